@@ -200,7 +200,7 @@ def amplification() -> tuple[Numbers, Numbers]:
     torch.set_num_threads(1)
 
     def ours() -> Float64Array:
-        counts = Counts.of(groups, tasks, groups, predicted)
+        counts = Counts.from_rows(groups, tasks, groups, predicted)
         return np.array([ba_directional(counts, "a_to_t")])
 
     return ours, lambda: np.array([float(DBA().computeBiasAmp(*tensors)[0])])

@@ -95,7 +95,7 @@ def test_a_relation_is_neutral_for_equal_sides_and_rises_with_the_model(relation
 
 
 def test_absent_is_nan_never_zero():
-    assert np.isnan(functional.normalised(np.array(0.0), np.array(0.0)))
+    assert np.isnan(functional.normalised_difference(np.array(0.0), np.array(0.0)))
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)

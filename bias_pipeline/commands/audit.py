@@ -478,7 +478,7 @@ def _announce(
 
 def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
     """The planned metrics that have all the data that they need."""
-    return [name for name in plan.metrics if catalogue.permitted(infos()[name], corpus)]
+    return [name for name in plan.metrics if catalogue.has_needs(infos()[name], corpus)]
 
 
 def _notes(corpora: Mapping[str, Corpus]) -> list[str]:

@@ -325,7 +325,7 @@ def _print_audit(chosen: Mapping[str, Path], models: Sequence[Path]) -> None:
 def _questions(corpus: Corpus) -> Iterator[str]:
     """Each question of an audit, and what is missing for an answer."""
     from bias_pipeline.metrics.base import PICTURES, QUESTIONS, WEIGHTS
-    from bias_pipeline.metrics.catalogue import infos, missing, permitted
+    from bias_pipeline.metrics.catalogue import has_needs, infos, missing
 
     for question, text in QUESTIONS.items():
         metrics = [
@@ -334,7 +334,7 @@ def _questions(corpus: Corpus) -> Iterator[str]:
             if info.question == question and not {PICTURES, WEIGHTS} & {*info.needs}
         ]
         lacking = {one for info in metrics for one in missing([*info.needs, *info.without], corpus)}
-        if not any(permitted(info, corpus) for info in metrics):
+        if not any(has_needs(info, corpus) for info in metrics):
             state = "no"
         else:
             state = "in part" if lacking else "yes"

@@ -84,7 +84,7 @@ def plan_command(words: list[str]) -> int:
     here = machine_labelled(options)
     corpus, metric = here.corpus(), here.build("metric")
     pilot = read_gold(options.gold, "coco", metric.attribute)
-    needed = NeededLabels.of(corpus, metric, pilot, options.half_width, NORMAL_95)
+    needed = NeededLabels.from_pilot(corpus, metric, pilot, options.half_width, NORMAL_95)
     n_gold = len(pilot.labels_in(corpus)[0])
     width = f"{100 * options.half_width:g} points"
     print_out(

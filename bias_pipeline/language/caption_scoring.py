@@ -19,9 +19,9 @@ from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
-from bias_pipeline.language.formulas import bias_ratio, estimated, gender_score
+from bias_pipeline.language.formulas import bias_ratio, gender_score, likeliest_group
 from bias_pipeline.language.language_model import LanguageModel
-from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.corpus_view import CorpusView, sum_by_image
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, by_group
 from bias_pipeline.metrics.functional.counts import share
@@ -72,19 +72,18 @@ class Contexts:
             notes,
         )
 
-    def shown(self, n_images: int) -> BoolArray:
+    def images_with_objects(self, n_images: int) -> BoolArray:
         """(N,) images with any object."""
         flags = np.zeros(n_images, bool)
         flags[self.images] = True
         return flags
 
-    def beside(self, images: IntArray) -> tuple[IntArray, IntArray]:
+    def pairs_of(self, images: IntArray) -> tuple[IntArray, IntArray]:
         """The pairs of R images in any order, and (P,) to which image each pair belongs."""
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
     def number(self, name: str) -> int:
-        """The index of an object."""
         if name not in self.names:
             raise UsageError(
                 f"metric.objects: no image shows {name!r}; {did_you_mean(name, self.names)}"
@@ -92,7 +91,7 @@ class Contexts:
         return self.names.index(name)
 
 
-def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
+def annotated_objects(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     """The objects of a data set's annotations.
 
     Annotations have no confidence. P(c) is how common an object is: the share of the images with
@@ -139,7 +138,6 @@ class CaptionScorer:
     terms: Mapping[str, str] = field(default_factory=dict)  # see `captions_naming`
 
     def require(self) -> None:
-        """Check that both models are there."""
         self.language_model.require()
         self.sentence_encoder.require()
 
@@ -185,27 +183,21 @@ def mean_over(of: IntArray, values: Float64Array, n_texts: int) -> Float64Array:
     return means
 
 
-def summed(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_array:
-    """(N, C) sums over the captions of each image, from a table (R, C) of captions."""
-    gather = sparse.csr_array(
-        (np.ones(len(images)), (images, np.arange(len(images)))), (n_images, len(images))
-    )
-    return sparse.csr_array(gather @ sparse.csr_array(table))
-
-
 class Judged:
     """Scores of the captions of one side, each written about every group in turn."""
 
     def __init__(self, how: CaptionScorer, view: CorpusView, contexts: Contexts, side: str) -> None:
         captions, self.side = view.corpus.side(side), side
-        self.named, self.images = view.named(side), captions.image_rows
+        self.named, self.images = view.named_group(side), captions.image_rows
         self.shape = (len(view.corpus), len(captions))
         self.n_groups = len(view.groups)
-        shown = (view.labelled & contexts.shown(len(view.corpus)))[captions.image_rows]
+        shown = (view.labelled & contexts.images_with_objects(len(view.corpus)))[
+            captions.image_rows
+        ]
         scored = shown & (self.named >= 0) & (captions.positions < how.positions)
         self.rows = np.flatnonzero(scored)  # (R,) the captions
         # (P,) rows of contexts, the objects of their pictures, and whose they are of the R
-        self.pairs, self.of = contexts.beside(captions.image_rows[self.rows])
+        self.pairs, self.of = contexts.pairs_of(captions.image_rows[self.rows])
         self.objects = contexts.objects[self.pairs]
         self.weigh = how.weigh
         versions = (captions_naming(captions, view.attribute, g, how.terms) for g in view.groups)
@@ -216,7 +208,6 @@ class Judged:
 
     @property
     def audit(self) -> Mapping[str, object]:
-        """Counts for the manifest."""
         return {
             "captions": len(self.rows),
             "pairs": len(self.pairs),
@@ -238,10 +229,15 @@ class Judged:
         columns = [weighted]
         columns += [weighted * by_factor[name] for name in FACTORS]
         groups = np.arange(self.n_groups)  # no group is -1, which equals none
-        columns += [1.0 * (estimated(by_factor[name])[0][:, None] == groups) for name in FACTORS]
-        columns += [self.likelihood, estimated(by_factor["gs"])[1][:, None].astype(np.float64)]
+        columns += [
+            1.0 * (likeliest_group(by_factor[name])[0][:, None] == groups) for name in FACTORS
+        ]
+        columns += [
+            self.likelihood,
+            likeliest_group(by_factor["gs"])[1][:, None].astype(np.float64),
+        ]
         sums = np.concatenate(columns, axis=1) * is_chosen[:, None]
-        return summed(sums, self.images[self.rows], self.shape[0])
+        return sum_by_image(sparse.csr_array(sums), self.images[self.rows], self.shape[0])
 
     def object_tables(
         self, wanted: IntArray, images: BoolArray, name: str
@@ -272,7 +268,7 @@ class Values:
     objects: tuple[str, ...]  # the T objects that have their own parts
     sides: CaptionSides  # the images of each part
 
-    def of(self, sums: Float64Array) -> dict[str, Float64Array]:
+    def side_numbers(self, sums: Float64Array) -> dict[str, Float64Array]:
         """Name to (B, K), from the (B, C) sums of :meth:`Judged.table`."""
         n = len(self.groups)
         column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
@@ -287,7 +283,7 @@ class Values:
             values[name] = share(column[name], column[name].sum(axis=1, keepdims=True))
         return {**values, "ties": sums[:, len(_COLUMNS) * n :]}
 
-    def named(
+    def named_numbers(
         self, means: Mapping[PartName, Mapping[str, Float64Array]]
     ) -> dict[PartName, CountedNumber]:
         """The numbers of :class:`~bias_pipeline.language.gender_score.GenderScore`."""
@@ -303,7 +299,7 @@ class Values:
             groups = model["gs"] - human["gs"]
             change |= {PartName(group=g): groups[:, k] for k, g in enumerate(self.groups)}
             for name, of_name in change.items():
-                values[name] = CountedNumber(values=of_name, images=self.sides.both)
+                values[name] = CountedNumber(values=of_name, images=self.sides.paired_images)
         values[OWN_BIAS] = number(MODEL, means[MODEL]["told"][:, 0])
         values[TIES] = number(MODEL, means[MODEL]["ties"][:, 0], COUNT)
         return values
@@ -331,5 +327,5 @@ class Values:
                 values |= number.by_object(self.objects, what, side=part.side)
         for name in self.objects if len(sides) == 2 else ():
             model, human = (values[PartName(object=name, side=part.side)] for part in sides)
-            values[PartName(object=name)] = replace(model - human, images=self.sides.both)
+            values[PartName(object=name)] = replace(model - human, images=self.sides.paired_images)
         return values

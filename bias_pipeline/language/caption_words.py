@@ -202,20 +202,16 @@ class Likeness:
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
     """METEOR between human captions and their aligned forms; NaN without the program."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
-    rows = _chosen(corpus, n_captions)
-    original = [corpus.human.text(row) for row in rows]
-    scores = [
-        float(np.mean(meteor(_texts(transform(corpus).human, rows), [[t] for t in original])))
-        for transform in (constant, align)
-    ]
+    rows = _drawn_rows(corpus, n_captions)
+    original = [[corpus.human.text(row)] for row in rows]
+    scores = []
+    for transform in (constant, align):
+        aligned = transform(corpus).human
+        scores.append(float(np.mean(meteor([aligned.text(row) for row in rows], original))))
     return Likeness(len(rows), *scores)
 
 
-def _texts(captions: Captions, rows: Sequence[int]) -> list[str]:
-    return [captions.text(row) for row in rows]
-
-
-def _chosen(corpus: Corpus, n_captions: int) -> list[int]:
+def _drawn_rows(corpus: Corpus, n_captions: int) -> list[int]:
     """Rows of the first human captions of the images whose hashed ids come first."""
     first = np.flatnonzero(corpus.human.positions == 0)
     keys = corpus.keys[corpus.human.image_rows[first]]

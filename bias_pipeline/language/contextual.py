@@ -25,8 +25,6 @@ from bias_pipeline.text.transform import TextTransform, is_special
 
 
 class Neighbour(NamedTuple):
-    """A word and how far it is."""
-
     word: str  # the nearest word
     distance: float  # cosine distance, in [0, 2]
 
@@ -39,7 +37,8 @@ def nearest_words(
 ) -> Mapping[str, Neighbour]:
     """The nearest known word of each given word, if both have vectors."""
     words, known = sorted(set(words)), sorted(set(known))
-    key = _key(source, words, known)
+    text = json.dumps(["nearest", digests(source), words, known])
+    key = hashlib.sha256(text.encode()).hexdigest()
     table = None if cache is None else cache.get(key)
     if table is None:
         table = _table(word_vectors(source, {*words, *known}), words, known)
@@ -48,18 +47,13 @@ def nearest_words(
     return {words[int(a)]: Neighbour(known[int(k)], float(distance)) for a, k, distance in table}
 
 
-def _key(source: str, words: Sequence[str], known: Sequence[str]) -> str:
-    text = json.dumps(["nearest", digests(source), words, known])
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _table(vectors: WordVectors, words: Sequence[str], known: Sequence[str]) -> Float64Array:
     """(M, 3) rows of ``words``, rows of ``known`` and the distances between them."""
     ours = np.array([i for i, word in enumerate(known) if word in vectors.places], np.int64)
     theirs = np.array([i for i, word in enumerate(words) if word in vectors.places], np.int64)
     if not len(ours):
         raise LookupError("no known word has a vector")
-    rows, distances = nearest(
+    rows, distances = nearest_directions(
         vectors.rows([words[i] for i in theirs]), vectors.rows([known[i] for i in ours])
     )
     return np.column_stack([theirs, ours[rows], distances])
@@ -68,13 +62,16 @@ def _table(vectors: WordVectors, words: Sequence[str], known: Sequence[str]) -> 
 Nearest = tuple[IntArray, Float64Array]
 
 
-def nearest(queries: Float64Array, known: Float64Array, *, at_once: int = 4096) -> Nearest:
+def nearest_directions(
+    queries: Float64Array, known: Float64Array, *, at_once: int = 4096
+) -> Nearest:
     """(V,) the nearest of K directions to each of V, the first among equals; and (V,) distances.
 
     Vectors are of length 1; a distance is 1 minus the cosine, in [0, 2].
 
     Example:
-        >>> rows, distances = nearest(np.array([[0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+        >>> known = np.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> rows, distances = nearest_directions(np.array([[0.6, 0.8]]), known)
         >>> rows.tolist(), distances.round(3).tolist()
         ([1], [0.2])
     """
@@ -96,8 +93,6 @@ Distance = Annotated[float, Range(above=0, high=2)]
 
 @dataclass(frozen=True)
 class Substitution:
-    """How a word was replaced."""
-
     side: str  # whose captions it is in
     word: str  # the word
     replacement: str  # its replacement
@@ -140,7 +135,6 @@ class ContextualAlignment(ConstantAlignment):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The vectors' files."""
         vectors = settings["vectors"]
         if isinstance(vectors, str):
             return {"vectors": digests(vectors)}
@@ -163,9 +157,11 @@ class ContextualAlignment(ConstantAlignment):
             return super().alternatives
         names = [Path(source).name.partition(".")[0] for source in self.sources]
         keys = names if len(set(names)) == len(names) else self.sources
-        return {name: self._with(source) for name, source in zip(keys, self.sources, strict=True)}
+        return {
+            name: self._with_source(source) for name, source in zip(keys, self.sources, strict=True)
+        }
 
-    def _with(self, source: str) -> ContextualAlignment:
+    def _with_source(self, source: str) -> ContextualAlignment:
         variant = copy(self)
         variant.sources = (source,)
         return variant
@@ -175,7 +171,7 @@ class ContextualAlignment(ConstantAlignment):
         by_side = {side: self.substitutions(corpus, side) for side in self.sides}
         aligned = corpus.rewrite(
             {
-                s: self._applied(corpus.side(s), substitutions)
+                s: self._substitute(corpus.side(s), substitutions)
                 for s, substitutions in by_side.items()
             }
         )
@@ -192,7 +188,7 @@ class ContextualAlignment(ConstantAlignment):
         captions = corpus.side(side).compact()
         counts = dict(zip(captions.types, captions.counts.tolist(), strict=True))
         unknown = [word for word in self.unknown_words(corpus, side) if word in counts]
-        near = self._nearest(corpus, unknown)
+        near = self._nearest_known_words(corpus, unknown)
         words = [*filter(is_word, unknown)]
         delta = self._delta(
             np.array([near.get(word, NOWHERE).distance for word in words]),
@@ -223,7 +219,9 @@ class ContextualAlignment(ConstantAlignment):
         replacement = near.word if close else " ".join(self.replacement)
         return Substitution(side, word, replacement, near.distance, count, close)
 
-    def _nearest(self, corpus: Corpus, unknown: Sequence[str]) -> Mapping[str, Neighbour]:
+    def _nearest_known_words(
+        self, corpus: Corpus, unknown: Sequence[str]
+    ) -> Mapping[str, Neighbour]:
         """Unknown word to the nearest known one, where both have vectors."""
         known = [*filter(is_word, self.known_words(corpus))]
         try:
@@ -237,7 +235,7 @@ class ContextualAlignment(ConstantAlignment):
             )
             raise DataError(lacking) from None
 
-    def _applied(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
+    def _substitute(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
         """Captions with every listed word replaced."""
         new = {
             one.word: (one.replacement,) if one.near else self.replacement for one in substitutions

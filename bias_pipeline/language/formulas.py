@@ -90,7 +90,7 @@ def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array
     return np.divide(group, neutral, out=np.full(np.shape(group), np.nan), where=valid)
 
 
-def estimated(scores: Float64Array) -> tuple[IntArray, BoolArray]:
+def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
     """The group whose word makes each caption likeliest, and whether there are ties.
 
     Ties go to the first group, as published; -1 where a score is NaN.
@@ -104,7 +104,7 @@ def estimated(scores: Float64Array) -> tuple[IntArray, BoolArray]:
     Source: Sabir and Padro 2023, section 5, Gender Score Estimation.
 
     Example:
-        >>> groups, ties = estimated(np.array([[0.2, 0.3], [0.5, 0.5]]))
+        >>> groups, ties = likeliest_group(np.array([[0.2, 0.3], [0.5, 0.5]]))
         >>> groups.tolist(), ties.tolist()
         ([1, 0], [False, True])
     """

@@ -14,6 +14,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attack.language_models import Frozen, Line
 from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.language.formulas import (
@@ -30,7 +31,7 @@ from bias_pipeline.metrics.counting.numbers import SHARE, CountedNumber, Sums, T
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
     by_group,
-    crossed,
+    cross_with_groups,
     mean_of,
     one_hot,
 )
@@ -135,7 +136,6 @@ class GenderDistance(TaskMetric):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Vectors or encoder by the digests of their files."""
         encoder = settings.get("sentence_encoder")
         if encoder:
             return {"sentence_encoder": dict(Frozen(encoder).pretrained.files), "vectors": ""}
@@ -152,54 +152,52 @@ class GenderDistance(TaskMetric):
         return part.what in ("cooccurrence", "leakage")
 
     def tally(self, view: CorpusView) -> Tally:
-        sides = CaptionSides.of(view, self.positions)
+        sides = CaptionSides.from_view(view, self.positions)
         n_groups = len(view.groups)
 
         def things(side: str, chosen: BoolArray) -> sparse.csr_array:
             code = np.where(chosen, 0, -1)
-            return view.by_image(side, crossed(code, view.mentions(side), 1))
+            return view.by_image(side, cross_with_groups(code, view.mentions(side), 1))
 
         def pairs(side: str, chosen: BoolArray) -> sparse.csr_array:
-            named = np.where(chosen, view.named(side), -1)
-            return view.by_image(side, crossed(named, view.mentions(side), n_groups))
+            named = np.where(chosen, view.named_group(side), -1)
+            return view.by_image(side, cross_with_groups(named, view.mentions(side), n_groups))
 
         def who(side: str, chosen: BoolArray) -> sparse.csr_array:
-            return view.by_image(side, one_hot(np.where(chosen, view.named(side), -1), n_groups))
+            return view.by_image(
+                side, one_hot(np.where(chosen, view.named_group(side), -1), n_groups)
+            )
 
         tables = {
-            f"{what}:{name}": table
-            for what, make in (("things", things), ("pairs", pairs), ("who", who))
-            for name, table in sides.tables(view, make).items()
+            **sides.tables(view, things, "things:"),
+            **sides.tables(view, pairs, "pairs:"),
+            **sides.tables(view, who, "who:"),
         }
         cosine = self._cosines(view)
         unknown = self._unknown(cosine, view)
-        near = np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
+        how, near = "left out", cosine
+        if self.oov == "zero":
+            how, near = "near nobody", np.where(np.isnan(cosine), 0.0, cosine)
+        note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
+        notes = [note] if unknown else []
         with_parts = self._with_parts(sides, tables)
         values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
         return Tally(
             tables,
             values.numbers,
             audit={"objects_without_a_vector": len(unknown)},
-            notes=[*self._notes(unknown), *sides.notes],
+            notes=[*notes, *sides.notes],
             lines={OBJECTS: self._lines(view, near)},
         )
 
     def _lines(self, view: CorpusView, near: Float64Array) -> list[dict[str, object]]:
         """Every object that is named: how often, with which groups, and the nearest group."""
         words = [*view.groups, self.neutral]
-        lines = []
-        for side in [
-            described_side
-            for described_side in ("model", "human")
-            if len(view.corpus.side(described_side))
-        ]:
-            named, mentions = view.named(side), view.mentions(side)
-            pairs = by_group(
-                np.asarray(crossed(named, mentions, len(view.groups)).sum(axis=0), np.float64)[
-                    None
-                ],
-                len(view.groups),
-            )[0]
+        lines, n_groups = [], len(view.groups)
+        for side in [side for side in SIDES if len(view.corpus.side(side))]:
+            mentions = view.mentions(side)
+            crossed = cross_with_groups(view.named_group(side), mentions, n_groups)
+            pairs = np.asarray(crossed.sum(axis=0)).reshape(n_groups, -1)
             counts = np.asarray(mentions.sum(axis=0))
             for t in np.argsort(-counts, kind="stable").tolist():
                 cosine = {word: float(near[t, k]) for k, word in enumerate(words)}
@@ -224,7 +222,6 @@ class GenderDistance(TaskMetric):
         ]
 
     def _unknown(self, cosine: Float64Array, view: CorpusView) -> list[str]:
-        """Objects without a vector."""
         nowhere: BoolArray = np.isnan(cosine)
         if nowhere.all():
             raise NotApplicableError(
@@ -239,11 +236,6 @@ class GenderDistance(TaskMetric):
                 f"{self.vectors}; give another word with metric.terms"
             )
         return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
-
-    def _notes(self, unknown: Sequence[str]) -> list[str]:
-        how = "near nobody" if self.oov == "zero" else "left out"
-        note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
-        return [note] if unknown else []
 
     def _cosines(self, view: CorpusView) -> Float64Array:
         """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""
@@ -276,8 +268,6 @@ class GenderDistance(TaskMetric):
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Computes named numbers from sums."""
-
     groups: tuple[str, ...]  # the K groups
     neutral: str  # the word for no group in particular
     near: Float64Array  # (T, K + 1) cosines of objects, of the neutral word last
@@ -290,28 +280,24 @@ class _Values:
         values: dict[PartName, CountedNumber] = {}
         for part in self.sides.images:
             means = mean_of(
-                [mean_cosines(counts, self.near) for counts in self._each(sums, "things", part)]
+                [
+                    mean_cosines(counts, self.near)
+                    for counts in self.sides.position_sums(part, sums, "things:")
+                ]
             )
             values[part] = self.sides.number(part, bias_ratio(means[:, :n]))
             if not part.detail:
                 values |= self._of_side(part, means, self._pairs(sums, part))
         if HUMAN_PAIRED in self.sides.images:
             values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
-            values |= self._compared(sums)
+            values |= self._comparisons(sums)
         ratios = np.tile(bias_ratio(self.near[self.with_parts, :n]), (len(values[MODEL].values), 1))
-        of_objects = CountedNumber(values=ratios, images=self.sides.both)
+        of_objects = CountedNumber(values=ratios, images=self.sides.paired_images)
         return values | of_objects.by_object(self.objects[t] for t in self.with_parts)
-
-    def _each(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:
-        start = f"{what}:"
-        of_kind = {
-            name.removeprefix(start): v for name, v in sums.items() if name.startswith(start)
-        }
-        return self.sides.each(part, of_kind)
 
     def _pairs(self, sums: Sums, part: PartName) -> Float64Array:
         """(B, K, T) objects named with one group, of all positions together."""
-        pooled = np.sum(self._each(sums, "pairs", part), axis=0)
+        pooled = np.sum(self.sides.position_sums(part, sums, "pairs:"), axis=0)
         return by_group(pooled, len(self.groups))
 
     def _of_side(
@@ -330,23 +316,29 @@ class _Values:
             to_neutral = ratio_to_neutral(means[:, k], means[:, -1])
             values[of_group("to_neutral")] = number(values=to_neutral, unit="ratio")
         shares = share(pairs[:, 0], pairs.sum(axis=1))
-        values[PartName("cooccurrence", side=side)] = number(values=_first(pairs), range=SHARE)
+        values[PartName("cooccurrence", side=side)] = number(
+            values=_first_share(pairs), range=SHARE
+        )
         of_objects = number(values=shares[:, self.with_parts], range=SHARE)
         names = [self.objects[t] for t in self.with_parts]
         return values | of_objects.by_object(names, "cooccurrence", side=side)
 
-    def _compared(self, sums: Sums) -> dict[PartName, CountedNumber]:
+    def _comparisons(self, sums: Sums) -> dict[PartName, CountedNumber]:
         number = partial(CountedNumber, images=self.sides.images[MODEL_PAIRED])
-        model, human = (mean_of(self._each(sums, "who", p)) for p in (MODEL_PAIRED, HUMAN_PAIRED))
+        model, human = (
+            mean_of(self.sides.position_sums(p, sums, "who:")) for p in (MODEL_PAIRED, HUMAN_PAIRED)
+        )
         leaks = share(model, human)
-        change = _first(self._pairs(sums, MODEL_PAIRED)) - _first(self._pairs(sums, HUMAN_PAIRED))
+        change = _first_share(self._pairs(sums, MODEL_PAIRED)) - _first_share(
+            self._pairs(sums, HUMAN_PAIRED)
+        )
         return {
             PartName("cooccurrence"): number(values=change),
             **number(values=leaks, unit="ratio").by_group(self.groups, "leakage"),
         }
 
 
-def _first(pairs: Float64Array) -> Float64Array:
+def _first_share(pairs: Float64Array) -> Float64Array:
     """(B,) the first group's share in all pairs (B, K, T)."""
     return share(pairs[:, 0].sum(axis=1), pairs.sum(axis=(1, 2)))
 

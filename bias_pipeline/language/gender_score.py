@@ -179,7 +179,6 @@ class GenderScore(CountingMetric):
     cache: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the names of tasks, and the sources of objects."""
         check_excluded(self.exclude_tasks, self.task)
         excluded = [word for name in self.exclude_tasks for word in (name, *self.task.tasks[name])]
         of_groups = [word for words in self.attribute.words.values() for word in words]
@@ -197,7 +196,6 @@ class GenderScore(CountingMetric):
 
     @cached_property
     def scorer(self) -> CaptionScorer:
-        """The models that score captions."""
         return CaptionScorer(
             LanguageModel(
                 self.language_model,
@@ -227,7 +225,6 @@ class GenderScore(CountingMetric):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Both models by the digests of their files."""
         given = {key: settings[key] for key in ("lm_revision", "lm_kind") if key in settings}
         model = LanguageModel(
             settings["language_model"],
@@ -236,7 +233,7 @@ class GenderScore(CountingMetric):
         )
         encoder = Frozen(settings["sentence_encoder"])
         return {
-            "language_model": dict(model.pretrained.files),
+            "language_model": dict(model.files_on_disk.files),
             "lm_revision": MAIN,
             "sentence_encoder": dict(encoder.pretrained.files),
             "context": [
@@ -255,7 +252,9 @@ class GenderScore(CountingMetric):
 
     def tally(self, view: CorpusView) -> Tally:
         encoder = self.scorer.sentence_encoder
-        contexts = self.visual_context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
+        contexts = self.visual_context.find_contexts(
+            view.corpus, np.flatnonzero(view.labelled), encoder
+        )
         sides = self._sides(view, contexts)
         judged = {
             side: Judged(self.scorer, view, contexts, side)
@@ -269,18 +268,22 @@ class GenderScore(CountingMetric):
             tables |= of_side.object_tables(with_parts, images, f"objects:{side}")
         neutral = self.without_group
         if neutral is not None:
-            apart = {s: neutral.judged(self.scorer, j, view, contexts) for s, j in judged.items()}
-            neutral_tables = sides.tables(view, lambda side, chosen: apart[side].table(chosen))
-            tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
+            apart = {
+                s: neutral.judge_captions(self.scorer, j, view, contexts) for s, j in judged.items()
+            }
+            tables |= sides.tables(view, lambda side, chosen: apart[side].table(chosen), NEUTRAL)
         values = Values(view.groups, tuple(contexts.names[k] for k in with_parts), sides)
 
         def numbers(sums: Sums) -> dict[PartName, CountedNumber]:
-            each = {part: [values.of(t) for t in sides.each(part, sums)] for part in sides.images}
+            each = {
+                part: [values.side_numbers(t) for t in sides.position_sums(part, sums)]
+                for part in sides.images
+            }
             means = {
                 part: {name: mean_of([one[name] for one in by_position]) for name in by_position[0]}
                 for part, by_position in each.items()
             }
-            named = values.named(means)
+            named = values.named_numbers(means)
             named |= {} if neutral is None else neutral.numbers(sums, sides, named)
             return named | values.of_objects(sums)
 
@@ -290,7 +293,6 @@ class GenderScore(CountingMetric):
         return replace(tally, notes=[*self._own_bias(bias, view), *contexts.notes, *sides.notes])
 
     def _lines(self, judged: Judged, contexts: Contexts, view: CorpusView) -> Lines:
-        """The requested tables of captions and of words."""
         lines: dict[str, Sequence[Mapping[str, object]]] = {}
         if self.examples:
             lines[EXAMPLES] = example_lines(self.scorer, judged, contexts, view, self.examples)
@@ -300,7 +302,6 @@ class GenderScore(CountingMetric):
         return lines
 
     def _own_bias(self, bias: float, view: CorpusView) -> list[str]:
-        """A note on the language model's own bias."""
         if np.isnan(bias):  # no caption names one group alone
             return []
         return [
@@ -310,8 +311,8 @@ class GenderScore(CountingMetric):
         ]
 
     def _sides(self, view: CorpusView, contexts: Contexts) -> CaptionSides:
-        sides = CaptionSides.of(view, self.scorer.positions)
-        shown = contexts.shown(len(view.corpus))
+        sides = CaptionSides.from_view(view, self.scorer.positions)
+        shown = contexts.images_with_objects(len(view.corpus))
         images = {part: mask & shown for part, mask in sides.images.items()}
         if not images[MODEL].any():
             raise NotApplicableError(

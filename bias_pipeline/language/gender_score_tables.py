@@ -23,11 +23,10 @@ from bias_pipeline.language.caption_scoring import (
     Judged,
     judge,
     mean_over,
-    summed,
     unit_vectors,
 )
-from bias_pipeline.language.formulas import bias_ratio, estimated, ratio_to_neutral
-from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.language.formulas import bias_ratio, likeliest_group, ratio_to_neutral
+from bias_pipeline.metrics.corpus_view import CorpusView, sum_by_image
 from bias_pipeline.metrics.counting.numbers import CountedNumber, Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.functional.counts import share
@@ -55,20 +54,22 @@ class Neutral:
         """Whether a number is about captions that name a group."""
         return self.captions == "retold" or (part.what, part.group) != ("gs", self.word)
 
-    def judged(
+    def judge_captions(
         self, how: CaptionScorer, named: Judged, view: CorpusView, contexts: Contexts
     ) -> NeutralJudged:
         captions = view.corpus.side(named.side)
         rows = named.rows
         if self.captions == "nobody":
-            shown = (view.labelled & contexts.shown(len(view.corpus)))[captions.image_rows]
+            shown = (view.labelled & contexts.images_with_objects(len(view.corpus)))[
+                captions.image_rows
+            ]
             rows = np.flatnonzero(
                 shown & (named.named == NO_GROUP) & (captions.positions < how.positions)
             )
         rewritten = captions_naming_nobody(captions, view.attribute, self.word, self.words)
         texts = [[rewritten.text(row) for row in rows.tolist()]]
         images = captions.image_rows[rows]
-        pairs, of = contexts.beside(images)
+        pairs, of = contexts.pairs_of(images)
         _, _, score = judge(how, texts, contexts, pairs, of)
         n_objects = np.bincount(of, minlength=len(rows)).astype(np.float64)
         weight = n_objects if how.weigh == "pairs" else np.ones(len(rows))
@@ -79,11 +80,12 @@ class Neutral:
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
         """The mean over a side's neutral captions, and each group's as a multiple (eq. 2)."""
-        tables = {name.removeprefix(TABLE): v for name, v in sums.items() if name.startswith(TABLE)}
         values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
             people = part.side if part.side == "human" else ""
-            neutral = mean_of([share(t[:, 0], t[:, 1]) for t in sides.each(part, tables)])
+            neutral = mean_of(
+                [share(t[:, 0], t[:, 1]) for t in sides.position_sums(part, sums, TABLE)]
+            )
             values[PartName("gs", group=self.word, side=people)] = sides.number(part, neutral)
             values |= {
                 PartName(TO_NEUTRAL, group=name.group, side=part.side): sides.number(
@@ -108,7 +110,8 @@ class NeutralJudged:
     def table(self, chosen: BoolArray) -> sparse.csr_array:
         """(N, 2) sums of scores, and of weights, of the chosen captions of each image."""
         weight = self.weight * chosen[self.rows]
-        return summed(np.stack([self.score * weight, weight], 1), self.images, self.n_images)
+        sums = sparse.csr_array(np.stack([self.score * weight, weight], 1))
+        return sum_by_image(sums, self.images, self.n_images)
 
 
 Deleted = tuple[int, str, list[str]]  # index of the caption, word, K versions without the word
@@ -192,7 +195,7 @@ def example_lines(
     terms = [term_of(group, view.attribute, how.terms) for group in view.groups]
     vectors = unit_vectors(how.sentence_encoder, [*terms, *contexts.names])
     distances = vectors[len(terms) :] @ vectors[: len(terms)].T  # (U, K)
-    fills = [estimated(scores)[0] for scores in (judged.score, judged.similarity)]
+    fills = [likeliest_group(scores)[0] for scores in (judged.score, judged.similarity)]
     lines: list[Line] = []
     for pair in np.flatnonzero(np.isin(judged.of, chosen)).tolist():
         text, at = int(judged.of[pair]), int(judged.pairs[pair])

@@ -36,7 +36,7 @@ def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
         parts = [path for path in _parts(carried.parts) if path is not None and path.is_file()]
         if len(parts) < len(carried.parts):
             return None
-        return _described(name, carried.sha256, f"the package {carried.package}", parts)
+        return _packed_model(name, carried.sha256, f"the package {carried.package}", parts)
     path = Path(name).expanduser()
     if path.suffix != ENDING:
         return None
@@ -47,10 +47,10 @@ def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
         raise refused_by_system(error) from error
     if magic != _MAGIC:
         raise DataError(f"{name}: is not a GGUF file; give one, a folder, or a name on the hub")
-    return _described(name, digest_of(path), "a file", [path])
+    return _packed_model(name, digest_of(path), "a file", [path])
 
 
-def _described(name: str, digest: str, source: str, paths: Sequence[Path]) -> Pretrained:
+def _packed_model(name: str, digest: str, source: str, paths: Sequence[Path]) -> Pretrained:
     return Pretrained(
         name,
         user_cache() / KIND / f"{digest[:16]}-{VERSION}",
@@ -61,7 +61,7 @@ def _described(name: str, digest: str, source: str, paths: Sequence[Path]) -> Pr
     )
 
 
-def unpacked(model: Pretrained) -> Pretrained:
+def unpack(model: Pretrained) -> Pretrained:
     """The same model with its weights in a folder; other models as they are.
 
     If several processes ask, one works and the others wait. A folder appears complete or not at
@@ -73,7 +73,7 @@ def unpacked(model: Pretrained) -> Pretrained:
         GGUF.require()
         try:
             model.folder.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(model.folder.with_suffix(".lock")):
+            with _file_lock(model.folder.with_suffix(".lock")):
                 if not is_whole(model.folder):
                     if model.folder.exists():
                         warn(f"{model.folder}: has no checksums that fit; removed")
@@ -82,7 +82,7 @@ def unpacked(model: Pretrained) -> Pretrained:
                         f"{model.name}: is being unpacked into {model.folder}, once; this takes "
                         "a few minutes"
                     )
-                    _unpack(model)
+                    _write_unpacked(model)
         except OSError as error:
             raise ResourceError(
                 f"{model.folder.parent}: cannot be written ({error.strerror}); the weights of "
@@ -96,7 +96,7 @@ def unpacked(model: Pretrained) -> Pretrained:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _file_lock(path: Path) -> Iterator[None]:
     import fcntl  # not on Windows
 
     with path.open("w") as file:
@@ -104,9 +104,9 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _unpack(model: Pretrained) -> None:
+def _write_unpacked(model: Pretrained) -> None:
     with tempfile.TemporaryDirectory(dir=model.folder.parent) as folder:
-        whole = _whole(model, Path(folder))
+        whole = _joined_file(model, Path(folder))
         made = Path(folder, "model")
         made.mkdir()
         try:
@@ -122,7 +122,7 @@ def _unpack(model: Pretrained) -> None:
         made.rename(model.folder)
 
 
-def _whole(model: Pretrained, folder: Path) -> Path:
+def _joined_file(model: Pretrained, folder: Path) -> Path:
     """The file in one piece, checked by its digest."""
     carried = CARRIED.get(model.name)
     if carried is None:

@@ -14,8 +14,8 @@ from bias_pipeline.array_types import Float32Array, Float64Array
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.machine import GGUF
 from bias_pipeline.language.gguf import KIND as GGUF_KIND
-from bias_pipeline.language.gguf import find_gguf, unpacked
-from bias_pipeline.language.likelihoods import COLUMNS, KINDS, Kind, Likelihoods, pooled
+from bias_pipeline.language.gguf import find_gguf, unpack
+from bias_pipeline.language.likelihoods import COLUMNS, KINDS, Kind, Likelihoods, pool_tokens
 from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 
@@ -39,14 +39,16 @@ class LanguageModel:
     model: str  # a folder, a `.gguf` file, or a name on the hub
     revision: str = MAIN  # of a name on the hub
     kind: Kind = "causal"  # what the model is; see `Likelihoods`
-    term: Term = "arithmetic"  # how the probabilities of a text's tokens become one, see `pooled`
+    term: Term = (
+        "arithmetic"  # how the probabilities of a text's tokens become one, see `pool_tokens`
+    )
     bos: bool = True  # whether a causal model gets its begin token first
     eos: bool = True  # whether the end token is scored too; masked models have none
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
     cache: str | None = None  # folder that caches the numbers, None for no cache
 
     @property
-    def pretrained(self) -> Pretrained:
+    def files_on_disk(self) -> Pretrained:
         """The model on disk; a quantised one need not be unpacked yet."""
         model = find_gguf(self.model, self.revision) or find_pretrained(
             self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
@@ -64,7 +66,7 @@ class LanguageModel:
 
     def require(self) -> None:
         """Check before any work that the model and its libraries are present."""
-        model = self.pretrained
+        model = self.files_on_disk
         if model.kind == GGUF_KIND and not model.folder.is_dir():
             GGUF.require()
 
@@ -76,7 +78,7 @@ class LanguageModel:
             "version": VERSION,
             "kind": self.kind,
             "bos": self.bos,
-            "files": dict(self.pretrained.files),
+            "files": dict(self.files_on_disk.files),
         }
 
     def log_likelihood(self, texts: Sequence[str]) -> Float64Array:
@@ -87,7 +89,7 @@ class LanguageModel:
         end = self.eos and self.kind == "causal" and self.term != "cloze"
         if end and np.isnan(numbers[:, COLUMNS.index("end")]).any():
             raise DataError(f"{self.model}: has no end token; set metric.eos=false")
-        return pooled(numbers, self.term, end=end)[[place[text] for text in texts]]
+        return pool_tokens(numbers, self.term, end=end)[[place[text] for text in texts]]
 
     def _numbers(self, texts: Sequence[str]) -> Float32Array:
         from bias_pipeline.models.text_vectors import embed_missing, vectors_from
@@ -105,13 +107,13 @@ class LanguageModel:
         return BlockStore(Path(str(self.cache)), self.spec, self.model)
 
     def _load(self) -> Likelihoods:
-        model = unpacked(self.pretrained)
+        model = unpack(self.files_on_disk)
         if model.kind not in KINDS[self.kind]:
             raise ResourceError(f"{self.model}: models of type {model.kind!r} are not supported")
-        return _loaded(model, self.kind, self.bos, self.device)
+        return _load_once(model, self.kind, self.bos, self.device)
 
 
 @lru_cache(maxsize=1)
-def _loaded(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
+def _load_once(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
     """The model; the last one is cached."""
     return Likelihoods(model, kind, bos, device_of(device))

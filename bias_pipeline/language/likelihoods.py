@@ -52,17 +52,17 @@ class Likelihoods:
         self._name, self._kind, self._device = model.name, kind, device
         self._tokenizer = tokenizer(model)
         self._first = (
-            self._needed("bos", "begins a text; metric.bos=false does without")
+            self._special_token("bos", "begins a text; metric.bos=false does without")
             if (bos and kind == "causal")
             else None
         )
         if kind == "masked":
-            self._needed("mask", "stands for a token")
+            self._special_token("mask", "stands for a token")
         self._network = load(model, architecture, device, UNUSED)
         self._positions = positions_of(self._network.config, model.kind)
         self._together = self._most_together() if kind == "causal" and self._can_share() else 0
 
-    def _needed(self, name: str, purpose: str) -> int:
+    def _special_token(self, name: str, purpose: str) -> int:
         token_id = getattr(self._tokenizer, f"{name}_token_id")
         if token_id is None:
             raise DataError(
@@ -76,7 +76,9 @@ class Likelihoods:
         words = [self._last_word(text, row) for text, row in zip(texts, rows, strict=True)]
         with all_threads():
             numbers = (
-                self._causal(rows, words) if self._kind == "causal" else self._masked(rows, words)
+                self._score_causal(rows, words)
+                if self._kind == "causal"
+                else self._score_masked(rows, words)
             )
         if not np.isfinite(numbers[:, :3]).all():
             raise DataError(
@@ -93,7 +95,7 @@ class Likelihoods:
                 f"{self._name}: reads {self._positions} tokens, and '{text[:60]}...' has "
                 f"{len(row)}; shorten the caption or choose another metric.language_model"
             )
-        if not self._scored(row):
+        if not self._scored_places(row):
             raise DataError(f"{self._name}: there is no token to score in {text[:60]!r}")
         return row
 
@@ -104,7 +106,7 @@ class Likelihoods:
         ids = self._tokenizer(sound, add_special_tokens=masked)["input_ids"]
         return tuple(ids) if self._first is None else (self._first, *ids)
 
-    def _scored(self, row: Tokens) -> list[int]:
+    def _scored_places(self, row: Tokens) -> list[int]:
         """Places of the tokens that have a probability."""
         if self._kind == "causal":
             return list(range(1, len(row)))
@@ -121,11 +123,11 @@ class Likelihoods:
         before = self._row(head) if head else row[:1]
         same = next((k for k, (a, b) in enumerate(zip(row, before, strict=False)) if a != b), None)
         same = min(len(row), len(before)) if same is None else same
-        return sum(place < same for place in self._scored(row))
+        return sum(place < same for place in self._scored_places(row))
 
-    def _causal(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
+    def _score_causal(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
         known = PrefixTree(rows)
-        hidden = self._hidden(known)
+        hidden = self._hidden_states(known)
         normalisers = self._normalisers(hidden)
         end = self._tokenizer.eos_token_id
         ends = np.full(len(rows), -1 if end is None else int(end))
@@ -137,7 +139,7 @@ class Likelihoods:
             [_numbers(line[:-1], line[-1], word) for line, word in zip(each, words, strict=True)]
         )
 
-    def _hidden(self, known: PrefixTree) -> torch.Tensor:
+    def _hidden_states(self, known: PrefixTree) -> torch.Tensor:
         """(U, D) the last vector of each distinct prefix."""
         import torch
 
@@ -206,7 +208,7 @@ class Likelihoods:
         head = self._network.get_output_embeddings()
         with torch.inference_mode():
             parts = [
-                torch.logsumexp(self._capped(head(part)), dim=-1)
+                torch.logsumexp(self._cap_logits(head(part)), dim=-1)
                 for part in torch.split(hidden, _HEAD_ROWS)
             ]
         sums: Float64Array = torch.cat(parts).double().cpu().numpy()
@@ -223,20 +225,20 @@ class Likelihoods:
             logits = (hidden[places] * head.weight[wanted]).sum(dim=-1)
             if getattr(head, "bias", None) is not None:
                 logits = logits + head.bias[wanted]
-            numbers: Float64Array = self._capped(logits).double().cpu().numpy()
+            numbers: Float64Array = self._cap_logits(logits).double().cpu().numpy()
         return numbers
 
-    def _capped(self, logits: torch.Tensor) -> torch.Tensor:
+    def _cap_logits(self, logits: torch.Tensor) -> torch.Tensor:
         """Logits as Gemma 2 bounds them."""
         import torch
 
         most = getattr(self._network.config, "final_logit_softcapping", None)
         return logits if most is None else torch.tanh(logits / most) * most
 
-    def _masked(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
+    def _score_masked(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
         results = []
         for row, word in zip(rows, words, strict=True):
-            places, most = self._scored(row), max(1, _MASKED_TOKENS // len(row))
+            places, most = self._scored_places(row), max(1, _MASKED_TOKENS // len(row))
             parts = [
                 self._masked_tokens(row, places[first : first + most])
                 for first in range(0, len(places), most)
@@ -288,7 +290,6 @@ class PrefixTree:
         self._paths = [self._path(ends[k]) for k in order]  # neighbours share most
 
     def _path(self, end: int) -> list[int]:
-        """The prefixes of a prefix, ending with itself."""
         path = []
         while end >= 0:
             path.append(end)
@@ -324,7 +325,7 @@ def _numbers(logs: Float64Array, end: float, word: int) -> Float32Array:
     return np.array([len(logs), logs.sum(), log_sum, end, logs[word:].sum()], np.float32)
 
 
-def pooled(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
+def pool_tokens(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
     """(N,) log P of texts, from their five numbers (N, 5).
 
     ``arithmetic`` is the mean probability of a token, as published; ``geometric`` the inverse of
@@ -333,9 +334,9 @@ def pooled(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
 
     Example:
         >>> sums = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)
-        >>> np.exp(pooled(sums, "arithmetic", end=False)).round(4).tolist()
+        >>> np.exp(pool_tokens(sums, "arithmetic", end=False)).round(4).tolist()
         [0.375]
-        >>> np.exp(pooled(sums, "geometric", end=True)).round(4).tolist()
+        >>> np.exp(pool_tokens(sums, "geometric", end=True)).round(4).tolist()
         [0.1984]
     """
     n, total, log_sum, ends, last_word = numbers.astype(np.float64).T

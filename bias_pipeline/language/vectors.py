@@ -35,7 +35,8 @@ class WordVectors:
     """The directions of V words.
 
     Example:
-        >>> vectors = WordVectors.of({"cat": np.array([0.0, 2.0]), "dog": np.array([3.0, 0.0])})
+        >>> table = {"cat": np.array([0.0, 2.0]), "dog": np.array([3.0, 0.0])}
+        >>> vectors = WordVectors.from_table(table)
         >>> vectors.words, vectors.units.tolist()
         (('cat', 'dog'), [[0.0, 1.0], [1.0, 0.0]])
     """
@@ -44,7 +45,7 @@ class WordVectors:
     units: Float64Array  # (V, D) float64 vectors of length 1
 
     @classmethod
-    def of(cls, table: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
+    def from_table(cls, table: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
         """Vectors by word, scaled to length 1; vectors of zeros are left out."""
         if not table:
             return cls((), np.zeros((0, 0)))
@@ -81,7 +82,7 @@ def word_vectors(source: str, words: Collection[str]) -> WordVectors:
         ('cat',)
     """
     try:
-        return WordVectors.of(_read(source, frozenset(words)))
+        return WordVectors.from_table(_read(source, frozenset(words)))
     except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{source}: {error}") from error
     except OSError as error:
@@ -144,7 +145,7 @@ def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np
     """A line a word; where a word stands twice, its first line counts."""
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
     vectors: dict[str, npt.NDArray[np.floating]] = {}
-    with closing(_opened(path)) as file:
+    with closing(_open_text(path)) as file:
         width = 0
         for number, line in enumerate(_lines(file), start=1):
             head, _, rest = line.partition(b" ")
@@ -159,7 +160,7 @@ def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np
     return vectors
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_text(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 

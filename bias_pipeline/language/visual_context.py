@@ -21,11 +21,11 @@ from bias_pipeline.data.regions import Labels
 from bias_pipeline.data.tables import SUFFIXES, check_file
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.language.caption_scoring import Contexts, annotated, unit_vectors
+from bias_pipeline.language.caption_scoring import Contexts, annotated_objects, unit_vectors
 from bias_pipeline.models.blocks import store_in
 from bias_pipeline.models.picture_vectors import labels_in
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.models.recognition import PROMPT, Network, find_network, is_weights
+from bias_pipeline.models.recognition import PROMPT, find_network, is_weights
 from bias_pipeline.models.runner import Model, first_reasons
 from bias_pipeline.models.timm_networks import is_timm
 
@@ -54,7 +54,6 @@ class VisualContext:
     cache: str | None = None  # folder of the networks' results, None to store nothing
 
     def __post_init__(self) -> None:
-        """Check the sources."""
         if not self.sources or len(set(self.sources)) < len(self.sources):
             raise UsageError(
                 f"metric.context={list(self.sources)}: give objects, or files of detections and "
@@ -67,24 +66,23 @@ class VisualContext:
             )
 
     def require(self) -> None:
-        """Check that every source is there."""
         for source in self.sources:
             if is_file(source):
                 check_file(Path(source), "metric.context")
             elif source != OBJECTS:
                 find_network(source)
 
-    def of(self, corpus: Corpus, wanted: IntArray, encoder: Frozen) -> Contexts:
+    def find_contexts(self, corpus: Corpus, wanted: IntArray, encoder: Frozen) -> Contexts:
         if self.sources == (OBJECTS,):
-            return annotated(corpus, self.exclude_tasks)
+            return annotated_objects(corpus, self.exclude_tasks)
         notes: list[str] = []
         proposed = [
-            self._proposed(_detected(Path(source), corpus, notes))
+            self._propose(_read_detections(Path(source), corpus, notes))
             if is_file(source)
-            else self._proposed(self._recognised(source, corpus, wanted, notes))
+            else self._propose(self._recognise(source, corpus, wanted, notes))
             for source in self.sources
         ]
-        voted = self._voted(proposed, encoder)
+        voted = self._vote(proposed, encoder)
         bare = int((~np.isin(wanted, list(voted))).sum())
         if bare == len(wanted):
             raise NotApplicableError(
@@ -97,7 +95,7 @@ class VisualContext:
             )
         return Contexts.of_images(voted, tuple(notes))
 
-    def _proposed(self, by_row: LabelsByRow) -> LabelsByRow:
+    def _propose(self, by_row: LabelsByRow) -> LabelsByRow:
         """The most confident labels of each image that may count."""
         return {
             row: tuple(
@@ -108,11 +106,9 @@ class VisualContext:
             for row, labels in by_row.items()
         }
 
-    def _voted(
-        self, sources: Sequence[LabelsByRow], encoder: Frozen
-    ) -> dict[int, dict[str, float]]:
+    def _vote(self, sources: Sequence[LabelsByRow], encoder: Frozen) -> dict[int, dict[str, float]]:
         """Labels that count, of each image that has any, with the highest confidence."""
-        near = self._near(sources, encoder) if len(sources) > 1 else None
+        near = self._agreeing_labels(sources, encoder) if len(sources) > 1 else None
         voted: dict[int, dict[str, float]] = {}
         for row in sorted(set(chain.from_iterable(sources))):
             each = [dict(source.get(row, ())) for source in sources]
@@ -124,7 +120,9 @@ class VisualContext:
                         counted[label] = max(confidence, counted.get(label, 0.0))
         return voted
 
-    def _near(self, sources: Sequence[LabelsByRow], encoder: Frozen) -> dict[str, set[str]]:
+    def _agreeing_labels(
+        self, sources: Sequence[LabelsByRow], encoder: Frozen
+    ) -> dict[str, set[str]]:
         """Each label with all labels that agree with it, itself included."""
         labels = sorted(
             {
@@ -143,7 +141,7 @@ class VisualContext:
             for label, row in zip(labels, near, strict=True)
         }
 
-    def _recognised(
+    def _recognise(
         self, source: str, corpus: Corpus, wanted: IntArray, notes: list[str]
     ) -> LabelsByRow:
         """Labels that a network gives to the pictures of a corpus."""
@@ -167,7 +165,9 @@ class VisualContext:
         def load() -> Model:
             return network.load(self.names, device_of(self.device))
 
-        with store_in(self.cache, self._settings(network), network.name) as store:
+        question = {"prompt": PROMPT, "names": list(self.names)} if network.prompted else {}
+        spec = {"job": "recognize", "version": VERSION, "files": dict(network.files), **question}
+        with store_in(self.cache, spec, network.name) as store:
             recognised, unreadable = labels_in(paths, store, load)
         broken = {
             corpus.ids[row]: unreadable[digest]
@@ -180,10 +180,6 @@ class VisualContext:
                 f"{first_reasons(broken)}"
             )
         return {row: recognised[digest] for row, digest in digests.items() if digest in recognised}
-
-    def _settings(self, network: Network) -> Mapping[str, object]:
-        question = {"prompt": PROMPT, "names": list(self.names)} if network.prompted else {}
-        return {"job": "recognize", "version": VERSION, "files": dict(network.files), **question}
 
 
 def is_file(source: str) -> bool:
@@ -216,13 +212,12 @@ def networks(context: object) -> list[str]:
 
 
 def content_of(source: str) -> object:
-    """The digest of a source's files, for a run's identity."""
     if source == OBJECTS:
         return source
     return digest_of(Path(source)) if is_file(source) else dict(find_network(source).files)
 
 
-def _detected(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
+def _read_detections(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
     """Labels from a file for the images of a corpus."""
     layout = Layout()
     by_id = detections_by_id(path, layout)

@@ -204,7 +204,7 @@ class MetricInfo:
     @property
     def reference(self) -> str:
         """Papers with the places in them, and what is ours."""
-        cited = [", ".join(filter(None, (s.short, place))) for s, place in self.sources.items()]
+        cited = [", ".join(filter(None, (s.citation, place))) for s, place in self.sources.items()]
         return "; ".join([*cited, *([f"{self.ours} ours"] if self.ours else [])]) or "ours"
 
 

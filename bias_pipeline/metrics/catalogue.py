@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 
 def metric_names() -> list[str]:
-    """Names of the metrics, as in ``metric=``, from the names of files."""
     return group_choices("metric")
 
 
 def infos() -> dict[str, MetricInfo]:
-    """The info of every metric, by name."""
     return {name: metric_class(name).info for name in metric_names()}
 
 
@@ -43,14 +41,12 @@ def info_of(name: str) -> MetricInfo | None:
 
 @cache
 def metric_class(name: str) -> type[Metric]:
-    """The class that a metric's YAML names."""
     module, _, kind = str(settings_of(name)[TARGET]).rpartition(".")
     metric: type[Metric] = getattr(importlib.import_module(module), kind)
     return metric
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """A metric's settings as in its YAML."""
     text = conf_file("metric", name).read_text(encoding="utf-8")
     settings: dict[str, Any] = yaml.safe_load(text)
     return settings
@@ -84,7 +80,7 @@ def seconds_of(
 ) -> float:
     """Expected seconds of a cell of a corpus; a metric that lacks data ends at once."""
     info = info_of(metric)
-    refused = info is not None and not permitted(info, corpus)
+    refused = info is not None and not has_needs(info, corpus)
     known = settings or (settings_of(metric) if info else {})
     human = corpus.human.n_in_turn if "positions" in known else len(corpus.human)
     size = captions(len(corpus), len(corpus.model), human, known)
@@ -94,14 +90,19 @@ def seconds_of(
     return times * len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
 
 
-def permitted(info: MetricInfo, corpus: Corpus) -> bool:
-    """Whether a corpus has what a metric needs."""
+def has_needs(info: MetricInfo, corpus: Corpus) -> bool:
     return not missing(info.needs, corpus)
 
 
 def missing(needs: Iterable[str], corpus: Corpus) -> set[str]:
-    """Which of a metric's needs a corpus does not have."""
-    return {*needs} - _available(corpus)
+    available = {
+        "human captions": len(corpus.human) > 0,
+        "objects": corpus.objects is not None,
+        "pictures": corpus.pictures is not None,
+        "published weights": True,  # do not depend on the corpus
+        SETS: corpus.set_ids is not None,
+    }
+    return {need for need in needs if not available[need]}
 
 
 def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
@@ -122,18 +123,6 @@ def captions(images: int, model: int, human: int, settings: Mapping[str, object]
     return sum(size for side, size in sizes.items() if side in attacked)
 
 
-def _available(corpus: Corpus) -> set[str]:
-    """Which of :data:`~bias_pipeline.metrics.base.NEEDS` a corpus has."""
-    available = {
-        "human captions": len(corpus.human) > 0,
-        "objects": corpus.objects is not None,
-        "pictures": corpus.pictures is not None,
-        "published weights": True,  # do not depend on the corpus
-        SETS: corpus.set_ids is not None,
-    }
-    return {need for need, has in available.items() if has}
-
-
 def weight(metric: str, seeds: int) -> float:
     """Expected seconds of a cell of an unknown data set, to compare cells."""
     return seconds(metric, _TYPICAL, seeds)
@@ -151,7 +140,7 @@ def kind(metric: str, encoder: str) -> str:
     return metric if cost.per_caption + cost.per_attacked > _NETWORK else encoder
 
 
-def spared(infos: Iterable[MetricInfo]) -> list[str]:
+def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
     """Metrics that a short audit can leave out, in the order in which it does.
 
     They train attackers for a question that counting answers too; the costliest come first.

@@ -55,16 +55,11 @@ class CorpusView:
         self._member: sparse.csr_array | None = None
 
     def check_captioned(self) -> None:
-        """Refuse a corpus in which nothing can be counted."""
         if not (self.labelled & self.has("model")).any():
             raise DataError(f"no image has both a group of {self.attribute.name!r} and a caption")
 
     def check_compared(self, codes: IntArray) -> None:
-        """Refuse images of one group only: there must be a group to compare with.
-
-        Args:
-            codes: (M,) groups of the images that are counted, -1 for none.
-        """
+        """Refuse images of fewer than two groups, of (M,) ``codes``, -1 for none."""
         present = np.unique(codes[codes >= 0])
         if len(present) < 2:
             names = ", ".join(self.groups[k] for k in present) or "no group"
@@ -73,12 +68,8 @@ class CorpusView:
                 f"({(codes >= 0).sum()})"
             )
 
-    def compared(self, images: BoolArray) -> IntArray:
-        """The groups with an image, two at least: a largest difference is taken over them.
-
-        Args:
-            images: (N,) those that are counted.
-        """
+    def compared_groups(self, images: BoolArray) -> IntArray:
+        """The groups with one of (N,) images, two at least: a difference is taken over them."""
         present = np.unique(self.codes[images & self.labelled])
         return present if len(present) > 1 else np.arange(len(self.groups))
 
@@ -94,7 +85,6 @@ class CorpusView:
         return view
 
     def of_captions(self, corpus: Corpus) -> CorpusView:
-        """A view of rewritten captions of the same images."""
         rewritten = copy(self)
         rewritten.corpus = corpus
         return rewritten
@@ -111,14 +101,16 @@ class CorpusView:
         """(C,) image of each caption of a side."""
         return self.corpus.side(side).image_rows
 
-    def named(self, side: str) -> IntArray:
+    def named_group(self, side: str) -> IntArray:
         """(C,) the single group that each caption names; below 0 for no group or several.
 
         A group that is left out for having few images counts, too: a caption that also names it
         names several.
         """
         captions = self.corpus.side(side)
-        return self._placed(named_group(captions, self.attribute, self._every_group, self.words))
+        return self._group_places(
+            named_group(captions, self.attribute, self._every_group, self.words)
+        )
 
     def every_group_named(self, captions: Captions) -> sparse.csr_array:
         """(C, E) groups that captions name, also groups that are left out for few images."""
@@ -126,9 +118,9 @@ class CorpusView:
 
     def named_alone(self, mentions: sparse.csr_array) -> IntArray:
         """(C,) the single group of (C, E) mentions; below 0 for no or several groups."""
-        return self._placed(one_of(mentions))
+        return self._group_places(one_of(mentions))
 
-    def _placed(self, named: IntArray) -> IntArray:
+    def _group_places(self, named: IntArray) -> IntArray:
         """Numbers among all groups that may be named to numbers among those with images."""
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
@@ -154,7 +146,7 @@ class CorpusView:
         At least 1 % of the captions of labelled images must name one group, and at least ten (a
         tenth of them if there are fewer than a hundred).
         """
-        named = self.named(side)[self.labelled[self.images(side)]]
+        named = self.named_group(side)[self.labelled[self.images(side)]]
         n_named = int((named >= 0).sum())
         few = min(SMALLEST_GROUP, len(named) // 10)
         needed = max(1, few, math.ceil(LEAST_NAMED * len(named)))
@@ -171,24 +163,14 @@ class CorpusView:
         """(C, T) tasks that each caption names."""
         assert self.vocabulary is not None
         mentions = task_mentions(self.corpus.side(side), self.vocabulary, self._read_tasks)
-        return mentions if self._member is None else _any(mentions @ self._member)
+        return mentions if self._member is None else _indicators(mentions @ self._member)
 
     def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
         """(N, ...) sums over each image's captions."""
-        images = self.images(side)
-        if np.array_equal(images, np.arange(len(self.corpus))):  # one caption an image
-            return captions.copy()
-        shape = (len(self.corpus), len(images))
-        gather = sparse.csr_array((np.ones(len(images)), (images, np.arange(len(images)))), shape)
-        return sparse.csr_array(gather @ captions)
+        return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) of each labelled image, captions in which something happened, and all.
-
-        Args:
-            side: ``model`` or ``human``.
-            happened: (C,) flags of the side's captions.
-        """
+        """(N, 2) of each labelled image, a side's captions in which something happened, and all."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
@@ -219,8 +201,8 @@ class CorpusView:
         if self.object_fault:
             raise DataError(self.object_fault)
         every = tuple(self.vocabulary.tasks)
-        objects = self.corpus.read(_objects, every, self._excluded)
-        return objects if self._member is None else _any(objects @ self._member)
+        objects = self.corpus.read(_tasks_in_images, every, self._excluded)
+        return objects if self._member is None else _indicators(objects @ self._member)
 
     @property
     def task_labels(self) -> sparse.csr_array:
@@ -241,17 +223,15 @@ class CorpusView:
         return len(self.corpus), len(self.tasks)
 
     @cached_property
-    def known(self) -> BoolArray:
+    def objects_known(self) -> BoolArray:
         """(N,) images whose objects are known, also images without any object."""
-        return self.corpus.read(_known)
+        return self.corpus.read(_images_with_known_objects)
 
     @property
     def has_objects(self) -> bool:
-        """Whether any image's objects are known."""
-        return bool(self.known.any())
+        return bool(self.objects_known.any())
 
     def neutral_rate(self, side: str, images: BoolArray) -> float:
-        """Share of a side's captions of some images that name no group."""
         return neutral_rate(self.corpus.side(side), self.attribute, images)
 
 
@@ -260,6 +240,23 @@ def has_captions(corpus: Corpus, side: str) -> BoolArray:
     described = np.zeros(len(corpus), bool)
     described[corpus.side(side).image_rows] = True
     return described
+
+
+def sum_by_image(captions: sparse.csr_array, images: IntArray, n_images: int) -> sparse.csr_array:
+    """(N, ...) sums over the captions of each image, from a row a caption."""
+    if np.array_equal(images, np.arange(n_images)):  # one caption an image
+        return captions.astype(np.float64)
+    gather = group_task_cells(images, np.arange(len(images)), (n_images, len(images)))
+    return sparse.csr_array(gather @ captions)
+
+
+def word_indicators(captions: Captions) -> sparse.csr_array:
+    """(C, V) 1 where a caption has a word."""
+    shape = (len(captions), len(captions.types))
+    ones, words = np.ones(len(captions.tokens)), captions.tokens.astype(np.int64)
+    table = sparse.csr_array((ones, words, captions.starts), shape=shape, copy=True)
+    table.sum_duplicates()
+    return _indicators(table)
 
 
 def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
@@ -272,14 +269,14 @@ def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) 
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def _any(counts: sparse.csr_array) -> sparse.csr_array:
+def _indicators(counts: sparse.csr_array) -> sparse.csr_array:
     """1 where a count is above 0."""
     indicators = sparse.csr_array(counts)
     indicators.data = np.ones_like(indicators.data)
     return indicators
 
 
-def _known(corpus: Corpus) -> BoolArray:
+def _images_with_known_objects(corpus: Corpus) -> BoolArray:
     """(N,) images whose objects are known."""
     objects = corpus.objects or [None] * len(corpus)
     known = np.fromiter((names is not None for names in objects), bool, len(corpus))
@@ -292,7 +289,9 @@ def objects_read(corpus: Corpus, tasks: tuple[str, ...], excluded: tuple[str, ..
     return ObjectsRead.by(tasks, corpus.images_by_object, excluded)
 
 
-def _objects(corpus: Corpus, every: tuple[str, ...], excluded: tuple[str, ...]) -> sparse.csr_array:
+def _tasks_in_images(
+    corpus: Corpus, every: tuple[str, ...], excluded: tuple[str, ...]
+) -> sparse.csr_array:
     """(N, T) the tasks in each image, without excluded ones."""
     tasks = [task for task in every if task not in excluded]
     number = {task: place for place, task in enumerate(tasks)}
@@ -306,4 +305,4 @@ def _objects(corpus: Corpus, every: tuple[str, ...], excluded: tuple[str, ...]) 
     rows = np.repeat(np.arange(len(corpus)), lengths)
     shape = (len(corpus), len(tasks))
     # two names in an image may mean one task
-    return _any(group_task_cells(rows[columns >= 0], columns[columns >= 0], shape))
+    return _indicators(group_task_cells(rows[columns >= 0], columns[columns >= 0], shape))

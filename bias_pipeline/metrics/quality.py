@@ -26,7 +26,7 @@ from bias_pipeline.metrics.counting.numbers import (
     Sums,
     Tally,
 )
-from bias_pipeline.metrics.counting.sides import by_group, crossed, key, mean_of
+from bias_pipeline.metrics.counting.sides import by_group, cross_with_groups, key, mean_of
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.quality import (
     CIDER_SCALE,
@@ -134,7 +134,6 @@ class Quality(CountingMetric):
         return False
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         described = _Described(view)
         sets = described.sets()
         if not sets:
@@ -159,8 +158,7 @@ class Quality(CountingMetric):
     ) -> dict[PartName, dict[str, sparse.csr_array]]:
         """Each side's tables of sums, one for each caption position left out.
 
-        Args:
-            documents: (N,) images that give the document frequencies.
+        Captions of (N,) documents give the document frequencies.
         """
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
         frequencies = described.frequencies(documents, self.positions)
@@ -255,7 +253,6 @@ class _Described:
 
     @property
     def n_images(self) -> int:
-        """N, the number of images."""
         return len(self.view.corpus)
 
     def text(self, row: int) -> str:
@@ -296,11 +293,7 @@ class _Described:
         )
 
     def frequencies(self, documents: BoolArray, positions: int) -> list[list[Int32Array]]:
-        """Document frequencies of human captions: of all, then without each position in turn.
-
-        Args:
-            documents: (N,) the images that count.
-        """
+        """Frequencies in (N,) documents: of all human captions, then without each position."""
         rows = self.references(np.flatnonzero(documents), None)
         blocks = np.split(rows, np.flatnonzero(np.diff(self.images[rows] // _TOGETHER)) + 1)
         totals: list[list[Int32Array]] = []
@@ -316,7 +309,7 @@ class _Described:
     def crossing(self, sums: Float64Array) -> sparse.csr_array:
         """(N, K * C) sums in the columns of each image's group."""
         table = sparse.csr_array(sums)
-        return crossed(self.view.codes, table, len(self.view.groups))
+        return cross_with_groups(self.view.codes, table, len(self.view.groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +322,6 @@ class _Values:
     codes: IntArray  # (N,) the group of each
 
     def numbers(self, sums: Sums) -> Numbers:
-        """See :class:`Quality`."""
         cider: dict[PartName, CountedNumber] = {}
         bleus: dict[PartName, CountedNumber] = {}
         of_groups: dict[PartName, Float64Array] = {}

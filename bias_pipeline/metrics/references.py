@@ -10,7 +10,7 @@ class Reference:
     """A paper, as BibTeX needs it.
 
     Example:
-        >>> Reference("a2020", ("Ash, A.", "Oak, B."), "On Trees", 2020, "Wood").short
+        >>> Reference("a2020", ("Ash, A.", "Oak, B."), "On Trees", 2020, "Wood").citation
         'Ash and Oak 2020'
     """
 
@@ -23,7 +23,7 @@ class Reference:
     doi: str = ""  # if it has one that helps to find it
 
     @property
-    def short(self) -> str:
+    def citation(self) -> str:
         """Surnames and year, as in running text."""
         names = [author.partition(",")[0] for author in self.authors]
         names_text = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)

@@ -42,7 +42,6 @@ class PartName(str):
         side: str = "",
         detail: str = "",
     ) -> Self:
-        """See the class."""
         whose = _subject(what, direction, group, object)
         name = super().__new__(cls, ":".join(filter(None, (direction, what, *whose, side, detail))))
         name.what, name.direction, name.side, name.detail = what, direction, side, detail

@@ -18,7 +18,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.photos import read_pixels
 from bias_pipeline.pairs.contrasts import Contrasts
 from bias_pipeline.pairs.distances import BeyondPictures, SetDistances
-from bias_pipeline.pairs.group_gaps import difference_p
+from bias_pipeline.pairs.group_gaps import MeasuredGap, difference_p
 
 MEASURES = ("brightness", "saturation", "red less blue", "contrast", "edges")
 _READ, _SIDE = 128, 16  # pixels a side as read, and of the small pictures that are compared
@@ -26,27 +26,17 @@ _ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class BackgroundGap:
-    """A measure of the outer quarters by group, each from 0 to 1."""
-
-    measure: str
-    first: float
-    second: float
-    p_value: float  # two-sided, by turned signs
-
-
-@dataclass(frozen=True)
 class Backgrounds:
     """How far the outer quarters of the pictures follow the group."""
 
-    gaps: Sequence[BackgroundGap]
+    gaps: Sequence[MeasuredGap]  # of measures from 0 to 1
     above: float  # the share of sets whose pixels follow the group: beyond_pictures above 0
     p_value: float  # of it
 
     def sentence(self, second: str) -> str:
         """What differs, for people."""
         differing = [
-            f"{gap.measure} {gap.second - gap.first:+.3f} in pictures of {second} "
+            f"{gap.name} {gap.second - gap.first:+.3f} in pictures of {second} "
             f"(p {gap.p_value:.2g})"
             for gap in self.gaps
             if gap.p_value < _ALPHA
@@ -76,7 +66,9 @@ def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds 
         blocks = pixels.reshape(_SIDE, _READ // _SIDE, _SIDE, _READ // _SIDE, 3)
         small[row] = blocks.mean(axis=(1, 3))[:, _outer_columns(_SIDE)].ravel()
     place = np.arange(n_pictures)
-    crossed = SetDistances.of(contrasts, sparse.csr_array(small), place, _squared_distances).crossed
+    crossed = SetDistances.from_vectors(
+        contrasts, sparse.csr_array(small), place, _squared_distances
+    ).crossed
     beyond = BeyondPictures(contrasts, crossed)
     known = beyond.by_set[~np.isnan(beyond.by_set)]
     return Backgrounds(
@@ -86,10 +78,10 @@ def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds 
     )
 
 
-def _gap(measure: str, contrasts: Contrasts, values: Float64Array) -> BackgroundGap:
+def _gap(measure: str, contrasts: Contrasts, values: Float64Array) -> MeasuredGap:
     first, second = (contrasts.of_sets(group, values) for group in (0, 1))
     p_value = difference_p(contrasts, second - first)
-    return BackgroundGap(measure, float(first.mean()), float(second.mean()), p_value)
+    return MeasuredGap(measure, float(first.mean()), float(second.mean()), p_value)
 
 
 def _outer_columns(width: int) -> BoolArray:

@@ -11,9 +11,10 @@ import numpy as np
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.description_answer import NEGLIGIBLE, Answer
+from bias_pipeline.metrics.counting.object_answer import per_100
 from bias_pipeline.pairs.comparison import GroupsCompared
 from bias_pipeline.pairs.group_gaps import FEWEST_SETS, GroupGap
-from bias_pipeline.stats.bootstrap import quantile
+from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 
 ALPHA = 0.05
@@ -33,30 +34,31 @@ _UNLIKE = "the pictures are described differently; the group was not shown to be
 
 
 def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer:
-    """The answer from comparisons of two groups."""
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
         reason = f"{counted(most_sets, 'sets are')} too few; caption {FEWEST_SETS}, or better 50"
         first = f"cannot tell whether captions change with the group: {reason}"
         return Answer("cannot_tell", reason, math.nan, (), [first, *beside])
-    significant = [(one, gap, p) for one in comparisons for gap, p in one.deciding if p < ALPHA]
-    significant.sort(key=lambda each: (each[2], -abs(each[1].value)))
-    named = [gap.name for _, gap, _ in significant]
-    sentences = [gap_sentence(one, gap, p) for one, gap, p in significant]
-    smallest = [p for one in comparisons for _, p in one.deciding if not math.isnan(p)]
-    p_value = min(smallest, default=1.0)
+    deciding = [(one, gap) for one in comparisons for gap in one.deciding]
+    significant = [(one, gap) for one, gap in deciding if gap.adjusted_p < ALPHA]
+    significant.sort(key=lambda each: (each[1].adjusted_p, -abs(each[1].value)))
+    named = [gap.name for _, gap in significant]
+    sentences = [gap_sentence(one, gap) for one, gap in significant]
+    p_value = smallest_p(comparisons, 1.0)
     if backgrounds == ALIKE:
         for one in comparisons:
             for name, p in distance_p_values(one).items():
                 p_value = min(p_value, p)
                 if p < ALPHA:
                     named.append(name)
-                    sentences.append(f"{name} ({one.first}, {one.second}): {_CHANGES[name]}")
+                    sentences.append(
+                        f"{name} ({one.first_group}, {one.second_group}): {_CHANGES[name]}"
+                    )
         p_value = min(1.0, 2 * p_value)  # of two families of tests
     if named:
         return Answer("yes", "", p_value, named, [*sentences, *beside])
-    if largest_gap(comparisons, 0.95)[2] <= NEGLIGIBLE:
+    if largest_gap(comparisons, 0.95).ci_high <= NEGLIGIBLE:
         return Answer("no", "", p_value, (), beside)
     return Answer("cannot_tell", NOT_SHOWN, p_value, (), beside)
 
@@ -72,38 +74,40 @@ def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
     }
 
 
-def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> tuple[float, float, float]:
+def smallest_p(comparisons: Sequence[GroupsCompared], default: float) -> float:
+    """The smallest p of a class about the person; the default where none is tested."""
+    each = [gap.adjusted_p for one in comparisons for gap in one.deciding]
+    return min((p for p in each if not math.isnan(p)), default=default)
+
+
+def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate:
     """The largest difference of a class about the person, with its interval, without a sign.
 
     It is at least as large as any, whose lower ends are corrected for their number, and at most as
     large as the largest upper end, which needs no correction.
     """
-    gaps = [gap for one in comparisons for gap, _ in one.deciding]
+    gaps = [gap for one in comparisons for gap in one.deciding]
     wider = quantile(1 - (1 - level) / len(gaps)) / quantile(level)
     lows = []
     for gap in gaps:
-        near = gap.low if gap.value > 0 else -gap.high  # the end towards 0
+        near = gap.ci_low if gap.value > 0 else -gap.ci_high  # the end towards 0
         lows.append(abs(gap.value) - wider * (abs(gap.value) - near))
     value = max(abs(gap.value) for gap in gaps)
-    high = max(max(abs(gap.low), abs(gap.high)) for gap in gaps)
-    return value, max(0.0, *lows), high
+    high = max(max(abs(gap.ci_low), abs(gap.ci_high)) for gap in gaps)
+    return Estimate(value, ci_low=max(0.0, *lows), ci_high=high)
 
 
-def gap_sentence(compared: GroupsCompared, gap: GroupGap, p_value: float) -> str:
+def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
     """How often each group's captions are of a class, the difference, p, and the power."""
-    of = compared.second if gap.value > 0 else compared.first
-    low, high = sorted((gap.low, gap.high) if gap.value > 0 else (-gap.low, -gap.high))
+    of = compared.second_group if gap.value > 0 else compared.first_group
+    low, high = sorted(end if gap.value > 0 else -end for end in (gap.ci_low, gap.ci_high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
     return (
-        f"{gap.name} ({compared.first} {_per_100(gap.first)} %, {compared.second} "
-        f"{_per_100(gap.second)} % of captions): {_per_100(abs(gap.value))} [{_per_100(low)}, "
-        f"{_per_100(high)}] points more of {of}{beyond}, p {p_value:.2g}; the test usually misses "
-        f"differences below {_per_100(gap.misses)} points"
+        f"{gap.name} ({compared.first_group} {per_100(gap.first)} %, {compared.second_group} "
+        f"{per_100(gap.second)} % of captions): {per_100(abs(gap.value))} [{per_100(low)}, "
+        f"{per_100(high)}] points more of {of}{beyond}, p {gap.adjusted_p:.2g}; the test usually "
+        f"misses differences below {per_100(gap.misses)} points"
     )
-
-
-def _per_100(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
 def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
@@ -117,7 +121,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
                 f": {meanings[name]}" if name in significant else ""
             )
     if not significant and (unlike := _beyond_samples(compared)):
-        yield f"beyond_samples {_per_100(unlike)} points: {_UNLIKE}"
+        yield f"beyond_samples {per_100(unlike)} points: {_UNLIKE}"
     yield from _power(compared)
     yield from _words(compared)
 
@@ -141,33 +145,33 @@ def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> st
 
 
 def _distance_text(name: str, value: float) -> str:
-    return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{_per_100(value)} points"
+    return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{per_100(value)} points"
 
 
 def _base(compared: GroupsCompared) -> str:
     """How alike captions are where nothing differs."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
-        return f"two captions of one picture differ by {_per_100(same)} of 100 content words"
+        return f"two captions of one picture differ by {per_100(same)} of 100 content words"
     equal, n_sets = compared.n_equal, compared.n_sets
     text = f"captions without words for the person are equal in {equal} of {n_sets} sets"
     if equal == n_sets:
-        return f"{text}: they change in at most {_per_100(1 - 0.05 ** (1 / n_sets))} %"
+        return f"{text}: they change in at most {per_100(1 - 0.05 ** (1 / n_sets))} %"
     return f"{text}; any difference between pictures may change the others"
 
 
 def _power(compared: GroupsCompared) -> Iterator[str]:
     """The smallest differences that would usually be found, and whether any p can be small."""
-    deciding = [gap for gap, _ in compared.deciding if gap.n_differing]
+    deciding = [gap for gap in compared.deciding if gap.n_differing]
     if deciding:
         low, high = (pick(deciding, key=lambda gap: gap.misses) for pick in (min, max))
-        between = f" ({low.name}) to {_per_100(high.misses)} points ({high.name})"
+        between = f" ({low.name}) to {per_100(high.misses)} points ({high.name})"
         only = f" points ({low.name})"
         yield (
-            f"{compared.n_sets} sets usually miss differences below {_per_100(low.misses)}"
+            f"{compared.n_sets} sets usually miss differences below {per_100(low.misses)}"
             f"{between if len(deciding) > 1 else only}"
         )
-    n_tests = compared.n_families * sum(not math.isnan(p) for p in compared.p_values)
+    n_tests = compared.n_families * sum(not math.isnan(gap.p_value) for gap in compared.gaps)
     lowest = 2.0 ** (1 - compared.n_sets) * n_tests
     if lowest >= ALPHA:
         yield (
@@ -180,13 +184,13 @@ def _words(compared: GroupsCompared) -> Iterator[str]:
     clear = [gap for gap in compared.words[:MOST_WORDS] if gap.p_value < ALPHA]
     if clear:
         listed = ", ".join(
-            f"{gap.word} ({compared.first} {_per_100(gap.first)} %, {compared.second} "
-            f"{_per_100(gap.second)} %)"
+            f"{gap.name} ({compared.first_group} {per_100(gap.first)} %, {compared.second_group} "
+            f"{per_100(gap.second)} %)"
             for gap in clear
         )
         yield f"words that go with a group: {listed}"
     alone = [
-        gap.word
+        gap.name
         for gap in compared.words
         if min(gap.first, gap.second) == 0 and gap.p_value < ALPHA
     ]
@@ -203,9 +207,9 @@ def facts(
         "p_value": None if math.isnan(answer.p_value) else answer.p_value,
         "beside": "" if answer.named else beside_answer(comparisons, backgrounds),
         "sets": {
-            one.label or f"{one.second} against {one.first}": {
+            one.label or f"{one.second_group} against {one.first_group}": {
                 "sets": list(one.contrasts.sets),
-                _BEYOND: [None if np.isnan(x) else float(x) for x in one.beyond.by_set],
+                _BEYOND: [None if np.isnan(x) else float(x) for x in one.beyond_pictures.by_set],
             }
             for one in comparisons
         },

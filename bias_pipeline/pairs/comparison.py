@@ -29,14 +29,16 @@ from bias_pipeline.pairs.distances import (
 from bias_pipeline.pairs.group_gaps import (
     FEWEST_SETS,
     GroupGap,
-    WordGap,
-    adjusted_p_values,
+    MeasuredGap,
+    adjust_p_values,
     group_gap,
     word_gaps,
 )
 from bias_pipeline.pairs.said_of_people import (
     DECLINES,
     LENGTH,
+    NAMED,
+    WRONG,
     SaidOfPeople,
     Wordings,
     declined_shares,
@@ -74,7 +76,6 @@ class SetPictures:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The K groups by name."""
         return self.corpus.groupings[self.wordings.attributes[0].name].names
 
     @cached_property
@@ -113,11 +114,6 @@ class SetPictures:
         about = side.about_person(self.codes, self.groups)
         return {**about, **side.marks(), LENGTH: side.captions.lengths}
 
-    @property
-    def about_person(self) -> list[str]:
-        """The classes on which an answer may rest."""
-        return [*self.model.about_person(self.codes, self.groups), DECLINES]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupsCompared:
@@ -130,13 +126,12 @@ class GroupsCompared:
     n_families: int  # attributes and pairs of groups that are tested
 
     @property
-    def first(self) -> str:
+    def first_group(self) -> str:
         """The group from whose pictures differences are counted."""
         return self.pictures.groups[self.compared[0]]
 
     @property
-    def second(self) -> str:
-        """The other group."""
+    def second_group(self) -> str:
         return self.pictures.groups[self.compared[1]]
 
     @cached_property
@@ -150,23 +145,19 @@ class GroupsCompared:
         return len(self.contrasts)
 
     @property
-    def tested(self) -> bool:
-        """Whether there are sets enough for any test."""
+    def has_enough_sets(self) -> bool:
         return self.n_sets >= FEWEST_SETS
 
     @cached_property
-    def _vectors(self) -> sparse.csr_array:
-        words = self.pictures.model.words
-        return words if self.pictures.distance == "jaccard" else tf_idf(words)
-
-    @cached_property
     def distances(self) -> SetDistances:
-        """Distances between the captions of pairs."""
-        return self._distances(self._vectors)
+        return self._distances(self.pictures.model.words)
 
-    def _distances(self, vectors: sparse.csr_array) -> SetDistances:
+    def _distances(self, words: sparse.csr_array) -> SetDistances:
         kernel = KERNELS[self.pictures.distance]
-        return SetDistances.of(self.contrasts, vectors, self.pictures.model.pictures, kernel)
+        vectors = words if kernel is jaccard_distances else tf_idf(words)
+        return SetDistances.from_vectors(
+            self.contrasts, vectors, self.pictures.model.pictures, kernel
+        )
 
     def by_set(self, of_pairs: Float64Array) -> Float64Array:
         """(J,) the mean of each set's pairs, of those that have a value; NaN without one."""
@@ -183,17 +174,16 @@ class GroupsCompared:
         return float(by_set.mean()) if len(by_set) else math.nan
 
     @cached_property
-    def beyond(self) -> BeyondPictures:
+    def beyond_pictures(self) -> BeyondPictures:
         """The effect of the group in one context that is also in another."""
         return BeyondPictures(self.contrasts, self.distances.crossed)
 
     @cached_property
     def distance_tests(self) -> dict[str, tuple[float, float]]:
         """Name to value and p of both tests of distances, with all words and without marks."""
-        plain = self._distance_tests(self.pictures.model.words, self.beyond)
+        plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
-        vectors = shown if self.pictures.distance == "jaccard" else tf_idf(shown)
-        bare = BeyondPictures(self.contrasts, self._distances(vectors).crossed)
+        bare = BeyondPictures(self.contrasts, self._distances(shown).crossed)
         without = self._distance_tests(shown, bare)
         return plain | {f"{name}:without_marks": test for name, test in without.items()}
 
@@ -201,7 +191,9 @@ class GroupsCompared:
         self, words: sparse.csr_array, beyond: BeyondPictures
     ) -> dict[str, tuple[float, float]]:
         shifts = self.shifts(words)
-        shift_test = shift_p(SignFlips(self.contrasts.keys), shifts) if self.tested else math.nan
+        shift_test = (
+            shift_p(SignFlips(self.contrasts.keys), shifts) if self.has_enough_sets else math.nan
+        )
         crossed = int((~np.isnan(beyond.by_set)).sum())
         beyond_test = beyond.p_value() if crossed >= FEWEST_SETS else math.nan
         return {
@@ -249,24 +241,17 @@ class GroupsCompared:
         if np.nansum(declined) > 0:
             contrasts = of_pictures.contrasts(self.compared, answers > 0)
             gaps.insert(2, group_gap(DECLINES, contrasts, declined, answers, level=self.level))
-        return gaps
-
-    @cached_property
-    def p_values(self) -> list[float]:
-        """P of each class, after Holm over classes and corrected for all that is tested."""
-        return adjusted_p_values(self.gaps, self.n_families)
+        return adjust_p_values(gaps, self.n_families)
 
     @property
-    def deciding(self) -> list[tuple[GroupGap, float]]:
-        """The classes about the person, each with its p."""
-        about = self.pictures.about_person
-        pairs = zip(self.gaps, self.p_values, strict=True)
-        return [(gap, p) for gap, p in pairs if gap.name in about]
+    def deciding(self) -> list[GroupGap]:
+        """The classes about the person, on which an answer may rest."""
+        about = (NAMED, WRONG, DECLINES, *self.pictures.wordings.classes)
+        return [gap for gap in self.gaps if gap.name in about]
 
     @cached_property
-    def words(self) -> list[WordGap]:
-        """Words that differ, the clearest first."""
-        if not self.tested:
+    def words(self) -> list[MeasuredGap]:
+        if not self.has_enough_sets:
             return []
         model = self.pictures.model
         shares = means_of_pictures(model.words, model.pictures, len(self.pictures.corpus))

@@ -36,14 +36,9 @@ class Contrasts:
     ) -> Contrasts:
         """Pair the pictures of two groups that share a set and a context.
 
-        The k-th picture of one group is paired with the k-th of the other, in the order given.
-
-        Args:
-            sets: N names; pictures without one are in no set.
-            groups: (N,) the group of each picture.
-            contexts: (N,) its other attributes, as a number.
-            compared: the two groups.
-            used: (N,) the pictures that may be paired.
+        The k-th picture of one group is paired with the k-th of the other, in the order given. Of
+        all N pictures ``sets`` has the set, empty for none, ``groups`` the group, ``contexts`` a
+        number for the other attributes, and ``used`` whether they may be paired.
         """
         cells: dict[str, dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
         for row in np.flatnonzero(used & np.isin(groups, compared)).tolist():
@@ -81,11 +76,7 @@ class Contrasts:
         )
 
     def of_sets(self, group: int, values: Float64Array) -> Float64Array:
-        """(J,) the mean over each set's pictures of the first (0) or the second (1) group.
-
-        Args:
-            values: (N,) of each picture.
-        """
+        """(J,) the mean over each set's pictures of the first (0) or the second (1) group."""
         pictures = (self.first, self.second)[group]
         weighted = self.weights * values[pictures]
         return np.bincount(self.set_of, weighted, len(self)).astype(np.float64)

@@ -17,11 +17,17 @@ from bias_pipeline.errors import NotApplicableError, counted
 from bias_pipeline.metrics.base import SETS, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import FRASER_2024
 from bias_pipeline.metrics.value_names import SCORE, PartName
-from bias_pipeline.pairs.changing_answer import MOST_WORDS, answer_of, facts, largest_gap
+from bias_pipeline.pairs.changing_answer import (
+    MOST_WORDS,
+    answer_of,
+    facts,
+    largest_gap,
+    smallest_p,
+)
 from bias_pipeline.pairs.comparison import GroupsCompared, SetPictures
 from bias_pipeline.pairs.group_gaps import GroupGap
 from bias_pipeline.pairs.said_of_people import LENGTH, Wordings
-from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import neutral_rate
 
@@ -91,7 +97,6 @@ class Counterfactual(Metric):
         return (corpus,)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained."""
         del splits
         pictures = self._pictures(corpus)
         comparisons = self._comparisons(pictures)
@@ -104,7 +109,7 @@ class Counterfactual(Metric):
                 *corpus.notes,
                 *_sets_notes(pictures, comparisons),
                 *answer.sentences,
-                *(outer.sentence(one.second) for one, outer in around),
+                *(outer.sentence(one.second_group) for one, outer in around),
             ],
             tables=_tables(comparisons),
         )
@@ -168,8 +173,6 @@ def _varies(corpus: Corpus, attribute: str) -> bool:
 
 
 class _Parts:
-    """The numbers of a score, by name."""
-
     def __init__(
         self, metric: Counterfactual, pictures: SetPictures, comparisons: Sequence[GroupsCompared]
     ) -> None:
@@ -182,28 +185,25 @@ class _Parts:
         self.neutral_rate = neutral_rate(pictures.model.captions, metric.attribute, self.used)
 
     def __iter__(self) -> Iterator[tuple[PartName, Number]]:
-        value, low, high = largest_gap(self.comparisons, self.metric.stats.level)
-        p_values = [p for one in self.comparisons for _, p in one.deciding if not math.isnan(p)]
-        score = self._part(value, low, high, min(p_values, default=math.nan))
+        largest = largest_gap(self.comparisons, self.metric.stats.level)
+        score = self._part(largest, smallest_p(self.comparisons, math.nan))
         yield SCORE, replace(score, range=self.metric.info.range)
         for one in self.comparisons:
             yield from self._distances(one)
-            for gap, p_value in zip(one.gaps, one.p_values, strict=True):
-                yield from self._class(one, gap, p_value)
-            yield from self._words(one)
+            for gap in one.gaps:
+                yield from self._class(one, gap)
+            for word in one.words[:MOST_WORDS]:
+                name = PartName(f"word:{word.name}", group=one.label)
+                yield name, self._part(word.second - word.first, word.p_value)
 
     def _part(
-        self,
-        value: float,
-        low: float = math.nan,
-        high: float = math.nan,
-        p_value: float = math.nan,
-        unit: str = "fraction",
+        self, estimate: Estimate | float, p_value: float = math.nan, unit: str = "fraction"
     ) -> Number:
+        known = estimate if isinstance(estimate, Estimate) else Estimate(estimate)
         return Number(
-            value,
-            ci_low=low,
-            ci_high=high,
+            known.value,
+            ci_low=known.ci_low,
+            ci_high=known.ci_high,
             p_value=p_value,
             unit=unit,
             n_images=int(self.used.sum()),
@@ -218,25 +218,15 @@ class _Parts:
         yield PartName("samples", group=one.label), self._part(one.mean_over_sets(samples))
         yield PartName("beyond_samples", group=one.label), self._part(one.mean_over_sets(beyond))
         for name, (value, p_value) in one.distance_tests.items():
-            yield PartName(name, group=one.label), self._part(value, p_value=p_value)
+            yield PartName(name, group=one.label), self._part(value, p_value)
 
-    def _class(
-        self, one: GroupsCompared, gap: GroupGap, p_value: float
-    ) -> Iterator[tuple[PartName, Number]]:
+    def _class(self, one: GroupsCompared, gap: GroupGap) -> Iterator[tuple[PartName, Number]]:
         unit = "per caption" if gap.name == LENGTH else "fraction"
         name = f"class:{gap.name}"
-        yield (
-            PartName(name, group=one.label),
-            self._part(gap.value, gap.low, gap.high, p_value, unit),
-        )
+        yield PartName(name, group=one.label), self._part(gap, gap.adjusted_p, unit)
         if not one.label:
-            yield PartName(name, group=one.first), self._part(gap.first, unit=unit)
-            yield PartName(name, group=one.second), self._part(gap.second, unit=unit)
-
-    def _words(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
-        for gap in one.words[:MOST_WORDS]:
-            name = PartName(f"word:{gap.word}", group=one.label)
-            yield name, self._part(gap.second - gap.first, p_value=gap.p_value)
+            yield PartName(name, group=one.first_group), self._part(gap.first, unit=unit)
+            yield PartName(name, group=one.second_group), self._part(gap.second, unit=unit)
 
 
 def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) -> Iterator[str]:
@@ -278,28 +268,28 @@ def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, o
 def _background_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     for gap in one.backgrounds.gaps if one.backgrounds else ():
         yield {
-            "outer quarters": gap.measure,
-            "first": one.first,
+            "outer quarters": gap.name,
+            "first": one.first_group,
             "of first": gap.first,
-            "second": one.second,
+            "second": one.second_group,
             "of second": gap.second,
             "p": gap.p_value,
         }
 
 
 def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
-    deciding = {gap.name for gap, _ in one.deciding}
-    for gap, p_value in zip(one.gaps, one.p_values, strict=True):
+    deciding = {gap.name for gap in one.deciding}
+    for gap in one.gaps:
         yield {
             "class": gap.name,
-            "first": one.first,
+            "first": one.first_group,
             "share of first": gap.first,
-            "second": one.second,
+            "second": one.second_group,
             "share of second": gap.second,
             "difference": gap.value,
-            "low": gap.low,
-            "high": gap.high,
-            "p": p_value,
+            "low": gap.ci_low,
+            "high": gap.ci_high,
+            "p": gap.adjusted_p,
             "usually misses below": gap.misses,
             "decides": gap.name in deciding,
         }
@@ -307,13 +297,13 @@ def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     contrasts, distances = one.contrasts, one.distances
-    beyond = one.beyond.by_set
+    beyond = one.beyond_pictures.by_set
     for number, name in enumerate(contrasts.sets):
         chosen = contrasts.set_of == number
         yield {
             "set": name,
-            "first": one.first,
-            "second": one.second,
+            "first": one.first_group,
+            "second": one.second_group,
             "distance": float((contrasts.weights * distances.pairs)[chosen].sum()),
             "samples": float((contrasts.weights * distances.samples)[chosen].sum()),
             "beyond_pictures": float(beyond[number]),
@@ -327,8 +317,8 @@ def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     for number in one.most_changed(_MOST_CHANGED):
         pair = int(np.flatnonzero(contrasts.set_of == number)[0])
         for group, picture in (
-            (one.first, int(contrasts.first[pair])),
-            (one.second, int(contrasts.second[pair])),
+            (one.first_group, int(contrasts.first[pair])),
+            (one.second_group, int(contrasts.second[pair])),
         ):
             row = int(first_caption(model.pictures, picture))
             yield {

@@ -21,11 +21,7 @@ Kernel = Callable[[sparse.csr_array], Float64Array]
 
 
 def jaccard_distances(words: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the share of words that two captions have in common; 0 if both have none.
-
-    Args:
-        words: (n, V) 1 where a caption has a word.
-    """
+    """(n, n) 1 minus the share of (n, V) words that two captions share; 0 if both have none."""
     shared = (words @ words.T).toarray()
     sizes = np.asarray(words.sum(axis=1)).ravel()
     either = sizes[:, None] + sizes - shared
@@ -40,11 +36,7 @@ def cosine_distances(vectors: sparse.csr_array) -> Float64Array:
 
 
 def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
-    """(C, V) captions as vectors of length 1, rare words counting more.
-
-    Args:
-        words: (C, V) 1 where a caption has a word.
-    """
+    """(C, V) captions as vectors of length 1, rare words counting more, from indicators."""
     n_captions = words.shape[0]
     frequent = np.asarray(words.sum(axis=0)).ravel()
     weighted = sparse.csr_array(words * (np.log((1 + n_captions) / (1 + frequent)) + 1))
@@ -54,13 +46,7 @@ def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
 
 
 def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> sparse.csr_array:
-    """(N, V) the mean over the captions of each picture.
-
-    Args:
-        vectors: (C, V) a row a caption.
-        pictures: (C,) the picture of each.
-        n: N.
-    """
+    """(N, V) the mean over the captions of each picture, from (C, V) captions."""
     counts = np.bincount(pictures, minlength=n)
     rows = np.arange(len(pictures))
     weights = sparse.csr_array((1 / counts[pictures], (pictures, rows)), shape=(n, len(pictures)))
@@ -81,15 +67,10 @@ class SetDistances:
     crossed: Float64Array  # (P,)
 
     @classmethod
-    def of(
+    def from_vectors(
         cls, contrasts: Contrasts, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
     ) -> SetDistances:
-        """Compare captions set by set.
-
-        Args:
-            vectors: (C, V) what the kernel takes, a row a caption.
-            pictures: (C,) the picture of each caption, ascending.
-        """
+        """Compare (C, V) captions, in the order of their pictures, set by set."""
         n_pairs = len(contrasts.first)
         pairs, samples = np.full(n_pairs, np.nan), np.full(n_pairs, np.nan)
         crossed = np.full(len(contrasts.crossings), np.nan)

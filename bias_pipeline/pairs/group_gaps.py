@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse, special
@@ -12,7 +12,7 @@ from scipy import sparse, special
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.pairs.contrasts import Contrasts
 from bias_pipeline.pairs.sign_flips import SignFlips
-from bias_pipeline.stats.bootstrap import quantile
+from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 from bias_pipeline.stats.shares import difference_ends, wilson
 
@@ -21,19 +21,30 @@ _FEWEST_NORMAL = 10  # sets that differ from which on Student's interval holds
 _POWER = 0.8  # with which a difference is "usually" found
 
 
-@dataclass(frozen=True)
-class GroupGap:
-    """A class of captions by group, and the mean over sets of the difference between groups."""
+@dataclass(frozen=True, kw_only=True)
+class GroupGap(Estimate):
+    """The mean over sets of how much a class of captions differs between the groups.
+
+    It is the second group minus the first, beyond annotators where they are known; its p is by
+    turned signs, NaN where too few sets differ.
+    """
 
     name: str
     first: float  # the mean of the first group
     second: float  # the mean of the second group
-    value: float  # second minus first; beyond annotators where they are known
-    low: float
-    high: float
-    p_value: float  # two-sided, by turned signs; NaN where too few sets differ
     misses: float  # the test usually misses smaller differences
     n_differing: int  # sets with a difference
+    adjusted_p: float = math.nan  # after Holm over classes, for all attributes and pairs of groups
+
+
+@dataclass(frozen=True)
+class MeasuredGap:
+    """A word of the captions, or a measure of the pictures, by group."""
+
+    name: str
+    first: float  # the mean of the first group, of a word the share of its captions
+    second: float
+    p_value: float  # of words after Westfall and Young, over all
 
 
 def group_gap(
@@ -48,11 +59,8 @@ def group_gap(
 ) -> GroupGap:
     """The difference between the groups in one class.
 
-    Args:
-        values: (N,) the mean of each picture.
-        captions: (N,) how many captions each picture has.
-        is_share: whether values are shares in [0, 1].
-        people: (N,) the same of annotators' captions, whose difference is subtracted.
+    ``values`` are (N,) means of each picture; ``people`` are those of annotators' captions, whose
+    difference is subtracted; ``captions`` (N,) how many captions each picture has.
     """
     first, second = (contrasts.of_sets(group, values) for group in (0, 1))
     differences = second - first
@@ -67,43 +75,33 @@ def group_gap(
     needed = float(special.stdtrit(freedom, 0.975) + special.stdtrit(freedom, _POWER))
     misses = needed * error
     if is_share and n_differing < _FEWEST_NORMAL:
-        a_set = _captions_of_a_set(contrasts, captions)
+        pictures = np.concatenate([contrasts.first, contrasts.second])
+        a_set = float(captions[pictures].sum()) / 2 / len(contrasts)  # of a group, on average
         ends = share_difference_ends(second, first, a_set, quantile(level))
         plain = float((second - first).mean())
         low, high = min(low, value + ends[0] - plain), max(high, value + ends[1] - plain)
         misses = max(misses, needed / 2 / quantile(level) * (high - low))
+    enough = n_differing >= FEWEST_SETS
     return GroupGap(
-        name,
-        float(first.mean()),
-        float(second.mean()),
-        value,
-        low,
-        high,
-        difference_p(contrasts, differences) if n_differing >= FEWEST_SETS else math.nan,
-        misses,
-        n_differing,
+        value=value,
+        ci_low=low,
+        ci_high=high,
+        p_value=difference_p(contrasts, differences) if enough else math.nan,
+        name=name,
+        first=float(first.mean()),
+        second=float(second.mean()),
+        misses=misses,
+        n_differing=n_differing,
     )
-
-
-def _captions_of_a_set(contrasts: Contrasts, captions: IntArray) -> float:
-    """How many captions a group has in a set, on average."""
-    pictures = np.concatenate([contrasts.first, contrasts.second])
-    return float(captions[pictures].sum()) / 2 / len(contrasts)
 
 
 def share_difference_ends(
     first: Float64Array, second: Float64Array, captions: float, z: float
 ) -> tuple[float, float]:
-    """The interval of a difference of mean shares, also where hardly any set has the event.
+    """The interval of a difference of means of (J,) shares, even where hardly any set has one.
 
-    Newcombe's, from Wilson's ends. A mean is worth as many trials as its variance over sets says,
-    at least one a set and at most one a caption.
-
-    Args:
-        first: (J,) a share of each set.
-        second: (J,) likewise, of the other group.
-        captions: on which each share rests, on average.
-        z: standard errors on either side.
+    Newcombe's, from Wilson's ends, z standard errors on either side. A mean is worth as many trials
+    as its variance over sets says, at least one a set and at most one a caption.
     """
     n_sets = len(first)
     ends = []
@@ -128,36 +126,22 @@ def difference_p(contrasts: Contrasts, differences: Float64Array) -> float:
     return float(flips.p_value(abs(float(left.sum())), null, mid=True))
 
 
-def adjusted_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[float]:
-    """P after Holm over classes, times the number of attributes and pairs of groups tested.
-
-    NaN stays NaN.
-    """
-    each = np.array(holm([gap.p_value for gap in gaps]))
-    corrected: list[float] = np.minimum(1.0, n_families * each).tolist()
-    return corrected
-
-
-@dataclass(frozen=True)
-class WordGap:
-    """A word by group."""
-
-    word: str
-    first: float  # the share of the first group's captions that have it
-    second: float
-    p_value: float  # after Westfall and Young, over all words
+def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]:
+    """The gaps with p after Holm, times the number of attributes and pairs of groups tested."""
+    each = holm([gap.p_value for gap in gaps])
+    return [
+        replace(gap, adjusted_p=float(np.minimum(1.0, n_families * p)))
+        for gap, p in zip(gaps, each, strict=True)
+    ]
 
 
 def word_gaps(
     contrasts: Contrasts, vocabulary: Sequence[str], words: sparse.csr_array
-) -> list[WordGap]:
-    """Words whose shares differ in six sets or more, the clearest first.
+) -> list[MeasuredGap]:
+    """Words whose shares, (N, V), differ in six sets or more, the clearest first.
 
     Each has t, its summed difference over the root of the sum of squares, and p is how often the
     largest t of all words is as large under turned signs (Westfall and Young 1993).
-
-    Args:
-        words: (N, V) the share of each picture's captions that have a word.
     """
     differences = contrasts.differences(words)
     differences.data[np.abs(differences.data) < 1e-12] = 0
@@ -181,8 +165,8 @@ def word_gaps(
         for group in (0, 1)
     )
     gaps = [
-        WordGap(vocabulary[word], float(first[word]), float(second[word]), p)
+        MeasuredGap(vocabulary[word], float(first[word]), float(second[word]), p)
         for word, p in zip(often.tolist(), p_values, strict=True)
     ]
-    order = sorted(range(len(gaps)), key=lambda k: (gaps[k].p_value, -t[k], gaps[k].word))
+    order = sorted(range(len(gaps)), key=lambda k: (gaps[k].p_value, -t[k], gaps[k].name))
     return [gaps[k] for k in order]

@@ -13,6 +13,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Words
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.metrics.corpus_view import word_indicators
 from bias_pipeline.text.descriptions import ConceptTable, described
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.mentions import NO_GROUP, lowered_words, named_group, word_set
@@ -98,13 +99,7 @@ class SaidOfPeople:
     @cached_property
     def words(self) -> sparse.csr_array:
         """(C, V) 1 where a caption has a content word."""
-        content = self._content
-        shape = (len(content), len(content.types))
-        ones = np.ones(len(content.tokens))
-        table = sparse.csr_array((ones, content.tokens.astype(np.int64), content.starts), shape)
-        table.sum_duplicates()
-        table.data = np.ones_like(table.data)
-        return table
+        return word_indicators(self._content)
 
     def without_marks(self) -> sparse.csr_array:
         """(C, V) the same without words of visible marks."""
@@ -118,12 +113,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """Class to (C,) the captions that say something about the person.
-
-        Args:
-            codes: (N,) the group of each picture.
-            groups: the groups' names.
-        """
+        """Class to (C,) the captions that say something about the person, by (N,) codes."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {

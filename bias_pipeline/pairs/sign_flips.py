@@ -54,23 +54,16 @@ class SignFlips:
             yield 1.0 - 2.0 * bits[: _DRAWN - first].astype(np.float64)
 
     def null(self, statistic: Callable[[Float64Array], Float64Array]) -> Float64Array:
-        """(F, ...) a statistic under every pattern.
-
-        Args:
-            statistic: (B, J) signs to (B, ...) values.
-        """
+        """(F, ...) a statistic, of (B, J) signs to (B, ...) values, under every pattern."""
         return np.concatenate([statistic(signs) for signs in self.blocks()])
 
     def p_value(
         self, observed: Float64Array | float, null: Float64Array, *, mid: bool = False
     ) -> Float64Array:
-        """How often the statistic is at least as large as observed.
+        """How often a statistic of the null is at least as large as observed.
 
-        Args:
-            observed: of one or several statistics.
-            null: as :meth:`null` returns it.
-            mid: whether patterns that give just the observed value count half: a sum of few
-                distinct values would otherwise reject too rarely (Lancaster 1961).
+        With ``mid`` patterns that give just the observed value count half: a sum of few distinct
+        values would otherwise reject too rarely (Lancaster 1961).
         """
         rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
         weight = 0.5 if mid else 1.0

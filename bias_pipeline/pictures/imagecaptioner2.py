@@ -173,7 +173,7 @@ class ImageCaptioner2(CaptionAttack):
             data = self._pictures_alone(kind, attack.transformed, np.flatnonzero(images))
             if data is None:
                 continue
-            table = ScoreTable.of(attack.attack(data), self.scoring)
+            table = ScoreTable.from_predictions(attack.attack(data), self.scoring)
             name = PartName("leak", detail=kind)
             estimate = self.stats.estimate(
                 [table],

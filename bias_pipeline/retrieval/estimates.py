@@ -32,7 +32,13 @@ from bias_pipeline.retrieval.skew import (
     skews,
     target_shares,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against, spanned, summary
+from bias_pipeline.stats.bootstrap import (
+    Bootstrap,
+    Estimate,
+    drop_void_interval,
+    summary,
+    with_p_value,
+)
 
 Item = TypeVar("Item")
 _BATCH_CELLS = 4_000_000  # labels of retrieved images that are in memory at once
@@ -192,7 +198,10 @@ def fairness_of(
     each = zip(parts, of_each.tolist(), strict=True)
     return {
         SCORE: replace(estimates[SCORE], p_value=of_all),
-        **{part: replace(spanned(estimates[part]), p_value=p_value) for part, p_value in each},
+        **{
+            part: replace(drop_void_interval(estimates[part]), p_value=p_value)
+            for part, p_value in each
+        },
     }
 
 
@@ -283,7 +292,7 @@ class Skews:
         for name, estimate in {**estimates, **narrowed(near, ranked, stats.level)}.items():
             null = nulls[name]
             beside_null = (
-                estimate if math.isnan(null.expected) else against(estimate, null.expected)
+                estimate if math.isnan(null.expected) else with_p_value(estimate, null.expected)
             )
             unit, span = ("fraction", (-1.0, 1.0)) if name == BIAS else (self._unit, _RANGES[name])
             number = partial(Number, unit=unit, n_images=tested[0], coverage=tested[1], range=span)

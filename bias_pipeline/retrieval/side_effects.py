@@ -30,7 +30,7 @@ from bias_pipeline.retrieval.estimates import Folds, narrowed, permuted_p
 from bias_pipeline.retrieval.formulas import ranks_of_own
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.skew import expected_entropy
-from bias_pipeline.stats.bootstrap import Bootstrap, against
+from bias_pipeline.stats.bootstrap import Bootstrap, with_p_value
 
 if TYPE_CHECKING:
     from bias_pipeline.retrieval.dual_encoders import DualEncoder, Embedder
@@ -293,7 +293,7 @@ def attacker_parts(
     estimates = stats.estimate_weighted(keys[rows], evaluate, cross_fitted=cross_fitted)
     return {
         name: Number(
-            **vars(against(estimate, chance)),
+            **vars(with_p_value(estimate, chance)),
             n_images=tested[0],
             coverage=tested[1],
             range=(0.0, 1.0),

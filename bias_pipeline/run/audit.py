@@ -363,8 +363,8 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
     left = {PICTURES, WEIGHTS}
     left |= {SETS} if corpus.set_ids is None else set()
     candidates = {name: info for name, info in infos().items() if not left & set(info.needs)}
-    spared = catalogue.spared(
-        info for info in candidates.values() if catalogue.permitted(info, corpus)
+    spared = catalogue.sparable_metrics(
+        info for info in candidates.values() if catalogue.has_needs(info, corpus)
     )
     comparable = AT_EQUAL_SPEECH_WITHOUT_OBJECTS if corpus.objects is None else AT_EQUAL_SPEECH
     for left_out in (spared[:n] for n in range(len(spared) + 1)):

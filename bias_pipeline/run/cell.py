@@ -31,7 +31,7 @@ from bias_pipeline.metrics.value_names import BEYOND, sibling_name
 from bias_pipeline.results.manifest import CorpusFacts, LanguageFacts, Manifest, MetricFacts
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import NAMED
-from bias_pipeline.stats.bootstrap import LEAST_TESTED, against, spanned
+from bias_pipeline.stats.bootstrap import LEAST_TESTED, drop_void_interval, with_p_value
 from bias_pipeline.text.caption_language import language_shares
 from bias_pipeline.text.caption_statistics import captioned, speeches
 from bias_pipeline.text.scored_text import declined_images
@@ -194,12 +194,12 @@ def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
     neutral = info.neutral if part.neutral is None else part.neutral
     few = 0 < part.n_seeds < info.least_seeds
     tested = not math.isnan(part.p_value) or name in info.untested or few
-    part = spanned(part) if name in HEADLINES else part
+    part = drop_void_interval(part) if name in HEADLINES else part
     deciding = {name for rule in info.readings.values() for name in (rule.part, *rule.also)}
     deciding |= {sibling_name(name, "increase") for name in deciding if name.endswith(":model")}
     if name not in {*HEADLINES, BEYOND, *deciding} or tested or math.isnan(part.ci_low):
         return part
-    return against(part, neutral) if low < neutral < high else part
+    return with_p_value(part, neutral) if low < neutral < high else part
 
 
 def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:

@@ -157,7 +157,7 @@ class Bootstrap(Configurable):
             Name to estimate.
         """
         images = ScoreTable.images_by_group(tables)
-        aligned = {id(table): table.at(images) for table in tables}  # a table may occur twice
+        aligned = {id(table): table.rows_at(images) for table in tables}  # a table may occur twice
 
         def evaluate(weights: Float64Array) -> dict[Name, Float64Array]:
             scores = {place: table.per_seed(weights) for place, table in aligned.items()}
@@ -198,8 +198,7 @@ class Bootstrap(Configurable):
             )
             for name, values in point.items()
         }
-        usable = {name: _if_rarely_void(number_draws) for name, number_draws in draws.items()}
-        return {name: summary(number_draws, self.level) for name, number_draws in usable.items()}
+        return {name: summary(_fill_if_rarely_void(d), self.level) for name, d in draws.items()}
 
     def weights(self, keys: UIntArray) -> Iterator[Float64Array]:
         """(b, I) how often each image counts, batch by batch, ``resamples`` lines in all.
@@ -270,7 +269,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
     image_std = draws.image_std
     value = float(draws.per_seed.mean())
     if draws.is_share:
-        return between(
+        return estimate_with_ends(
             value, *wilson(value, draws.trials, quantile(level)), image_std, level, draws
         )
     error, freedom = combined_error(
@@ -294,7 +293,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         freedom=freedom,
         draws=draws,
     )
-    return estimate if draws.trained else spanned(estimate)
+    return estimate if draws.trained else drop_void_interval(estimate)
 
 
 def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
@@ -312,13 +311,13 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
     return replace(draws, trials=trials)
 
 
-def widened(draws: Draws | None, factor: float) -> Draws:
+def widen_draws(draws: Draws | None, factor: float) -> Draws:
     """The draws with the distance of resamplings from the estimate multiplied by a factor."""
     assert draws is not None
     return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
 
 
-def between(
+def estimate_with_ends(
     value: float, low: float, high: float, image_std: float, level: float, draws: Draws
 ) -> Estimate:
     """The estimate of a count whose interval is known, such as a share; without a p value.
@@ -345,7 +344,7 @@ def between(
     )
 
 
-def spanned(estimate: SomeEstimate) -> SomeEstimate:
+def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
     """The estimate without an interval if no resampling moved it, which does not mean certainty.
 
     Args:
@@ -356,7 +355,7 @@ def spanned(estimate: SomeEstimate) -> SomeEstimate:
     return replace(estimate, ci_low=math.nan, ci_high=math.nan)
 
 
-def steady(estimate: Estimate, level: float) -> Estimate:
+def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
     """The estimate, also if some resamplings contain no image of the number.
 
     In such a resampling the seed's own number is used: with ten images, one run in five has one.
@@ -368,16 +367,16 @@ def steady(estimate: Estimate, level: float) -> Estimate:
     draws = estimate.draws
     if draws is None or not np.isnan(draws.resampled).any():
         return estimate
-    return summary(_filled(draws), level)
+    return summary(_fill_draws(draws), level)
 
 
-def _if_rarely_void(draws: Draws) -> Draws:
+def _fill_if_rarely_void(draws: Draws) -> Draws:
     """The draws of attackers, filled if a few resamplings lack all of their test images."""
     void = np.isnan(draws.resampled).mean()
-    return _filled(draws) if draws.trained and void <= MOST_VOID else draws
+    return _fill_draws(draws) if draws.trained and void <= MOST_VOID else draws
 
 
-def _filled(draws: Draws) -> Draws:
+def _fill_draws(draws: Draws) -> Draws:
     """The draws with the seed's own number where a resampling contains none of its images."""
     if not np.isnan(draws.resampled).any():
         return draws
@@ -385,7 +384,7 @@ def _filled(draws: Draws) -> Draws:
     return replace(draws, resampled=resampled)
 
 
-def against(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
+def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
     """The estimate with a p against the no-bias value, by the same test as the interval.
 
     A single seed has no p, as the variance of attackers is then unknown.
@@ -396,7 +395,7 @@ def against(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
 
     Example:
         >>> draws = Draws(np.array([0.3, 0.5]), np.array([[0.2, 0.4], [0.4, 0.6]]))
-        >>> tested = against(summary(draws), 0.4)
+        >>> tested = with_p_value(summary(draws), 0.4)
         >>> tested.p_value, tested.ci_low < 0.4 < tested.ci_high
         (1.0, True)
     """

@@ -11,9 +11,9 @@ import numpy as np
 from bias_pipeline.stats.bootstrap import (
     Draws,
     Estimate,
-    between,
+    estimate_with_ends,
+    fill_void_resamples,
     quantile,
-    steady,
     summary,
 )
 from bias_pipeline.stats.compare import merged_p
@@ -38,7 +38,9 @@ def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
     drawn = [estimate.draws for estimate in estimates if estimate.draws is not None]
     if len(drawn) < len(estimates):
         return _without_draws(estimates, float(values.mean()), std)
-    return _widened(steady(summary(_mean_draws(drawn), level), level), std, len(values), level)
+    return _widen_by_choices(
+        fill_void_resamples(summary(_mean_draws(drawn), level), level), std, len(values), level
+    )
 
 
 def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
@@ -63,7 +65,7 @@ def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
     if len(drawn) < len(estimates):
         return replace(_without_draws(estimates, float(values.mean()), std), p_value=p_value)
     if any(math.isnan(estimate.error_below) for estimate in estimates):
-        mean = steady(summary(_mean_draws(drawn), level), level)
+        mean = fill_void_resamples(summary(_mean_draws(drawn), level), level)
     else:
         mean = _mean_of_uneven(estimates, drawn, level)
     if any(math.isnan(estimate.ci_low) for estimate in estimates):
@@ -93,7 +95,7 @@ def _mean_of_uneven(
     if ratio > 0:
         trials = float(np.mean([sample.trials for sample in drawn])) / ratio**2
         draws = replace(draws, trials=trials)
-    return between(value, value - below, value + above, draws.image_std, level, draws)
+    return estimate_with_ends(value, value - below, value + above, draws.image_std, level, draws)
 
 
 def _mean_draws(drawn: Sequence[Draws]) -> Draws:
@@ -111,7 +113,7 @@ def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> E
     return Estimate(value, seed_std, n_seeds=estimates[0].n_seeds, choice_std=std)
 
 
-def _widened(estimate: Estimate, std: float, n_choices: int, level: float) -> Estimate:
+def _widen_by_choices(estimate: Estimate, std: float, n_choices: int, level: float) -> Estimate:
     """The estimate with the error of the choices added."""
     if not std > 0:
         return replace(estimate, choice_std=std)

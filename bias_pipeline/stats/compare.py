@@ -16,7 +16,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.stats.bootstrap import (
     Draws,
     Estimate,
-    between,
+    estimate_with_ends,
     quantile,
     summary,
     two_sided_p,
@@ -68,7 +68,9 @@ def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
         value = float(share.per_seed.mean())
         ends.append((value, *wilson(value, share.trials, z)))
     low, high = difference_ends(ends[0], ends[1], _correlation(first, second))
-    return between(float(draws.per_seed.mean()), low, high, draws.image_std, level, draws)
+    return estimate_with_ends(
+        float(draws.per_seed.mean()), low, high, draws.image_std, level, draws
+    )
 
 
 def _correlation(first: Draws, second: Draws) -> float:

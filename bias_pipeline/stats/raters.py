@@ -30,14 +30,11 @@ class RaterAgreement(NamedTuple):
 
 
 def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
-    """Krippendorff's alpha: 1 - observed over expected disagreement.
+    """Krippendorff's alpha of (N, K) answers: 1 - observed over expected disagreement.
 
     Of 1 if raters always agree, of 0 if they agree as often as by chance, below 0 if less often.
     Images with fewer than two answers do not count. Krippendorff, Content Analysis (2004), chapter
     11, and Computing Krippendorff's Alpha-Reliability (2011), whose example is a test.
-
-    Args:
-        counts: (N, K) how many raters gave each of K answers to each image.
 
     Example:
         >>> krippendorff(np.array([[2, 0], [0, 2], [1, 1]]))
@@ -63,14 +60,11 @@ def _ordinal_distances(totals: Float64Array) -> Float64Array:
 
 
 def fleiss(counts: IntArray) -> float:
-    """Fleiss' kappa: agreement beyond chance, 1 if all agree, 0 if no more than by chance.
+    """Fleiss' kappa of (N, K) answers: 1 if all agree, 0 if they agree no more than by chance.
 
     kappa = (P - Q) / (1 - Q): P is the share of agreeing pairs of answers, of which an image with m
     answers weighs m - 1, and Q the sum of squared frequencies of answers (Fleiss 1971; Fleiss,
     Levin and Paik 2003, chapter 18, for unequal numbers of raters). Of two raters it is Scott's pi.
-
-    Args:
-        counts: (N, K) how many raters gave each of K answers to each image.
 
     Example:
         >>> fleiss(np.array([[2, 0], [0, 2], [1, 1], [1, 1]]))
@@ -86,11 +80,7 @@ def fleiss(counts: IntArray) -> float:
 
 
 def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) -> RaterAgreement:
-    """A coefficient with its 95 % percentile interval over resampled images.
-
-    Args:
-        counts: (N, K) how many raters gave each of K answers to each image.
-    """
+    """A coefficient of (N, K) counts with its 95 % percentile interval over resampled images."""
     value, generator = coefficient(counts), np.random.default_rng(0)
     values = [
         coefficient(counts[generator.integers(0, len(counts), len(counts))])
@@ -136,10 +126,8 @@ class Consensus(NamedTuple):
 def consensus(answers: IntArray, n_groups: int) -> Consensus:
     """The hidden truth and each rater's errors (Dawid and Skene 1979, eq. 2.3 to 2.5).
 
-    Starts from the shares of the answers, so raters must be right more often than not.
-
-    Args:
-        answers: (N, R) the group that each rater gave each item, below 0 for none.
+    Starts from the shares of (N, R) answers, below 0 for none, so raters must be right more often
+    than not.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 5 + [[1, 1, 0]])
@@ -198,14 +186,11 @@ def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArr
 
 
 def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
-    """How often an answer errs, from two raters alone: the least and the most, in [0, 1].
+    """How often an answer errs, from the share on which two raters differ: the least and the most.
 
     Both ends suppose that the two err independently: the least if one of them makes all errors, the
     most if both err alike, are right more often than not, and spread wrong answers evenly. Raters
     who err together err more often, and nothing in their answers shows it.
-
-    Args:
-        disagreement: share of items on which they differ, in [0, 1].
 
     Example:
         >>> [round(end, 3) for end in error_range(0.18, 2)]

@@ -29,7 +29,7 @@ class ScoreTable:
     scoring: Scoring  # of the guesses; its link turns an attacker's mean into its score
 
     @classmethod
-    def of(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:
+    def from_predictions(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:
         """Score stored predictions."""
         n_seeds = len(predictions[0].seeds)
         tested = [images for one in predictions for images in one.images]
@@ -45,14 +45,7 @@ class ScoreTable:
         return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
     def per_seed(self, weights: Float64Array) -> Float64Array:
-        """The mean score of each seed's attackers.
-
-        Args:
-            weights: (B, I) how often each image counts.
-
-        Returns:
-            (B, S), NaN where an attacker has no image left.
-        """
+        """(B, S) the mean score of each seed's attackers by (B, I) weights; NaN without images."""
         each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):
@@ -121,7 +114,7 @@ class ScoreTable:
             group_of[place] = np.maximum(group_of[place], table.group_of)
         return images[np.argsort(group_of, kind="stable")]
 
-    def at(self, images: IntArray) -> ScoreTable:
+    def rows_at(self, images: IntArray) -> ScoreTable:
         """The table with a row for each of the given images, in any order, NaN where untested."""
         if np.array_equal(images, self.images):
             return self

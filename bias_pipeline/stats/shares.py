@@ -18,9 +18,6 @@ NORMAL_95 = 1.959964  # standard errors on either side of a 95 % interval
 def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
     """The score interval of a share (Wilson 1927), in [0, 1].
 
-    Args:
-        share: in [0, 1].
-
     Example:
         >>> [round(end, 3) for end in wilson(0.0, 30, 1.96)]
         [0.0, 0.114]
@@ -37,9 +34,6 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
     Observations of one image are similar, so their number is divided by the design effect: the
     variance under resampling of images over the variance of independent observations, between 1 and
     the number of observations a cluster. If nothing moves, the largest is assumed.
-
-    Args:
-        share: in [0, 1].
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations
@@ -53,10 +47,7 @@ def spread_of_small_shares(counts: Float64Array) -> float:
     The variance of a share of n observations under resampling is too small by a factor of
     (n - 1) / n on average, and 0 if all observations agree. About half of this is made up, as
     resamples also miss some observations, so the variance is multiplied by n / (n - 1/2) here:
-    simulated in ``experiments/inference``. Ours.
-
-    Args:
-        counts: (T,) number of observations of each share; 0 are ignored.
+    simulated in ``experiments/inference``. Ours. Counts of 0 are ignored.
 
     Example:
         >>> import numpy as np
@@ -72,8 +63,7 @@ def difference_ends(
 ) -> tuple[float, float]:
     """The interval of a difference, from the intervals of both numbers (Newcombe 1998, method 10).
 
-    Args:
-        correlation: of the two estimates, in [-1, 1].
+    ``correlation`` is that of the two estimates.
     """
     (one, one_low, one_high), (two, two_low, two_high) = first, second
 
@@ -89,15 +79,12 @@ def difference_ends(
 
 
 def same_share_p(events: IntArray, totals: IntArray) -> float:
-    """P of shares this unequal if all groups had the same share; exact, whatever the counts.
+    """P of (K,) shares this unequal if all groups had the same share; exact, whatever the counts.
 
     Of two groups Fisher's test, two-sided (Fisher 1935). Of more, the same idea by simulation: the
     labels are dealt anew 9,999 times with all totals as they are, and p is how often the largest
-    share is at least this far from the smallest, so it is never below 1/10,000.
-
-    Args:
-        events: (K,) how often the event happened in each group.
-        totals: (K,) out of how many; groups of none are left out.
+    share is at least this far from the smallest, so it is never below 1/10,000. Groups of none are
+    left out.
 
     Example:
         >>> import numpy as np

@@ -144,7 +144,7 @@ FORMULAS: dict[str, Formula] = {
 >>> from bias_pipeline.metrics.functional import Counts
 >>> labelled, riding = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
 >>> named = np.array([[1, 0], [1, 0], [1, 0]])
->>> functional.ba_mals(Counts.of(labelled, riding, named, riding)).round(3).item()
+>>> functional.ba_mals(Counts.from_rows(labelled, riding, named, riding)).round(3).item()
 0.333""",
         "counting",
     ),
@@ -176,7 +176,7 @@ FORMULAS: dict[str, Formula] = {
 >>> groups = np.array([[0, 1]] * 3 + [[1, 0]] * 5)
 >>> labelled = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
 >>> named = np.array([[1, 1, 1, 0, 0, 0, 0, 0]]).T
->>> counts = Counts.of(groups, labelled, groups, named)
+>>> counts = Counts.from_rows(groups, labelled, groups, named)
 >>> functional.ba_directional(counts, "a_to_t").round(3).item()
 0.267""",
         "counting",
@@ -202,7 +202,7 @@ FORMULAS: dict[str, Formula] = {
 >>> groups = np.array([[0, 1]] * 3 + [[1, 0]] * 5)
 >>> labelled = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
 >>> named = np.array([[1, 1, 1, 0, 0, 0, 0, 0]]).T
->>> counts = Counts.of(groups, labelled, groups, named)
+>>> counts = Counts.from_rows(groups, labelled, groups, named)
 >>> mean, _ = functional.multi_directional(counts, "a_to_t")
 >>> mean.round(3).item()
 0.267""",

@@ -115,7 +115,7 @@ class Habits:
     def ratios(self, pictures: Sequence[int]) -> tuple[dict[str, HazardRatio], dict[str, int]]:
         """Concept to the log hazard ratio and to the mentions in some of the pictures."""
         rows = np.array([self.place[i] for i in pictures])
-        comparison = Comparison.of(
+        comparison = Comparison.fit(
             self.groups[rows], self.objects[rows], self.images.folds[rows], hash_ids(map(str, rows))
         )
         counts = self.images.counts[rows]

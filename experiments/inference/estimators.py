@@ -20,7 +20,7 @@ import pandas as pd
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.numbers import Tally
-from bias_pipeline.stats.bootstrap import Draws, summary, widened
+from bias_pipeline.stats.bootstrap import Draws, summary, widen_draws
 from experiments.inference.designs import everything
 from experiments.inference.trials import build_metric
 from experiments.study import markdown
@@ -49,7 +49,9 @@ def run(data: Path, trials: int) -> Iterator[dict[str, object]]:
             assert isinstance(metric, CountingMetric)
             tally = metric.tally(metric.see(corpus))
             truth = numbers(tally, np.ones((1, len(corpus))))
-            widening = {str(n): one.widening for n, one in tally.counted(tally.totals).items()}
+            widening = {
+                str(n): one.widening for n, one in tally.counted_numbers(tally.totals).items()
+            }
             head = {"metric": name, "metric_version": metric.info.version, "captioner": captioner}
             for n_images in SIZES:
                 for trial in range(trials):
@@ -62,7 +64,7 @@ def run(data: Path, trials: int) -> Iterator[dict[str, object]]:
 
 def numbers(tally: Tally, weights: Float64Array) -> Mapping[str, Float64Array]:
     """All numbers, (B,) each, when images count as often as weighted, (B, N)."""
-    counted = tally.counted({name: weights @ table for name, table in tally.tables.items()})
+    counted = tally.counted_numbers({name: weights @ table for name, table in tally.tables.items()})
     return {name: number.values for name, number in counted.items()}  # noqa: PD011 - no table
 
 
@@ -82,7 +84,7 @@ def of_sample(tally: Tally, n_images: int, random: np.random.Generator) -> dict[
 
 
 def _row_of(draws: Draws, widening: float, truth: float) -> dict[str, object]:
-    estimate = summary(widened(draws, widening))
+    estimate = summary(widen_draws(draws, widening))
     return {
         "value": estimate.value,
         "ci_low": estimate.ci_low,

@@ -23,7 +23,7 @@ from bias_pipeline.retrieval.estimates import permuted_p
 from bias_pipeline.retrieval.formulas import p_of_counts
 from bias_pipeline.retrieval.ranked import Ranked
 from bias_pipeline.retrieval.skew import expected_entropy
-from bias_pipeline.stats.bootstrap import Bootstrap, against
+from bias_pipeline.stats.bootstrap import Bootstrap, with_p_value
 from experiments.null_coverage.study import HERE, trial_rows
 from experiments.study import markdown, write_page
 
@@ -116,7 +116,7 @@ def test_queries(case: Case, random: np.random.Generator) -> dict[str, Float64Ar
         return dict(enumerate([*by_query.transpose(1, 0, 2), by_query.mean(axis=1)]))
 
     estimates = STATS.estimate_weighted(keys[rows], entropies)
-    p_values = np.array([against(item, null).p_value for item in estimates.values()])
+    p_values = np.array([with_p_value(item, null).p_value for item in estimates.values()])
     return {
         **tests,
         "a query, entropy's interval": p_values[:-1],

@@ -22,7 +22,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.functional.dbac import PRIORS
 from bias_pipeline.run import compose
-from bias_pipeline.stats.bootstrap import Estimate, against
+from bias_pipeline.stats.bootstrap import Estimate, with_p_value
 from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown, write_results
 
 HERE = Path(__file__).resolve().parent
@@ -80,7 +80,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
 
 def columns(estimate: Estimate, info: MetricInfo) -> dict[str, object]:
     """The columns of an estimate's line."""
-    test = against(estimate, info.neutral)
+    test = with_p_value(estimate, info.neutral)
     line = {k: getattr(test, k) for k in ("value", "ci_low", "ci_high", "p_value")}
     return {"metric_version": info.version, **line}
 

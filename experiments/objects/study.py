@@ -135,7 +135,7 @@ class Study:
         grouping, images = corpus.groupings[self.attribute.name], self.metric.images(corpus)
         comparison = self.metric.comparison(images, grouping.codes[images.rows] == 1)
         codes, generator = grouping.codes.copy(), np.random.default_rng(seed)
-        order = images.rows[np.argsort(comparison.expected, kind="stable")]
+        order = images.rows[np.argsort(comparison.expected_group, kind="stable")]
         for block in np.array_split(order, len(order) // BLOCK):
             codes[block] = generator.permutation(codes[block])
         return replace(corpus, groupings={self.attribute.name: replace(grouping, codes=codes)})

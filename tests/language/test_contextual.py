@@ -7,7 +7,7 @@ import pytest
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.language.contextual import ContextualAlignment, nearest
+from bias_pipeline.language.contextual import ContextualAlignment, nearest_directions
 from bias_pipeline.run import compose
 from bias_pipeline.text.mask import MaskWords
 from tests.corpora import make_corpus
@@ -150,7 +150,7 @@ def test_nearest_words_are_those_of_brute_force():
     numbers = np.random.default_rng(5).normal(size=(88, 6))
     units = numbers / np.linalg.norm(numbers, axis=1, keepdims=True)
     requested, known = units[:57], units[57:]
-    rows, distances = nearest(requested, known, at_once=10)
+    rows, distances = nearest_directions(requested, known, at_once=10)
     for word, row, distance in zip(requested, rows, distances, strict=True):
         by_hand = [1 - sum(a * b for a, b in zip(word, other, strict=True)) for other in known]
         assert (int(np.argmin(by_hand)), min(by_hand)) == (row, pytest.approx(distance))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bias_pipeline.language.formulas import (
     bias_ratio,
-    estimated,
     gender_score,
+    likeliest_group,
     ratio_to_neutral,
     revision,
 )
@@ -20,7 +20,7 @@ from tests.oracles import oracle
 SHARES = st.floats(0, 1)
 
 
-def scored(likelihood: float, similarity: float, probability: float) -> float:
+def score_of(likelihood: float, similarity: float, probability: float) -> float:
     arrays = (np.array(array, np.float64) for array in (likelihood, similarity, probability))
     return float(gender_score(*arrays))
 
@@ -45,7 +45,7 @@ def cut(value: float) -> float:
 @pytest.mark.parametrize("who", ["man", "woman"])
 def test_the_published_example_to_the_last_digit(who):
     case = oracle("gender_score")["worked_example_published"]
-    result = scored(case[who]["lm"], case[who]["sim"], case["p_object"])
+    result = score_of(case[who]["lm"], case[who]["sim"], case["p_object"])
     assert result == pytest.approx(case[who]["score"], abs=1e-12, rel=0)
 
 
@@ -53,7 +53,7 @@ def test_the_published_ratio_and_estimate():
     case = oracle("gender_score")["worked_example_published"]
     scores = [case["man"]["score"], case["woman"]["score"]]
     assert 100 * ratio(*scores) == pytest.approx(case["ratio_to_m_percent"], abs=1e-10)
-    assert ("man", "woman")[estimated(np.array([scores]))[0][0]] == case["estimated_gender"]
+    assert ("man", "woman")[likeliest_group(np.array([scores]))[0][0]] == case["estimated_gender"]
 
 
 def test_the_second_example_from_either_of_its_two_published_values():
@@ -68,7 +68,7 @@ def test_the_second_example_from_either_of_its_two_published_values():
 
 def test_edge_values():
     for case in oracle("gender_score")["edge_values"]["cases"]:
-        result = scored(case["lm"], case["sim"], case["p_object"])
+        result = score_of(case["lm"], case["sim"], case["p_object"])
         assert result == pytest.approx(case["score"], abs=1e-12), case
 
 
@@ -77,18 +77,18 @@ def test_edge_values():
     [(-1.0, 0.0), (-1.0000001, 0.0), (1.0000001, 1.0), (math.nan, math.nan)],
 )
 def test_what_rounding_puts_outside_is_clamped_and_what_is_unknown_stays(similarity, score):
-    np.testing.assert_equal(scored(0.2, similarity, 0.3), score)
+    np.testing.assert_equal(score_of(0.2, similarity, 0.3), score)
 
 
 @given(SHARES, st.floats(-1, 1), SHARES)
 def test_a_score_is_a_probability(likelihood, similarity, probability):
-    assert 0 <= scored(likelihood, similarity, probability) <= 1
+    assert 0 <= score_of(likelihood, similarity, probability) <= 1
 
 
 @given(st.floats(0.01, 0.99), st.floats(0, 0.98), SHARES)
 def test_more_similarity_never_lowers_a_score(likelihood, similarity, probability):
-    more = scored(likelihood, similarity + 0.01, probability)
-    assert more >= scored(likelihood, similarity, probability) - 1e-12
+    more = score_of(likelihood, similarity + 0.01, probability)
+    assert more >= score_of(likelihood, similarity, probability) - 1e-12
 
 
 @given(st.floats(-0.99, 0.99))
@@ -143,5 +143,5 @@ def test_the_shares_of_all_groups_sum_to_one(values):
     ids=["a tie", "three groups", "unknown"],
 )
 def test_the_estimate_is_the_group_with_the_highest_score(scores, group, tied):
-    groups, ties = estimated(np.array([scores]))
+    groups, ties = likeliest_group(np.array([scores]))
     assert (groups.tolist(), ties.tolist()) == ([group], [tied])

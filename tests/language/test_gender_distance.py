@@ -73,7 +73,7 @@ def glove() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def near() -> tuple[list[str], np.ndarray]:
+def cosines_of_objects() -> tuple[list[str], np.ndarray]:
     path = DATA / "glove" / "glove.6B.50d.txt.gz"
     if not path.is_file():
         pytest.skip(f"no GloVe vectors at {path}")
@@ -82,16 +82,16 @@ def near() -> tuple[list[str], np.ndarray]:
     return names, cosines(vectors_read.rows(names), vectors_read.rows(["man", "woman", "person"]))
 
 
-def test_cosines_of_glove(near):
-    names, result = near
+def test_cosines_of_glove(cosines_of_objects):
+    names, result = cosines_of_objects
     for name, item in zip(names, result, strict=True):
         case = glove()["rows"][name]
         expected = [case[word] for word in ("man", "woman", "person")]
         np.testing.assert_allclose(item, expected, atol=1e-6)
 
 
-def test_an_objects_ratio_where_its_cosines_are_positive(near):
-    names, result = near
+def test_an_objects_ratio_where_its_cosines_are_positive(cosines_of_objects):
+    names, result = cosines_of_objects
     ratios = bias_ratio(result[:, :2])
     for name, item, ratio in zip(names, result, ratios, strict=True):
         if (item[:2] > 0).all():
@@ -100,8 +100,8 @@ def test_an_objects_ratio_where_its_cosines_are_positive(near):
             assert math.isnan(ratio)
 
 
-def test_the_ratio_of_averages(near):
-    names, result = near
+def test_the_ratio_of_averages(cosines_of_objects):
+    names, result = cosines_of_objects
     means = mean_cosines(np.ones(len(names)), result)
     case = glove()
     np.testing.assert_allclose(

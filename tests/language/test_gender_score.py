@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,26 @@ def values(corpus: Corpus, **options: Any) -> dict[str, float]:
 # --- a second implementation, caption by caption
 
 
+@cache
+def plain_models() -> tuple[LanguageModel, Frozen]:
+    causal, bert = language_models()
+    return LanguageModel(str(causal)), Frozen(str(bert))
+
+
+def plain_score(text: str, things: list[str], shares: dict[str, float]) -> tuple[float, float]:
+    """The mean over objects of a text's revised likelihood, written out; and the likelihood."""
+    lm, encoder = plain_models()
+    p = float(np.exp(lm.log_likelihood([text])[0]))
+    y, each = encoder.vectors([text])[0], []
+    for thing in things:
+        o = encoder.vectors([thing])[0]
+        sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
+        each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - shares[thing])))
+    return sum(each) / len(each), p
+
+
 def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[str, Any]:
     """Scores of captions that name one group, by it; and the estimates."""
-    causal, bert = language_models()
-    lm, encoder = LanguageModel(str(causal)), Frozen(str(bert))
     scored: dict[str, Any] = {"male": [], "female": [], "estimate": [], "first": [], "all": []}
     for text, objects in texts:
         words = set(text.split())
@@ -91,14 +108,7 @@ def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[s
         versions = {named[0]: text, ({"male", "female"} - set(named)).pop(): swapped}
         scores, likely = {}, {}
         for group, version in versions.items():
-            p = float(np.exp(lm.log_likelihood([version])[0]))
-            y = encoder.vectors([version])[0]
-            each = []
-            for thing in beside:
-                o = encoder.vectors([thing])[0]
-                sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
-                each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - shares[thing])))
-            scores[group], likely[group] = sum(each) / len(each), p
+            scores[group], likely[group] = plain_score(version, beside, shares)
         scored[named[0]].append(scores[named[0]])
         scored["estimate"].append(scores["male"] >= scores["female"])
         scored["first"].append(likely["male"])
@@ -111,57 +121,63 @@ TEXTS = {"model": MODEL, "human": [item[0] for item in HUMAN]}
 
 
 @pytest.fixture(scope="module")
-def whole() -> Score:
+def computed_score() -> Score:
     return metric().compute(corpus(), splits=[])
 
 
 @pytest.fixture(scope="module")
-def computed(whole: Score) -> dict[str, float]:
-    return {str(name): part.value for name, part in whole.parts.items()}
+def computed_values(computed_score: Score) -> dict[str, float]:
+    return {str(name): part.value for name, part in computed_score.parts.items()}
 
 
 @pytest.fixture(scope="module")
-def expected() -> dict[str, dict[str, Any]]:
+def expected_values() -> dict[str, dict[str, Any]]:
     return {s: naive(list(zip(texts, OBJECTS, strict=True)), SHARES) for s, texts in TEXTS.items()}
 
 
 @pytest.mark.parametrize("group", ["male", "female"])
-def test_a_groups_mean_is_that_of_its_captions(group, computed, expected):
-    assert computed[f"gs:{group}"] == pytest.approx(np.mean(expected["model"][group]), rel=1e-5)
+def test_a_groups_mean_is_that_of_its_captions(group, computed_values, expected_values):
+    assert computed_values[f"gs:{group}"] == pytest.approx(
+        np.mean(expected_values["model"][group]), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("side", ["model", "human"])
-def test_a_side_is_the_first_groups_share_in_the_means(side, computed, expected):
-    male, female = (np.mean(expected[side][group]) for group in ("male", "female"))
-    assert computed[side] == pytest.approx(male / (male + female), rel=1e-5)
+def test_a_side_is_the_first_groups_share_in_the_means(side, computed_values, expected_values):
+    male, female = (np.mean(expected_values[side][group]) for group in ("male", "female"))
+    assert computed_values[side] == pytest.approx(male / (male + female), rel=1e-5)
 
 
-def test_the_score_is_the_models_less_peoples(computed):
-    assert computed["score"] == pytest.approx(computed["model:paired"] - computed["human:paired"])
+def test_the_score_is_the_models_less_peoples(computed_values):
+    assert computed_values["score"] == pytest.approx(
+        computed_values["model:paired"] - computed_values["human:paired"]
+    )
 
 
-def test_the_estimate_is_how_often_the_first_group_scores_highest(computed, expected):
-    assert computed["estimate:model"] == pytest.approx(np.mean(expected["model"]["estimate"]))
+def test_the_estimate_is_how_often_the_first_group_scores_highest(computed_values, expected_values):
+    assert computed_values["estimate:model"] == pytest.approx(
+        np.mean(expected_values["model"]["estimate"])
+    )
 
 
 def test_the_language_models_own_bias_is_of_the_same_captions_told_of_each_group(
-    whole, computed, expected
+    computed_score, computed_values, expected_values
 ):
-    model = expected["model"]
+    model = expected_values["model"]
     own_bias = sum(model["first"]) / sum(model["all"])
-    assert computed["lm:own_bias"] == pytest.approx(own_bias, rel=1e-5)
-    (message,) = (note for note in whole.notes if "own_bias" in note)
+    assert computed_values["lm:own_bias"] == pytest.approx(own_bias, rel=1e-5)
+    (message,) = (note for note in computed_score.notes if "own_bias" in note)
     assert "of the likelihood of the same captions" in message
 
 
-def test_captions_of_nobody_and_of_two_groups_are_not_scored(whole):
-    assert whole.audit["model"]["captions"] == 4
+def test_captions_of_nobody_and_of_two_groups_are_not_scored(computed_score):
+    assert computed_score.audit["model"]["captions"] == 4
 
 
-def test_pairs_weigh_as_many_as_they_are(computed):
+def test_pairs_weigh_as_many_as_they_are(computed_values):
     by_pairs = values(corpus(), weigh="pairs")
-    assert computed["gs:male"] != by_pairs["gs:male"]
-    assert computed["gs:female"] == pytest.approx(by_pairs["gs:female"])  # one object each
+    assert computed_values["gs:male"] != by_pairs["gs:male"]
+    assert computed_values["gs:female"] == pytest.approx(by_pairs["gs:female"])  # one object each
 
 
 # --- what moves it and what does not
@@ -182,15 +198,15 @@ def test_a_swap_of_all_groups_turns_the_score_around():
     assert one["score"] == pytest.approx(-other["score"])
 
 
-def test_signs_and_case_do_not_matter(computed):
+def test_signs_and_case_do_not_matter(computed_values):
     loud = [f"{text.capitalize()}." for text in MODEL]
-    assert values(corpus(loud))["model"] == pytest.approx(computed["model"])
+    assert values(corpus(loud))["model"] == pytest.approx(computed_values["model"])
 
 
-def test_a_group_that_is_never_named_leaves_no_share_and_the_own_bias_as_it_is(computed):
+def test_a_group_that_is_never_named_leaves_no_share_and_the_own_bias_as_it_is(computed_values):
     men = values(corpus([text.replace("woman", "man") for text in MODEL[:4]] + MODEL[4:]))
     assert math.isnan(men["model"])
-    assert men["lm:own_bias"] == pytest.approx(computed["lm:own_bias"])
+    assert men["lm:own_bias"] == pytest.approx(computed_values["lm:own_bias"])
 
 
 # --- objects
@@ -236,14 +252,14 @@ def run_id(causal: Path, *words: str) -> str:
 def test_the_identity_follows_the_weights_and_the_context_and_not_their_place(tmp_path):
     causal, _ = language_models()
     moved = shutil.copytree(causal, tmp_path / "moved")
-    context = (f"metric.context={detected(tmp_path)[0]}", "metric.top_k=2")
+    context = (f"metric.context={write_detections(tmp_path)[0]}", "metric.top_k=2")
     assert run_id(causal) == run_id(moved) != run_id(causal, *context)
 
 
 # --- context from elsewhere
 
 
-def detected(folder: Path) -> tuple[str, dict[str, float]]:
+def write_detections(folder: Path) -> tuple[str, dict[str, float]]:
     """A file with each image's own objects, as sure of each wherever it is; and how sure."""
     sure = {"horse": 0.75, "dog": 0.5, "umbrella": 0.25, "person": 1.0, "woman": 0.9}
     rows = [
@@ -257,7 +273,7 @@ def detected(folder: Path) -> tuple[str, dict[str, float]]:
 
 
 def test_detections_of_objects_revise_by_their_confidence(tmp_path):
-    path, sure = detected(tmp_path)
+    path, sure = write_detections(tmp_path)
     result = values(corpus(objects=None), context=path)
     expected = naive(list(zip(MODEL, OBJECTS, strict=True)), sure)
     for group in ("male", "female"):
@@ -312,20 +328,7 @@ NEUTRAL = {"man": "person", "woman": "person", "his": "their", "her": "their"}
 
 
 def neutral_scores(texts: list[tuple[str, set[str]]]) -> list[float]:
-    """Of each caption the mean over its objects, written out."""
-    causal, bert = language_models()
-    lm, encoder = LanguageModel(str(causal)), Frozen(str(bert))
-    means = []
-    for text, objects in texts:
-        p = float(np.exp(lm.log_likelihood([text])[0]))
-        y = encoder.vectors([text])[0]
-        each = []
-        for thing in sorted(objects - {"person"}):
-            o = encoder.vectors([thing])[0]
-            sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
-            each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - SHARES[thing])))
-        means.append(sum(each) / len(each))
-    return means
+    return [plain_score(text, sorted(objects - {"person"}), SHARES)[0] for text, objects in texts]
 
 
 @pytest.mark.parametrize(
@@ -347,10 +350,10 @@ def test_the_neutral_mean_may_be_of_captions_that_name_nobody():
 
 @pytest.mark.parametrize("side", ["model", "human"])
 @pytest.mark.parametrize("group", ["male", "female"])
-def test_a_group_is_held_against_the_neutral_mean(side, group, computed, whole):
+def test_a_group_is_held_against_the_neutral_mean(side, group, computed_values, computed_score):
     people = ":human" if side == "human" else ""
-    expected = computed[f"gs:{group}{people}"] / computed[f"gs:person{people}"]
-    part = whole.parts[f"to_neutral:{group}:{side}"]
+    expected = computed_values[f"gs:{group}{people}"] / computed_values[f"gs:person{people}"]
+    part = computed_score.parts[f"to_neutral:{group}:{side}"]
     assert part.value == pytest.approx(expected)
     assert (part.unit, part.range) == ("ratio", (0.0, math.inf))
 
@@ -378,19 +381,21 @@ def test_neutral_pairs_weigh_as_many_as_they_are():
     assert by_captions != by_pairs
 
 
-def test_without_a_neutral_word_there_is_no_neutral_part_and_no_other_number_moves(computed):
+def test_without_a_neutral_word_there_is_no_neutral_part_and_no_other_number_moves(computed_values):
     without = values(corpus(), neutral=None)
     assert not [name for name in without if "person" in name or "to_neutral" in name]
-    assert {name: computed[name] for name in without} == pytest.approx(without, nan_ok=True)
+    assert {name: computed_values[name] for name in without} == pytest.approx(without, nan_ok=True)
 
 
 # --- examples (Figure 2)
 
 
 @pytest.fixture(scope="module")
-def examples(whole: Score) -> dict[tuple[str, str], dict[str, Any]]:
+def examples(computed_score: Score) -> dict[tuple[str, str], dict[str, Any]]:
     """By caption and object."""
-    return {(str(e["caption"]), str(e["object"])): dict(e) for e in whole.tables["examples"]}
+    return {
+        (str(e["caption"]), str(e["object"])): dict(e) for e in computed_score.tables["examples"]
+    }
 
 
 def test_every_caption_that_names_one_group_stands_beside_each_of_its_objects(examples):

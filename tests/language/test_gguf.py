@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io import machine
 from bias_pipeline.language import gguf
-from bias_pipeline.language.gguf import find_gguf, unpacked
+from bias_pipeline.language.gguf import find_gguf, unpack
 from bias_pipeline.models import model_location
 from bias_pipeline.models.model_location import CARRIED, PackagedWeights
 from tests.tiny_models import write_causal
@@ -51,7 +51,7 @@ def calls(folder: Path) -> int:
     return len((folder / "calls").read_text())
 
 
-def located(path: Path) -> Any:
+def locate(path: Path) -> Any:
     gguf = find_gguf(str(path))
     assert gguf is not None
     return gguf
@@ -60,36 +60,36 @@ def located(path: Path) -> Any:
 def test_a_file_is_known_by_its_digest_wherever_it_lies(file, tmp_path):
     moved = tmp_path / "moved.gguf"
     moved.write_bytes(file.read_bytes())
-    assert located(file).files == located(moved).files
+    assert locate(file).files == locate(moved).files
 
 
 def test_finding_unpacks_nothing(file):
-    assert not located(file).folder.exists()
+    assert not locate(file).folder.exists()
 
 
 def test_it_is_unpacked_once(file, tmp_path):
-    kinds = {unpacked(located(file)).kind for _ in range(3)}
+    kinds = {unpack(locate(file)).kind for _ in range(3)}
     assert (kinds, calls(tmp_path)) == ({"gpt2"}, 1)
 
 
-def test_e19_weights_whose_bytes_changed_are_unpacked_again(file, tmp_path):
-    weights = unpacked(located(file)).folder / "model.safetensors"
+def test_weights_whose_bytes_changed_are_unpacked_again(file, tmp_path):
+    weights = unpack(locate(file)).folder / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    unpacked(located(file))
+    unpack(locate(file))
     assert (calls(tmp_path), weights.read_bytes() != content) == (2, True)
 
 
 def test_what_is_unpacked_can_be_loaded(file):
     from transformers import AutoModelForCausalLM
 
-    network = AutoModelForCausalLM.from_pretrained(unpacked(located(file)).folder)
+    network = AutoModelForCausalLM.from_pretrained(unpack(locate(file)).folder)
     assert network.config.vocab_size == 17
 
 
 def _unpack(path: Path) -> None:
-    unpacked(located(path))
+    unpack(locate(path))
 
 
 def test_of_several_processes_one_unpacks(file, tmp_path):
@@ -103,13 +103,13 @@ def test_of_several_processes_one_unpacks(file, tmp_path):
 
 
 def test_a_reader_that_fails_leaves_nothing(file, monkeypatch):
-    def broken(path: Path) -> Any:
+    def raise_key_error(path: Path) -> Any:
         raise KeyError("general.architecture")
 
-    monkeypatch.setattr(gguf, "read_gguf", broken)
+    monkeypatch.setattr(gguf, "read_gguf", raise_key_error)
     with pytest.raises(DataError, match="cannot be read as a language model"):
-        unpacked(located(file))
-    assert not located(file).folder.exists()
+        unpack(locate(file))
+    assert not locate(file).folder.exists()
 
 
 def test_a_file_of_another_format_is_refused(tmp_path):
@@ -127,7 +127,7 @@ def test_an_absent_file_is_told(tmp_path):
 def test_packages_that_read_it_are_asked_for(file, monkeypatch):
     monkeypatch.setattr(gguf, "GGUF", machine.Extra("offline-models", "reading", ("no_such",)))
     with pytest.raises(ResourceError, match=r"no-such.*offline-models"):
-        unpacked(located(file))
+        unpack(locate(file))
 
 
 def test_a_cache_that_cannot_be_written_is_told(file, tmp_path, monkeypatch):
@@ -135,7 +135,7 @@ def test_a_cache_that_cannot_be_written_is_told(file, tmp_path, monkeypatch):
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     with pytest.raises(ResourceError, match=r"cannot be written.*XDG_CACHE_HOME"):
-        unpacked(located(file))
+        unpack(locate(file))
 
 
 def test_other_weights_in_the_package_are_refused(file, tmp_path, monkeypatch):
@@ -144,7 +144,7 @@ def test_other_weights_in_the_package_are_refused(file, tmp_path, monkeypatch):
     gguf = find_gguf("some/model")
     assert gguf is not None
     with pytest.raises(DataError, match="are not the published ones"):
-        unpacked(gguf)
+        unpack(gguf)
 
 
 def test_without_its_package_a_carried_model_is_looked_for_elsewhere(

@@ -27,32 +27,32 @@ def model(folders: tuple[Path, Path], tmp_path: Path) -> LanguageModel:
 
 
 @pytest.fixture
-def scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that any model scores."""
     scored_texts: list[str] = []
     embed = Likelihoods.embed
 
-    def watched(self: Likelihoods, texts: Any) -> Any:
+    def record_texts(self: Likelihoods, texts: Any) -> Any:
         scored_texts.extend(texts)
         return embed(self, texts)
 
-    monkeypatch.setattr(Likelihoods, "embed", watched)
+    monkeypatch.setattr(Likelihoods, "embed", record_texts)
     return scored_texts
 
 
-def test_each_distinct_text_is_scored_once(model, scored):
+def test_each_distinct_text_is_scored_once(model, texts_scored):
     model.log_likelihood(TEXTS)
     model.log_likelihood([*TEXTS, "a horse"])
-    assert sorted(scored) == sorted({*TEXTS, "a horse"})
+    assert sorted(texts_scored) == sorted({*TEXTS, "a horse"})
 
 
-def test_other_poolings_read_what_is_kept(model, scored):
+def test_other_poolings_read_what_is_kept(model, texts_scored):
     lines = [
         replace(model, term=term, eos=eos).log_likelihood(TEXTS)
         for term in ("arithmetic", "geometric", "total", "cloze")
         for eos in (True, False)
     ]
-    assert len(scored) == 3
+    assert len(texts_scored) == 3
     assert len({tuple(item.round(6)) for item in lines}) == 7  # the end plays no part in cloze
 
 
@@ -71,8 +71,8 @@ def test_the_beginning_is_kept_apart(model):
     assert (with_it != without).all()
 
 
-def test_no_texts_are_no_work(model, scored):
-    assert (len(model.log_likelihood([])), scored) == (0, [])
+def test_no_texts_are_no_work(model, texts_scored):
+    assert (len(model.log_likelihood([])), texts_scored) == (0, [])
 
 
 @pytest.mark.parametrize(

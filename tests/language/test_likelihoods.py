@@ -13,7 +13,7 @@ import transformers
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.language import likelihoods
-from bias_pipeline.language.likelihoods import COLUMNS, Kind, Likelihoods, PrefixTree, pooled
+from bias_pipeline.language.likelihoods import COLUMNS, Kind, Likelihoods, PrefixTree, pool_tokens
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sentences import KINDS
 from tests.tiny_models import SPECIAL, WORDS, write_causal, write_masked, write_words
@@ -38,7 +38,7 @@ def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def masked_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_masked(tmp_path_factory.mktemp("masked"))
 
 
@@ -147,25 +147,27 @@ def write_random(folder: Path, kind: str, **settings: Any) -> Path:
 
 
 @pytest.fixture(scope="module", params=WINDOWED)
-def windowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def windowed_model(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A model of which some layers see the last six or ten tokens."""
     folder = tmp_path_factory.mktemp(request.param)
     return write_random(folder, request.param, **WINDOWED[request.param])
 
 
-def test_texts_beyond_a_window_are_as_likely_as_alone(windowed):
-    vectors = model(windowed).embed(LONG)
-    expected = [numbers_of(logs) for logs in logs_of(windowed, LONG)]
+def test_texts_beyond_a_window_are_as_likely_as_alone(windowed_model):
+    vectors = model(windowed_model).embed(LONG)
+    expected = [numbers_of(logs) for logs in logs_of(windowed_model, LONG)]
     np.testing.assert_allclose(vectors, expected, rtol=2e-3, atol=2e-3)
 
 
-def test_windows_of_these_models_matter(windowed, tmp_path):
+def test_windows_of_these_models_matter(windowed_model, tmp_path):
     """The test above would see it if no layer heeded its window."""
-    path = copytree(windowed, tmp_path / "wide") / "config.json"
+    path = copytree(windowed_model, tmp_path / "wide") / "config.json"
     settings = json.loads(path.read_text())
     key = "window_size" if settings["model_type"] == "gpt_neo" else "sliding_window"
     path.write_text(json.dumps({**settings, key: 60}))
-    narrow, wide = (next(logs_of(folder, LONG[-2:-1])) for folder in (windowed, path.parent))
+    narrow, wide = (next(logs_of(folder, LONG[-2:-1])) for folder in (windowed_model, path.parent))
     assert np.abs(narrow - wide).max() > 0.05
 
 
@@ -189,24 +191,24 @@ def test_without_a_beginning_the_first_token_is_not_scored(causal):
     assert values["tokens"] == 2
 
 
-def test_pseudo_likelihood_hides_one_token_at_a_time(masked):
+def test_pseudo_likelihood_hides_one_token_at_a_time(masked_model):
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    network = AutoModelForMaskedLM.from_pretrained(masked).eval()
-    tokenizer = AutoTokenizer.from_pretrained(masked)
+    network = AutoModelForMaskedLM.from_pretrained(masked_model).eval()
+    tokenizer = AutoTokenizer.from_pretrained(masked_model)
     row = tokenizer("a man rides")["input_ids"]
     logs = []
     for place in range(1, len(row) - 1):
         hidden = torch.tensor([[*row[:place], tokenizer.mask_token_id, *row[place + 1 :]]])
         with torch.inference_mode():
             logs.append(float(network(hidden).logits[0, place].log_softmax(-1)[row[place]]))
-    result = model(masked, "masked").embed(["a man rides"])[0]
+    result = model(masked_model, "masked").embed(["a man rides"])[0]
     np.testing.assert_allclose(result[:3], numbers_of(np.array([*logs, 0]))[:3], rtol=1e-4)
 
 
-def test_tokens_of_a_long_text_are_hidden_in_several_passes(masked, monkeypatch):
+def test_tokens_of_a_long_text_are_hidden_in_several_passes(masked_model, monkeypatch):
     text = "a man rides a horse on the beach"
-    whole, read = model(masked, "masked"), []
+    whole, read = model(masked_model, "masked"), []
     expected = whole.embed([text])
     row = len(whole._row(text))
     whole._network.register_forward_pre_hook(
@@ -234,7 +236,7 @@ def test_tokens_of_a_long_text_are_hidden_in_several_passes(masked, monkeypatch)
 )
 def test_pooling_is_what_its_name_says(term, end, value):
     array = np.array([numbers_of(np.log([0.5, 0.25, 0.125, 0.0625]), last=2)], np.float32)
-    assert np.exp(pooled(array, term, end=end))[0] == pytest.approx(value, rel=1e-6)
+    assert np.exp(pool_tokens(array, term, end=end))[0] == pytest.approx(value, rel=1e-6)
 
 
 def test_the_last_word_may_have_several_tokens(tmp_path):

@@ -10,7 +10,7 @@ from bias_pipeline.language.vectors import digests, word_vectors
 LINES = "dog 3 0\ncat 0 2\npuppy 1 1\n"
 
 
-def written(folder: Path, content: str | bytes, name: str = "tiny.txt") -> str:
+def write(folder: Path, content: str | bytes, name: str = "tiny.txt") -> str:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return str(path)
@@ -35,47 +35,38 @@ HALF = 0.5**0.5  # vectors have length one
     ],
 )
 def test_vectors_are_read(name, content, word, units, tmp_path):
-    vectors = word_vectors(written(tmp_path, content, name), {word})
+    vectors = word_vectors(write(tmp_path, content, name), {word})
     assert vectors.units.tolist() == [pytest.approx(unit) for unit in units]
 
 
+PACKED = gzip.compress("".join(f"w{k} {k} 1\n" for k in range(9000)).encode())
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "name", "error", "message"),
     [
-        ("dog 1 0\ncat 1 0 1\n", "line 2: 'cat' has 3 numbers where others have 2"),
-        ("dog 1 0\ncat 1\n", "line 2: 'cat' has 1 number where others have 2"),
-        ("dog 1 0\ncat 1 x\n", "line 2: the vector of 'cat' is not made of numbers"),
-        ("dog 1 nan\n", "the vector of 'dog' contains a number that is not finite"),
-        ("", "no vectors"),
-        ("dog\n", "its first vector has 0 numbers"),
+        ("dog 1 0\ncat 1 0 1\n", "tiny.txt", DataError, "line 2: 'cat' has 3 numbers where others"),
+        (
+            "dog 1 0\ncat 1\n",
+            "tiny.txt",
+            DataError,
+            "line 2: 'cat' has 1 number where others have 2",
+        ),
+        ("dog 1 0\ncat 1 x\n", "tiny.txt", DataError, "line 2: .* 'cat' is not made of numbers"),
+        ("dog 1 nan\n", "tiny.txt", DataError, "'dog' contains a number that is not finite"),
+        ("", "tiny.txt", DataError, "no vectors"),
+        ("dog\n", "tiny.txt", DataError, "its first vector has 0 numbers"),
+        ("dog " + "1 " * 600_000, "tiny.txt", DataError, "is no vector"),
+        (PACKED[:-20], "cut.vec.gz", DataError, r"cut\.vec\.gz"),
+        (PACKED[:200] + bytes(20) + PACKED[220:], "bad.vec.gz", DataError, r"bad\.vec\.gz"),
+        (LINES, "tiny.csv", UsageError, r"\.vec\.gz"),
     ],
 )
-def test_a_broken_file_is_refused_with_the_place(tmp_path, content, message):
-    with pytest.raises(DataError, match=message):
-        word_vectors(written(tmp_path, content), {"dog", "cat"})
-
-
-def test_a_cut_packed_file_is_refused(tmp_path):
-    packed = gzip.compress(LINES.encode() * 1000)
-    with pytest.raises(DataError, match=r"tiny\.vec\.gz"):
-        word_vectors(written(tmp_path, packed[:-20], "tiny.vec.gz"), {"dog"})
-
-
-def test_a_damaged_packed_file_is_refused(tmp_path):
-    packed = bytearray(gzip.compress("".join(f"w{k} {k} 1\n" for k in range(9000)).encode()))
-    packed[200:220] = bytes(20)
-    with pytest.raises(DataError, match=r"tiny\.vec\.gz"):
-        word_vectors(written(tmp_path, bytes(packed), "tiny.vec.gz"), {"w8000"})
-
-
-def test_a_line_without_an_end_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is no vector"):
-        word_vectors(written(tmp_path, "dog " + "1 " * 600_000), {"dog"})
-
-
-def test_an_unknown_ending_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"\.vec\.gz"):
-        word_vectors(written(tmp_path, LINES, "tiny.csv"), {"dog"})
+def test_a_file_that_cannot_be_read_is_refused_with_the_place(
+    tmp_path, content, name, error, message
+):
+    with pytest.raises(error, match=message):
+        word_vectors(write(tmp_path, content, name), {"dog", "cat", "w8000"})
 
 
 def test_an_absent_file_is_told_with_what_is_there():
@@ -84,9 +75,9 @@ def test_an_absent_file_is_told_with_what_is_there():
 
 
 def test_digests_are_of_contents(tmp_path):
-    one, two = (written(tmp_path, LINES + extra) for extra in ("", "cow 1 1\n"))
+    one, two = (write(tmp_path, LINES + extra) for extra in ("", "cow 1 1\n"))
     assert one == two
-    assert digests(two) != digests(written(tmp_path, LINES))
+    assert digests(two) != digests(write(tmp_path, LINES))
 
 
 def test_fasttext_makes_vectors_of_unknown_words(tmp_path):
@@ -109,7 +100,7 @@ def test_word2vec_knows_its_own_words_alone(tmp_path):
 def test_a_broken_binary_file_is_refused(tmp_path):
     pytest.importorskip("gensim")
     with pytest.raises(DataError, match=r"tiny\.bin"):
-        word_vectors(written(tmp_path, b"\xba\x16\x4f\x2f\x0c\x00", "tiny.bin"), {"dog"})
+        word_vectors(write(tmp_path, b"\xba\x16\x4f\x2f\x0c\x00", "tiny.bin"), {"dog"})
 
 
 def test_a_static_model_is_read(tmp_path):

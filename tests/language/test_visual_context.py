@@ -71,7 +71,7 @@ def contexts_of(
     *sources: str, of: Corpus | None = None, encoder: Any = ENCODER, **options: Any
 ) -> Contexts:
     corpus_given = corpus() if of is None else of
-    return VisualContext(sources, device="cpu", **options).of(
+    return VisualContext(sources, device="cpu", **options).find_contexts(
         corpus_given, np.arange(len(corpus_given)), encoder
     )
 
@@ -173,16 +173,16 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def seen_photos(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pictures any network looks at."""
     n_photos: list[int] = []
     describe = Recognizer.describe
 
-    def watched(self: Recognizer, photos: Any) -> Any:
+    def count_photos(self: Recognizer, photos: Any) -> Any:
         n_photos.append(len(photos))
         return describe(self, photos)
 
-    monkeypatch.setattr(Recognizer, "describe", watched)
+    monkeypatch.setattr(Recognizer, "describe", count_photos)
     return n_photos
 
 
@@ -197,12 +197,12 @@ def test_a_network_sees_objects_in_pictures(write, photos, tmp_path):
     }
 
 
-def test_each_picture_is_looked_at_once(photos, tmp_path, looked):
+def test_each_picture_is_looked_at_once(photos, tmp_path, seen_photos):
     model, cache = str(write_resnet(tmp_path / "model")), str(tmp_path / "kept")
     few = contexts_by_image(model, of=corpus(4, photos), cache=cache, min_confidence=0.0)
     more = contexts_by_image(model, of=corpus(6, photos), cache=cache, min_confidence=0.0)
     contexts_by_image(model, of=corpus(6, photos), cache=cache, min_confidence=0.3, top_k=1)
-    assert sum(looked) == 6
+    assert sum(seen_photos) == 6
     assert {image: more[image] for image in few} == few
 
 

@@ -36,36 +36,16 @@ def output_of(package: Path, *words: str) -> str:
     ).stdout
 
 
-@pytest.fixture(scope="module")
-def listed(package: Path) -> str:
-    """What ``metrics`` prints."""
-    return output_of(package, "metrics")
-
-
-@pytest.fixture(scope="module")
-def reported(package: Path) -> Path:
-    """The export of a report on its result."""
-    output_of(package, "metric=silence", "dataset.n_images=300", "stats.resamples=20", "logger=csv")
-    output_of(package, "report", "--export", "export")
-    return package / "export"
-
-
 def test_help_offers_it(package):
     assert "silence" in output_of(package, "--help")
 
 
-def test_it_is_listed(listed):
+def test_it_is_listed_with_its_paper_its_behaviours_and_a_card(package):
+    listed = output_of(package, "metrics")
     assert "Ash 2026, eq. 1" in listed
-
-
-def test_the_table_of_behaviours_has_it(listed):
     assert "silence" in listed.partition("What metrics detect")[2]
-
-
-def test_it_has_a_card(package):
-    card = (
-        output_of(package, "metrics", "--cards").partition("## `silence`")[2].partition("\n## ")[0]
-    )
+    cards = output_of(package, "metrics", "--cards")
+    card = cards.partition("## `silence`")[2].partition("\n## ")[0]
     assert "| needs | human captions |" in card
 
 
@@ -81,10 +61,9 @@ def test_an_audit_runs_it(package):
     assert "silence" in plan
 
 
-def test_a_report_shows_it(reported):
-    (headlines,) = (reported / "tables").glob("*headlines.md")
+def test_a_report_shows_and_cites_it(package):
+    output_of(package, "metric=silence", "dataset.n_images=300", "stats.resamples=20", "logger=csv")
+    output_of(package, "report", "--export", "export")
+    (headlines,) = (package / "export" / "tables").glob("*headlines.md")
     assert "silence" in headlines.read_text()
-
-
-def test_a_report_cites_it(reported):
-    assert "@misc{ash2026," in (reported / "references.bib").read_text()
+    assert "@misc{ash2026," in (package / "export" / "references.bib").read_text()

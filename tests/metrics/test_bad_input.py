@@ -21,7 +21,7 @@ COUNTED = (*COMPARING, "cooccurrence", "gender_error", "quality")
 UNMOVED = ("ba_mals", "differential_fairness", "cooccurrence", "lic", "dbac", "group_accuracy")
 
 
-def scored(
+def score_captions(
     metric: str,
     captions: list[str],
     labels: list[str] = LABELS,
@@ -47,18 +47,18 @@ def notes(result: Result) -> str:
 def test_images_of_one_group_are_compared_with_nobody(metric, n):
     says = rf"two groups are compared, and the captioned images are of male alone \({n}\)"
     with pytest.raises(NotApplicableError, match=says):
-        scored(metric, RIGHT[:1] * n, ["male"] * n)
+        score_captions(metric, RIGHT[:1] * n, ["male"] * n)
 
 
 @pytest.mark.parametrize("metric", ["ba_mals", "ba_directional", "multi_directional", "dpa"])
 @pytest.mark.parametrize(("objects", "says"), [([], "no object"), (["xcar"], "such as xcar")])
 def test_objects_of_which_none_is_a_task_are_told(metric, objects, says):
     with pytest.raises(NotApplicableError, match=rf"{says}, and none of the .* counted tasks"):
-        scored(metric, RIGHT, objects=[objects] * N, strict=False)
+        score_captions(metric, RIGHT, objects=[objects] * N, strict=False)
 
 
 def test_of_one_image_hardly_anything_is_known():
-    row = headline(scored("gender_error", RIGHT[:1], ["male"]))
+    row = headline(score_captions("gender_error", RIGHT[:1], ["male"]))
     assert (row.value, row.ci_low) == (0, 0)
     assert row.ci_high > 0.75
 
@@ -67,7 +67,7 @@ def test_of_one_image_hardly_anything_is_known():
     ("captions", "value", "low", "high"), [(WRONG, 1, 0.91, 1), (RIGHT, 0, 0, 0.09)]
 )
 def test_all_wrong_or_all_right_is_no_certainty(captions, value, low, high):
-    row = headline(scored("gender_error", captions))
+    row = headline(score_captions("gender_error", captions))
     assert row.value == value
     assert (row.ci_low, row.ci_high) == pytest.approx((low, high), abs=0.005)
 
@@ -75,7 +75,7 @@ def test_all_wrong_or_all_right_is_no_certainty(captions, value, low, high):
 @pytest.mark.parametrize("metric", UNMOVED)
 @pytest.mark.parametrize("captions", [WRONG, RIGHT], ids=["wrong", "right"])
 def test_what_no_resampling_moves_has_neither_interval_nor_p(metric, captions):
-    row = headline(scored(metric, captions))
+    row = headline(score_captions(metric, captions))
     assert math.isnan(row.ci_low)
     assert row.p_value is None or math.isnan(row.p_value)
 
@@ -83,7 +83,7 @@ def test_what_no_resampling_moves_has_neither_interval_nor_p(metric, captions):
 @pytest.mark.parametrize("captions", [WRONG, RIGHT], ids=["wrong", "right"])
 @pytest.mark.parametrize("metric", COUNTED)
 def test_no_number_has_an_interval_of_zero_width(metric, captions):
-    rows = scored(metric, captions).rows
+    rows = score_captions(metric, captions).rows
     assert not [row.part for row in rows if row.ci_high - row.ci_low < 1e-9]
 
 
@@ -91,14 +91,17 @@ def test_no_number_has_an_interval_of_zero_width(metric, captions):
     ("metric", "part"), [("dbac", "a_to_t:prior:model"), ("dpa", "a_to_t:accuracy")]
 )
 def test_a_count_beside_attackers_has_no_interval_of_zero_width(metric, part):
-    (row,) = (row for row in scored(metric, RIGHT).rows if row.part == part)
+    (row,) = (row for row in score_captions(metric, RIGHT).rows if row.part == part)
     assert row.value > 0
     assert math.isnan(row.ci_low)
 
 
 @pytest.mark.parametrize("captions", [WRONG, RIGHT], ids=["wrong", "right"])
 def test_a_share_has_the_same_interval_in_either_metric(captions):
-    accuracy, error = scored("group_accuracy", captions), scored("gender_error", captions)
+    accuracy, error = (
+        score_captions("group_accuracy", captions),
+        score_captions("gender_error", captions),
+    )
     (one,) = (row for row in accuracy.rows if row.part == "incorrect:male")
     (two,) = (row for row in error.rows if row.part == "group:male")
     assert (one.ci_low, one.ci_high) == (two.ci_low, two.ci_high)
@@ -106,11 +109,11 @@ def test_a_share_has_the_same_interval_in_either_metric(captions):
 
 def test_captions_that_are_all_the_same_are_told():
     says = "all 40 captions are the same, 'a man with a cake': they say nothing about the images"
-    assert says in notes(scored("lic", RIGHT[:1] * N))
-    assert "are the same" not in notes(scored("lic", RIGHT))
+    assert says in notes(score_captions("lic", RIGHT[:1] * N))
+    assert "are the same" not in notes(score_captions("lic", RIGHT))
 
 
 def test_a_ratio_to_nobody_is_told():
-    result = scored("gender_ratio", RIGHT[:1] * N)
+    result = score_captions("gender_ratio", RIGHT[:1] * N)
     assert math.isnan(headline(result).value)
     assert "no caption names female alone, so there is no ratio to it" in notes(result)

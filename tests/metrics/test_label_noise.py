@@ -32,7 +32,7 @@ CAPTIONS = {  # by true group, what the captioner names, and of how many images
 RATES: ErrorRates = {"male": 0.1, "female": {"male": 0.2}}
 
 
-def counted() -> Corpus:
+def counted_corpus() -> Corpus:
     lines = [
         (text, (), {"gender": label})
         for label, texts in CAPTIONS.items()
@@ -46,7 +46,7 @@ def noise(rates: ErrorRates, attribute: Attribute = GENDER) -> LabelNoise:
     return LabelNoise.of(attribute, rates)
 
 
-def scored(corpus: Corpus, rates: ErrorRates | None) -> Result:
+def score_corpus(corpus: Corpus, rates: ErrorRates | None) -> Result:
     metric = GenderError(GENDER, STATS, words=None)
     label_noise = None if rates is None else noise(rates)
     return run_cell(corpus, metric, [0], run_id="x", label_noise=label_noise)
@@ -54,7 +54,7 @@ def scored(corpus: Corpus, rates: ErrorRates | None) -> Result:
 
 @cache
 def noisy() -> Mapping[str, Row]:
-    return rows(scored(counted(), RATES))
+    return rows(score_corpus(counted_corpus(), RATES))
 
 
 def rows(result: Result) -> Mapping[str, Row]:
@@ -78,7 +78,7 @@ def test_a_count_moves_by_its_expectation():
 
 
 def test_labels_err_as_often_as_was_said():
-    corpus = counted()
+    corpus = counted_corpus()
     before = corpus.groupings["gender"].codes
     after = np.stack(
         [noise(RATES).redrawn(corpus, draw).groupings["gender"].codes for draw in range(200)]
@@ -100,27 +100,27 @@ def test_labels_of_a_group_that_is_not_scored_leave():
     """They are another group's images, of which attackers know nothing."""
     age = Attribute("gender", ("male", "female", "other"), {}, {})
     rates: ErrorRates = {"male": {"other": 1.0}, "female": {"male": 1.0}}
-    before = counted().groupings["gender"].codes
-    after = noise(rates, age).redrawn(counted(), 0).groupings["gender"].codes
+    before = counted_corpus().groupings["gender"].codes
+    after = noise(rates, age).redrawn(counted_corpus(), 0).groupings["gender"].codes
     assert set(after[before == 0]) == {-1}
     assert set(after[before == 1]) == {0}
 
 
 def test_a_draw_of_an_image_does_not_depend_on_others():
-    corpus, some = counted(), np.arange(0, 300, 7)
+    corpus, some = counted_corpus(), np.arange(0, 300, 7)
     whole = noise(RATES).redrawn(corpus, 3).groupings["gender"].codes[some]
     assert (noise(RATES).redrawn(corpus.take(some), 3).groupings["gender"].codes == whole).all()
 
 
 def test_without_it_nothing_is_added():
-    plain = scored(counted(), None).rows
+    plain = score_corpus(counted_corpus(), None).rows
     assert [repr(row) for part, row in noisy().items() if part != "label_noise"] == list(
         map(repr, plain)
     )
 
 
 def test_labels_that_do_not_err_move_nothing():
-    row = rows(scored(counted(), {"male": 0, "female": 0}))["label_noise"]
+    row = rows(score_corpus(counted_corpus(), {"male": 0, "female": 0}))["label_noise"]
     assert (row.value, row.ci_low, row.ci_high) == (0, 0, 0)
 
 
@@ -142,8 +142,8 @@ def test_each_direction_moves_by_itself(added, moved):
 
 
 def test_all_samples_have_the_same_labels():
-    corpus = counted()
-    two = rows(scored(replace(corpus, samples=(corpus,)), RATES))
+    corpus = counted_corpus()
+    two = rows(score_corpus(replace(corpus, samples=(corpus,)), RATES))
     assert two["label_noise"].value == pytest.approx(noisy()["label_noise"].value, abs=1e-12)
 
 
@@ -213,7 +213,7 @@ def test_rates_that_cannot_be_are_refused(rates, fault):
 
 def test_every_group_must_have_a_rate():
     with pytest.raises(UsageError, match="has nothing on gender 'female'; give its share"):
-        scored(counted(), {"male": 0.1})
+        score_corpus(counted_corpus(), {"male": 0.1})
 
 
 @pytest.mark.parametrize("rates", ["{male-light: 0.1}", "errors.csv"])
@@ -253,13 +253,13 @@ def test_a_table_about_another_attribute_is_refused(tmp_path):
 
 def test_the_sentence_says_how_many_headlines_leave_their_interval():
     (moved,), (still,) = (
-        noise_sentences([scored(counted(), {"male": rate, "female": rate})])
+        noise_sentences([score_corpus(counted_corpus(), {"male": rate, "female": rate})])
         for rate in (0.3, 0.001)
     )
     start = "If more gender labels were wrong (a further 30.0% of male, 30.0% of female), 1 "
     assert moved.startswith(start)
     assert still.endswith("none of 1 headline would leave its interval.")
-    assert noise_sentences([scored(counted(), None)]) == []
+    assert noise_sentences([score_corpus(counted_corpus(), None)]) == []
 
 
 def test_captioners_of_a_sweep_are_known_beforehand(tmp_path):
@@ -269,8 +269,8 @@ def test_captioners_of_a_sweep_are_known_beforehand(tmp_path):
 
 
 def test_labels_of_a_single_group_err_into_no_group():
-    grouping = counted().groupings["gender"]
+    grouping = counted_corpus().groupings["gender"]
     one = replace(grouping, names=("male",), codes=np.zeros(len(grouping.codes), np.int64))
-    corpus = replace(counted(), groupings={"gender": one})
+    corpus = replace(counted_corpus(), groupings={"gender": one})
     codes = noise({"male": 0.5}).redrawn(corpus, 0).groupings["gender"].codes
     assert set(codes.tolist()) == {0, -1}

@@ -15,7 +15,7 @@ from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Draws, summary
 
 
-def made(metric: str, n_seeds: int, *, trained: bool = True) -> Result:
+def make_result(metric: str, n_seeds: int, *, trained: bool = True) -> Result:
     """A result whose attackers agree so well, by chance, that next to nothing seems possible."""
     cell = compose.cell([f"metric={metric}", "dataset.n_images=60"])
     built = cell.build("metric")
@@ -45,7 +45,7 @@ def p_of(result: Result) -> float:
 
 @pytest.mark.parametrize("n_seeds", [2, 3, 4])
 def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds):
-    result = made("imagecaptioner2", n_seeds)
+    result = make_result("imagecaptioner2", n_seeds)
     assert math.isnan(p_of(result))
     assert f"{n_seeds} seeds: imagecaptioner2 has a p only with 5 or more (seeds=5)" in str(
         result.manifest["notes"]
@@ -57,11 +57,11 @@ def test_imagecaptioner2_has_no_p_of_fewer_than_five_seeds(n_seeds):
     [("imagecaptioner2", 5, True), ("lic", 3, True), ("imagecaptioner2", 3, False)],
 )
 def test_enough_seeds_and_a_captioner_that_judges_untrained_have_a_p(metric, n_seeds, trained):
-    result = made(metric, n_seeds, trained=trained)
+    result = make_result(metric, n_seeds, trained=trained)
     assert p_of(result) < 0.001
     assert "has a p only with" not in str(result.manifest["notes"])
 
 
 def test_the_interval_stays():
-    row = made("imagecaptioner2", 3).rows[0]
+    row = make_result("imagecaptioner2", 3).rows[0]
     assert 0 < row.ci_low < row.value < row.ci_high

@@ -24,7 +24,7 @@ TOO_RARE = 0.01
 METRICS = ("lic", "leakage")
 
 
-def shuffled(corpus: Corpus, seed: int) -> Corpus:
+def shuffle_labels(corpus: Corpus, seed: int) -> Corpus:
     """The same images with their groups dealt out again, each group as large as before."""
     grouping = corpus.groupings["gender"]
     codes = grouping.codes.copy()
@@ -48,7 +48,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]
         metric.transforms = ()
     estimates: dict[str, list[Estimate]] = {name: [] for name in METRICS}
     for trial in range(SHUFFLINGS):
-        null = shuffled(corpus, trial)
+        null = shuffle_labels(corpus, trial)
         for metric in metrics:
             score = metric.compute(null, splits=metric.draw_splits(null, SEEDS))
             part = score.parts["score"]
@@ -59,7 +59,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METRICS)
-def test_e22_the_interval_covers_zero_as_often_as_it_says(scores, name):
+def test_the_interval_covers_zero_as_often_as_it_says(scores, name):
     covered = sum(e.ci_low <= 0 <= e.ci_high for e in scores[name])
     test = stats.binomtest(covered, SHUFFLINGS, 0.95, alternative="less")
     assert test.pvalue > TOO_RARE, f"{covered} of {SHUFFLINGS} intervals cover 0"
@@ -67,7 +67,7 @@ def test_e22_the_interval_covers_zero_as_often_as_it_says(scores, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METRICS)
-def test_e22_small_p_values_are_as_rare_as_they_say(scores, name):
+def test_small_p_values_are_as_rare_as_they_say(scores, name):
     p_values = np.array([e.p_value for e in scores[name]])
     assert np.isfinite(p_values).all()
     small = int((p_values < 0.05).sum())
@@ -77,6 +77,6 @@ def test_e22_small_p_values_are_as_rare_as_they_say(scores, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METRICS)
-def test_e22_the_scores_scatter_around_zero(scores, name):
+def test_the_scores_scatter_around_zero(scores, name):
     values = [e.value for e in scores[name]]
     assert stats.ttest_1samp(values, 0).pvalue > TOO_RARE

@@ -29,7 +29,7 @@ FEW = Bootstrap(resamples=20)
 WORDS = ["a", "the", "man", "woman", "dog", "red", "ball", "on", "in", "rides", "big", "park"]
 
 
-def numbered(*sets: list[str]) -> list[Ngrams]:
+def ngrams_of(*sets: list[str]) -> list[Ngrams]:
     known: dict[str, int] = {}
     columns = []
     for texts in sets:
@@ -39,10 +39,12 @@ def numbered(*sets: list[str]) -> list[Ngrams]:
     return count_ngrams(columns)
 
 
-def scored(candidates: list[str], references: list[list[str]]) -> tuple[list[float], list[float]]:
+def score_captions(
+    candidates: list[str], references: list[list[str]]
+) -> tuple[list[float], list[float]]:
     """BLEU-1 to 4 of all, CIDEr-D of each, with the references as documents."""
     owner = np.repeat(np.arange(len(references)), [len(texts) for texts in references])
-    c, r = numbered(candidates, [text for texts in references for text in texts])
+    c, r = ngrams_of(candidates, [text for texts in references for text in texts])
     totals = np.stack([table.sum(axis=1) for table in c.tables], axis=-1).sum(axis=0)
     closest = closest_lengths(c.lengths, r.lengths, owner)
     clipped = clipped_counts(c, r, owner)
@@ -59,7 +61,7 @@ def test_the_papers_example_of_clipping():
     """Papineni et al. 2002, example 2: modified unigram precision 2/7, bigram precision 0."""
     the = "the the the the the the the"
     owner = np.zeros(2, np.int64)
-    c, r = numbered([the], ["the cat is on the mat", "there is a cat on the mat"])
+    c, r = ngrams_of([the], ["the cat is on the mat", "there is a cat on the mat"])
     matches = clipped_matches(clipped_counts(c, r, owner), owner, 1)
     assert matches[0, :2].tolist() == [2, 0]
 
@@ -78,15 +80,17 @@ def test_the_papers_example_of_precision():
         "it is the practical guide for the army always to heed the directions of the party",
     ]
     for text, matches in ((good, [17, 10]), (poor, [8, 1])):
-        c, r = numbered([text], references)
+        c, r = ngrams_of([text], references)
         owner = np.zeros(3, np.int64)
         outcome = clipped_matches(clipped_counts(c, r, owner), owner, 1)
         assert outcome[0, :2].tolist() == matches
 
 
 def test_bleu_penalises_short_captions_and_is_absent_of_those_too_short_for_an_order():
-    assert scored(["a dog"], [["a dog in the park"]])[0][0] == pytest.approx(math.exp(1 - 5 / 2))
-    assert math.isnan(scored(["a dog"], [["a dog"]])[0][2])
+    assert score_captions(["a dog"], [["a dog in the park"]])[0][0] == pytest.approx(
+        math.exp(1 - 5 / 2)
+    )
+    assert math.isnan(score_captions(["a dog"], [["a dog"]])[0][2])
 
 
 def test_cider_d_of_a_hand_worked_pair():
@@ -95,24 +99,24 @@ def test_cider_d_of_a_hand_worked_pair():
     "a red ball" against "a red dog": of single words red of (red, ball), of pairs "a red" of two;
     cosine 1/2 each, nothing of three, so 10 * (1/2 + 1/2) / 4.
     """
-    result = scored(["a red ball", "a park"], [["a red dog"], ["a park"]])[1]
+    result = score_captions(["a red ball", "a park"], [["a red dog"], ["a park"]])[1]
     assert result == pytest.approx([2.5, 5.0])
 
 
 def test_cider_d_clips_and_penalises_length():
     """ "red red" against "red": min(2, 1) * 1 / (2 * 1) of single words, one word too many."""
-    result = scored(["red red", "park"], [["red"], ["park"]])[1]
+    result = score_captions(["red red", "park"], [["red"], ["park"]])[1]
     assert result[0] == pytest.approx(10 / 4 * 0.5 * math.exp(-1 / 72))
 
 
 def test_what_no_document_holds_weighs_as_if_one_did():
-    recorded = scored(["red ball", "park"], [["red dog", "ball in"], ["park"]])[1]
-    unseen = scored(["red big", "park"], [["red dog", "ball in"], ["park"]])[1]
+    recorded = score_captions(["red ball", "park"], [["red dog", "ball in"], ["park"]])[1]
+    unseen = score_captions(["red big", "park"], [["red dog", "ball in"], ["park"]])[1]
     assert unseen[0] == pytest.approx(recorded[0] / 2)
 
 
 def test_a_caption_without_words_scores_nothing():
-    assert scored(["", "a dog"], [["a dog"], ["a dog in"]])[1][0] == 0
+    assert score_captions(["", "a dog"], [["a dog"], ["a dog in"]])[1][0] == 0
 
 
 def random_captions(seed: int) -> tuple[list[str], list[list[str]]]:
@@ -131,7 +135,7 @@ def plain_cider_d(candidates: list[str], references: list[list[str]]) -> list[fl
         words = text.split()
         return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
 
-    def weighted(text: str, n: int) -> dict[tuple[str, ...], float]:
+    def weighted_grams(text: str, n: int) -> dict[tuple[str, ...], float]:
         its_grams = grams(text, n)
         documents = {
             g: sum(any(g in grams(r, n) for r in refs) for refs in references)
@@ -148,7 +152,7 @@ def plain_cider_d(candidates: list[str], references: list[list[str]]) -> list[fl
         for ref in refs:
             apart = len(text.split()) - len(ref.split())
             for n in (1, 2, 3, 4):
-                one, two = weighted(text, n), weighted(ref, n)
+                one, two = weighted_grams(text, n), weighted_grams(ref, n)
                 norms = math.hypot(*one.values()) * math.hypot(*two.values())
                 overlap = sum(min(one[g], two[g]) * two[g] for g in one if g in two)
                 total += math.exp(-(apart**2) / 72) * overlap / norms if norms else 0.0
@@ -158,7 +162,7 @@ def plain_cider_d(candidates: list[str], references: list[list[str]]) -> list[fl
 
 def test_cider_d_equals_a_second_implementation():
     captions = random_captions(0)
-    assert scored(*captions)[1] == pytest.approx(plain_cider_d(*captions), abs=1e-12)
+    assert score_captions(*captions)[1] == pytest.approx(plain_cider_d(*captions), abs=1e-12)
 
 
 def test_both_equal_the_published_tool():
@@ -168,7 +172,7 @@ def test_both_equal_the_published_tool():
     candidates[0] = references[0][0]  # else no four words match, which they smooth and we do not
     results = {i: [text] for i, text in enumerate(candidates)}
     theirs = dict(enumerate(references))
-    result = scored(candidates, references)
+    result = score_captions(candidates, references)
     expected, _ = bleu_module.Bleu(4).compute_score(theirs, results, verbose=0)
     assert result[0] == pytest.approx(expected, rel=1e-6)
     assert result[1] == pytest.approx(
@@ -245,7 +249,7 @@ def test_pictures_that_are_harder_for_all_are_no_gap():
 def test_the_model_side_is_what_the_published_formula_gives():
     human = people()
     model = [person[0] for person in people(60, 1)]
-    whole, each = scored(model, [list(person) for person in human])
+    whole, each = score_captions(model, [list(person) for person in human])
     result = values(model, human)
     assert result["model"] == pytest.approx(np.mean(each))
     assert [result[f"bleu_{n}:model"] for n in (1, 2, 3, 4)] == pytest.approx(whole)
@@ -291,7 +295,7 @@ def test_settings_out_of_range_are_refused(option):
 
 def test_document_frequencies_without_a_caption_are_those_of_the_rest():
     texts = ["a dog a dog", "a cat", "a dog", "the dog", "a cat runs"]
-    (whole,) = numbered(texts)
+    (whole,) = ngrams_of(texts)
     documents, first = np.array([0, 0, 1, 1, 2]), np.array([1, 0, 1, 0, 1], bool)
     rest = whole.take(np.flatnonzero(~first))
     _, without = document_frequencies(whole, documents, [first])

@@ -194,7 +194,7 @@ RACE = Attribute("race", ("light", "dark"), COLOURS, {}, applies_to=Context("man
 BOTH = Intersection("both", (), {}, {}, parts={"first": GENDER, "second": RACE}, min_images=1)
 
 
-def crossed(texts: dict[str, str]) -> Corpus:
+def product_corpus(texts: dict[str, str]) -> Corpus:
     """An image a group of the product, in its order, with the caption given for it."""
     groups = {"both": (tuple(BOTH.groups), LabelMap("both", {g: g for g in BOTH.groups}))}
     records = [Record(g, text, (text,), {"both": g}) for g, text in texts.items()]
@@ -220,7 +220,9 @@ RIGHT = {
     ],
 )
 def test_a_group_of_two_attributes_is_named_by_a_word_of_each(changed, error):
-    score = GenderError(BOTH, Bootstrap(resamples=2)).compute(crossed(RIGHT | changed), splits=[])
+    score = GenderError(BOTH, Bootstrap(resamples=2)).compute(
+        product_corpus(RIGHT | changed), splits=[]
+    )
     silent = sum("dog" in text for text in changed.values())
     assert score.parts["score"].value == error
     assert score.parts["score"].neutral_rate == silent / 4
@@ -232,7 +234,7 @@ def test_a_group_of_two_attributes_is_named_by_a_word_of_each(changed, error):
 RACES = [name for name in COUNTING if name not in ("quality", "gender_score")]
 
 
-def coloured(corpus: Corpus, colour: str, thing: str) -> Corpus:
+def add_colours(corpus: Corpus, colour: str, thing: str) -> Corpus:
     """Captions of which some name race, and every other has a thing, with or without a colour."""
     sides = {}
     for side in SIDES:
@@ -249,7 +251,7 @@ def coloured(corpus: Corpus, colour: str, thing: str) -> Corpus:
 @cache
 def values_beside(metric: str, colour: str, thing: str) -> dict[str, list[float]]:
     """Value and neutral rate of each part, where captions have a thing of a colour."""
-    corpus = coloured(cell(metric, "attribute=race").corpus(), colour, thing)
+    corpus = add_colours(cell(metric, "attribute=race").corpus(), colour, thing)
     parts = compute(metric, corpus, "attribute=race").parts
     return {name: [part.value, part.neutral_rate] for name, part in parts.items()}
 
@@ -271,11 +273,11 @@ def test_the_colour_of_a_dog_changes_dpa_and_dbac_no_more():
     """They read names through the same two functions, before any attacker."""
     built = cell("dbac", "attribute=race").build("metric")
     corpus = cell("dbac", "attribute=race").corpus()
-    plain, painted = (coloured(corpus, colour, "dog") for colour in ("", "black"))
+    plain, painted = (add_colours(corpus, colour, "dog") for colour in ("", "black"))
     lines = [built.see(item) for item in (plain, painted)]
     for side in SIDES:
         assert np.array_equal(*(item.groups_named(side).toarray() for item in lines))
-        assert np.array_equal(*(item.named(side) for item in lines))
+        assert np.array_equal(*(item.named_group(side) for item in lines))
 
 
 # --- identity -------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ FEW = Bootstrap(resamples=20)
 
 
 @cache
-def echoed(n: int = 240) -> Corpus:
+def echo_corpus(n: int = 240) -> Corpus:
     """People repeat the captioner's caption, three times of a third of the images, else once."""
     generator = np.random.default_rng(0)
     records = []
@@ -70,8 +70,8 @@ def dbac() -> Metric:
     )
 
 
-def scored(metric: Metric, corpus: Corpus | None = None) -> Score:
-    corpus = corpus or echoed()
+def score_metric(metric: Metric, corpus: Corpus | None = None) -> Score:
+    corpus = corpus or echo_corpus()
     return metric.compute(corpus, splits=metric.draw_splits(corpus, (0,)))
 
 
@@ -87,15 +87,15 @@ def scored(metric: Metric, corpus: Corpus | None = None) -> Score:
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_people_who_repeat_the_captioner_differ_in_nothing(metric, part):
-    assert scored(metric).parts[part].value == pytest.approx(0, abs=1e-12)
+    assert score_metric(metric).parts[part].value == pytest.approx(0, abs=1e-12)
 
 
 def test_dbac_attacks_all_images_at_every_position():
-    sizes = {p.name: len(np.concatenate(p.images)) for p in scored(dbac()).predictions}
+    sizes = {p.name: len(np.concatenate(p.images)) for p in score_metric(dbac()).predictions}
     assert sizes["a_to_t:human:2"] == sizes["a_to_t:model:0"]
 
 
-def apart() -> Corpus:
+def apart_corpus() -> Corpus:
     """People describe only the images of women, which the captioner describes as they do."""
     records = []
     for i in range(120):
@@ -115,12 +115,12 @@ def apart() -> Corpus:
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_an_increase_is_of_images_that_both_sides_describe(metric, part):
-    assert scored(metric, apart()).parts[part].value == pytest.approx(0)
+    assert score_metric(metric, apart_corpus()).parts[part].value == pytest.approx(0)
 
 
 def test_the_expected_time_counts_all_images_at_every_position():
-    assert seconds_of("lic", echoed(), 2) == seconds("lic", 240 + 3 * 240, 2)
-    assert seconds_of("lic", echoed(), 2, {"positions": 2}) == seconds("lic", 240 + 2 * 240, 2)
+    assert seconds_of("lic", echo_corpus(), 2) == seconds("lic", 240 + 3 * 240, 2)
+    assert seconds_of("lic", echo_corpus(), 2, {"positions": 2}) == seconds("lic", 240 + 2 * 240, 2)
 
 
 @pytest.mark.parametrize("kind", [Cooccurrence, DifferentialFairness])
@@ -138,7 +138,7 @@ def test_images_of_no_group_do_not_decide_how_often_a_caption_counts(kind):
     other = Record("x", text(), (text(), text(), text()), {"gender": "unsure"}, frozenset({"dog"}))
     metric = kind(GENDER, FEW, task=TASKS, exclude_tasks=())
     values = [
-        scored(metric, make_corpus(records)).parts["human"].value
+        score_metric(metric, make_corpus(records)).parts["human"].value
         for records in (pairs, [*pairs, other])
     ]
     assert values[0] == values[1]

@@ -21,7 +21,7 @@ UNTESTED = [
 ]
 
 
-def scored(metric: str, people: bool = True) -> Result:
+def score_metric(metric: str, people: bool = True) -> Result:
     cell = compose.cell([f"metric={metric}", "dataset.n_images=400", "stats.resamples=100"])
     corpus: Corpus = cell.corpus()
     if not people:
@@ -35,14 +35,14 @@ def row(result: Result, part: str) -> Row:
 
 @pytest.mark.parametrize(("metric", "part"), UNTESTED)
 def test_a_number_that_people_move_has_no_p_and_no_arrow(metric, part):
-    result = scored(metric)
+    result = score_metric(metric)
     headline = row(result, part)
     assert headline.p_value is None or math.isnan(headline.p_value)
     assert pointing(headline, result) == ""
 
 
 def test_the_ratio_is_tested_against_peoples_captions():
-    result = scored("gender_ratio")
+    result = score_metric("gender_ratio")
     increase = row(result, "captions:increase")
     p_value = row(result, "score").p_value
     assert p_value is not None
@@ -51,10 +51,10 @@ def test_the_ratio_is_tested_against_peoples_captions():
 
 
 def test_a_table_says_what_the_p_of_the_ratio_compares():
-    described = scored("gender_ratio").manifest["metric"]["direction"]
+    described = score_metric("gender_ratio").manifest["metric"]["direction"]
     assert "p compares with human captions" in described
 
 
 def test_without_peoples_captions_the_ratio_has_no_p():
-    p_value = row(scored("gender_ratio", people=False), "score").p_value
+    p_value = row(score_metric("gender_ratio", people=False), "score").p_value
     assert p_value is None or np.isnan(p_value)

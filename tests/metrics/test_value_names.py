@@ -67,7 +67,7 @@ def test_the_direction_of_a_part_in_a_file_is_what_it_begins_with():
     assert {part: direction_of(part) for part in parts} == begins
 
 
-def parsed(tree: ast.AST) -> list[int]:
+def colon_lines(tree: ast.AST) -> list[int]:
     """Lines where a colon is looked for in a text: what only names of parts are joined by."""
     return [
         node.lineno
@@ -82,5 +82,5 @@ def parsed(tree: ast.AST) -> list[int]:
 
 
 def test_no_name_of_a_part_is_taken_apart():
-    lines = {path: parsed(ast.parse(path.read_text(encoding="utf-8"))) for path in MAKERS}
+    lines = {path: colon_lines(ast.parse(path.read_text(encoding="utf-8"))) for path in MAKERS}
     assert {path: numbers for path, numbers in lines.items() if numbers} == {}

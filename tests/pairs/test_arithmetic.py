@@ -19,7 +19,7 @@ from bias_pipeline.pairs.distances import (
     tf_idf,
 )
 from bias_pipeline.pairs.group_gaps import (
-    adjusted_p_values,
+    adjust_p_values,
     difference_p,
     group_gap,
     share_difference_ends,
@@ -89,7 +89,7 @@ def test_two_captions_without_words_are_equal():
 
 def test_distances_between_pictures_are_means_over_their_captions():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
-    distances = SetDistances.of(contrasts, words, pictures, jaccard_distances)
+    distances = SetDistances.from_vectors(contrasts, words, pictures, jaccard_distances)
     rows = [set(np.flatnonzero(row)) for row in words.toarray()]
 
     def mean(one: int, two: int) -> float:
@@ -107,7 +107,7 @@ def test_distances_between_pictures_are_means_over_their_captions():
 
 def test_one_caption_of_a_picture_has_no_distance_of_samples():
     contrasts, (words, _) = crossed_sets(), drawn_words()
-    distances = SetDistances.of(
+    distances = SetDistances.from_vectors(
         contrasts, words[::SAMPLES], np.arange(4 * N_SETS), jaccard_distances
     )
     assert np.isnan(distances.samples).all()
@@ -117,7 +117,7 @@ def test_one_caption_of_a_picture_has_no_distance_of_samples():
 def test_the_crossed_value_of_the_cosine_is_half_the_inner_product_of_both_differences():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
     vectors = tf_idf(words)
-    distances = SetDistances.of(contrasts, vectors, pictures, cosine_distances)
+    distances = SetDistances.from_vectors(contrasts, vectors, pictures, cosine_distances)
     means = means_of_pictures(vectors, pictures, 4 * N_SETS).toarray()
     shifts = means[contrasts.second] - means[contrasts.first]
     assert distances.crossed == pytest.approx((shifts[::2] * shifts[1::2]).sum(axis=1) / 2)
@@ -133,7 +133,7 @@ def test_exchanging_the_group_within_one_context_turns_every_crossed_value():
         contrasts.weights,
     )
     both = [
-        SetDistances.of(each, words, pictures, jaccard_distances).crossed
+        SetDistances.from_vectors(each, words, pictures, jaccard_distances).crossed
         for each in (contrasts, exchanged)
     ]
     assert both[0] == pytest.approx(-both[1])
@@ -146,7 +146,7 @@ def all_signs(n: int) -> np.ndarray:
 def test_the_p_of_crossed_values_is_that_of_all_signs():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
     beyond = BeyondPictures(
-        contrasts, SetDistances.of(contrasts, words, pictures, jaccard_distances).crossed
+        contrasts, SetDistances.from_vectors(contrasts, words, pictures, jaccard_distances).crossed
     )
     values = all_signs(N_SETS) @ beyond.by_set
     assert beyond.p_value() == pytest.approx((values >= beyond.by_set.sum() - 1e-12).mean())
@@ -228,8 +228,8 @@ def test_words_have_the_p_of_the_largest_t_under_all_signs():
         f"w{k}": (null.max(axis=1) >= abs(value) - 1e-12).mean()
         for k, value in zip(np.flatnonzero(often), t, strict=True)
     }
-    assert {gap.word: gap.p_value for gap in gaps} == pytest.approx(expected)
-    assert gaps[0].word == "w0"
+    assert {gap.name: gap.p_value for gap in gaps} == pytest.approx(expected)
+    assert gaps[0].name == "w0"
     of_second = words.toarray()[pictures % 2 == 1, 0].mean()
     assert gaps[0].second == pytest.approx(of_second)
 
@@ -240,7 +240,7 @@ def test_a_gap_has_students_interval_where_many_sets_differ():
     gap = group_gap("x", contrasts, values, np.ones(80, np.int64))
     differences = (values[1::2] - values[::2]).reshape(-1, 2).mean(axis=1)
     known = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
-    assert (gap.low, gap.high) == pytest.approx(tuple(known))
+    assert (gap.ci_low, gap.ci_high) == pytest.approx(tuple(known))
     error = differences.std(ddof=1) / math.sqrt(20)
     assert gap.misses == pytest.approx((stats.t.ppf(0.975, 19) + stats.t.ppf(0.8, 19)) * error)
 
@@ -251,9 +251,9 @@ def test_without_an_event_newcombes_interval_has_a_width(n_sets, points):
     low, high = share_difference_ends(np.zeros(n_sets), np.zeros(n_sets), 1.0, 1.96)
     assert 100 * high == pytest.approx(points, abs=0.1)
     gap = group_gap("x", contrasts, none, np.ones(4 * n_sets, np.int64))
-    assert (gap.low, gap.high) == pytest.approx((low, high), abs=1e-4)
+    assert (gap.ci_low, gap.ci_high) == pytest.approx((low, high), abs=1e-4)
     assert math.isnan(gap.p_value)
-    assert gap.misses > gap.high
+    assert gap.misses > gap.ci_high
 
 
 def test_a_difference_of_annotators_is_subtracted_set_by_set():
@@ -268,6 +268,6 @@ def test_p_is_corrected_for_classes_and_attributes():
     contrasts, values = crossed_sets(20), np.random.default_rng(5).random((2, 80))
     gaps = [group_gap("x", contrasts, each, np.ones(80, np.int64)) for each in values]
     raw = sorted(gap.p_value for gap in gaps)
-    assert sorted(adjusted_p_values(gaps, 2)) == pytest.approx(
+    assert sorted(gap.adjusted_p for gap in adjust_p_values(gaps, 2)) == pytest.approx(
         [min(1, 4 * raw[0]), max(min(1, 4 * raw[0]), min(1, 2 * raw[1]))]
     )

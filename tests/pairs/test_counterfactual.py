@@ -12,7 +12,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.run.cell import run_cell
-from tests.pairs.twin_worlds import compared, metric, twin_corpus
+from tests.pairs.twin_worlds import compare, metric, twin_corpus
 
 PERSONS = [("male", "light"), ("female", "light"), ("male", "dark"), ("female", "dark")]
 SCENES = ("bank", "park", "kitchen", "office", "street", "beach", "shop", "school")
@@ -46,14 +46,14 @@ def corpus_of(
     return replace(each[0], samples=tuple(each[1:]))
 
 
-def same(number: int, person: tuple[str, str], sample: int) -> str:
+def same_caption(number: int, person: tuple[str, str], sample: int) -> str:
     word = {"male": "man", "female": "woman"}[person[0]]
     return f"A {word} stands in the {SCENES[number % len(SCENES)]}"
 
 
 def looks(number: int, person: tuple[str, str], sample: int) -> str:
     look = {"male": "confident", "female": "elegant"}[person[0]]
-    return f"{same(number, person, sample)}. The person looks {look}."
+    return f"{same_caption(number, person, sample)}. The person looks {look}."
 
 
 def score(corpus: Corpus, *words: str) -> Score:
@@ -67,10 +67,10 @@ def answer(corpus: Corpus, *words: str) -> dict[str, object]:
 
 
 def test_captions_that_differ_in_the_group_alone_do_not_change():
-    parts = score(corpus_of(same)).parts
+    parts = score(corpus_of(same_caption)).parts
     assert parts["beyond_pictures"].value == parts["shift"].value == 0
     assert parts["class:named"].value == parts["score"].value == 0
-    assert any("equal in 12 of 12 sets" in note for note in score(corpus_of(same)).notes)
+    assert any("equal in 12 of 12 sets" in note for note in score(corpus_of(same_caption)).notes)
 
 
 def test_a_description_by_group_is_a_class_a_shift_and_a_word():
@@ -93,7 +93,7 @@ def test_the_answer_names_the_classes_with_both_shares():
 
 def of_scene(number: int, person: tuple[str, str], sample: int) -> str:
     tool = {"male": "hammer", "female": "basket"}[person[0]]
-    return f"{same(number, person, sample)} with a {tool}"
+    return f"{same_caption(number, person, sample)} with a {tool}"
 
 
 def test_where_backgrounds_may_differ_distances_answer_nothing():
@@ -111,7 +111,7 @@ def test_where_nothing_else_differs_distances_answer_yes():
 
 def test_whoever_names_one_group_less_often_differs_in_that_alone():
     def caption(number, person, sample):
-        text = same(number, person, sample)
+        text = same_caption(number, person, sample)
         return text.replace("man", "person") if person[0] == "male" and number % 2 else text
 
     parts = score(corpus_of(caption)).parts
@@ -121,18 +121,18 @@ def test_whoever_names_one_group_less_often_differs_in_that_alone():
 
 def test_a_wrong_group_is_counted_by_group():
     def caption(number, person, sample):
-        return same(number, ("male", person[1]), sample)
+        return same_caption(number, ("male", person[1]), sample)
 
     parts = score(corpus_of(caption)).parts
     assert (parts["class:wrong:male"].value, parts["class:wrong:female"].value) == (0, 1)
 
 
 def test_a_refusal_is_a_class_whose_pictures_have_no_words():
-    corpus = corpus_of(same)
+    corpus = corpus_of(same_caption)
     women = corpus.groupings["gender"].codes == 1
     described = ~women[corpus.model.image_rows]
     declined = replace(
-        corpus_of(same),
+        corpus_of(same_caption),
         model=corpus.model.take(described | (corpus.model.image_rows < 8)),
         declined=(women & (np.arange(len(corpus)) >= 8)).astype(np.int64),
     )
@@ -144,7 +144,7 @@ def test_a_refusal_is_a_class_whose_pictures_have_no_words():
 def test_marks_that_are_seen_decide_nothing():
     def caption(number, person, sample):
         mark = {"male": "with a beard", "female": "in a dress"}[person[0]]
-        return f"{same(number, person, sample)} {mark}"
+        return f"{same_caption(number, person, sample)} {mark}"
 
     scored = score(corpus_of(caption))
     stored = scored.audit["counterfactual"]
@@ -180,7 +180,7 @@ def test_relabelled_groups_turn_the_sign_of_every_class():
 def test_race_is_compared_within_a_gender():
     def caption(number, person, sample):
         look = "tired" if person[1] == "dark" else "smiling"
-        return f"{same(number, person, sample)}. The {person[0]} looks {look}."
+        return f"{same_caption(number, person, sample)}. The {person[0]} looks {look}."
 
     corpus = corpus_of(caption)
     race = replace(
@@ -193,7 +193,7 @@ def test_race_is_compared_within_a_gender():
 
 def test_several_captions_of_a_picture_are_compared_with_each_other():
     def caption(number, person, sample):
-        return f"{same(number, person, sample)} near a {'dog' if sample else 'cat'}"
+        return f"{same_caption(number, person, sample)} near a {'dog' if sample else 'cat'}"
 
     result = run_cell(corpus_of(caption, samples=2), metric(), (0,), run_id="run")
     parts = {row.part: row.value for row in result.rows}
@@ -204,7 +204,7 @@ def test_several_captions_of_a_picture_are_compared_with_each_other():
 
 
 def test_sets_with_one_group_are_counted_and_left_out():
-    corpus = corpus_of(same)
+    corpus = corpus_of(same_caption)
     codes = corpus.groupings["gender"].codes.copy()
     codes[:4] = 0
     fewer = replace(
@@ -244,30 +244,30 @@ def test_too_few_sets_for_any_small_p_is_said():
 
 
 def test_no_needs_every_interval_to_be_negligible():
-    assert answer(corpus_of(same, 40))["answer"] == "cannot_tell"
-    assert answer(corpus_of(same, 400))["answer"] == "no"
+    assert answer(corpus_of(same_caption, 40))["answer"] == "cannot_tell"
+    assert answer(corpus_of(same_caption, 400))["answer"] == "no"
 
 
 def test_captions_without_sets_are_refused():
-    corpus = replace(corpus_of(same), set_ids=None)
+    corpus = replace(corpus_of(same_caption), set_ids=None)
     with pytest.raises(NotApplicableError, match="column 'set' of the labels"):
         score(corpus)
 
 
 def test_sets_that_never_have_both_groups_are_refused():
     with pytest.raises(NotApplicableError, match="no two sets"):
-        score(corpus_of(same, persons=PERSONS[::2]))
+        score(corpus_of(same_caption, persons=PERSONS[::2]))
 
 
 def test_the_set_of_a_picture_is_part_of_what_is_scored():
-    corpus = corpus_of(same)
+    corpus = corpus_of(same_caption)
     assert corpus.digest != replace(corpus, set_ids=None).digest
     assert corpus[3].set_id == "scene 000"
     assert corpus.take(np.arange(4, 8)).set_ids == ("scene 001",) * 4
 
 
 def test_more_than_two_groups_are_compared_two_by_two():
-    corpus = corpus_of(same, persons=[*PERSONS[:2], ("male", "light")])
+    corpus = corpus_of(same_caption, persons=[*PERSONS[:2], ("male", "light")])
     names = ("male", "female", "other")
     three = replace(corpus.groupings["gender"], names=names, codes=np.tile([0, 1, 2], 12))
     attribute = metric().attribute
@@ -282,10 +282,10 @@ def test_more_than_two_groups_are_compared_two_by_two():
 
 
 def test_an_unbiased_captioner_of_twins_is_no_yes_and_adjectives_are_found():
-    fair = compared(twin_corpus(50, 1, adjectives=1.0))
-    biased = compared(twin_corpus(50, 1, adjectives=1.0, adjective_lean=0.6))
-    clear = {gap.name for gap, p in biased.deciding if p < 0.05}
-    assert {gap.name for gap, p in fair.deciding if p < 0.05} == set()
+    fair = compare(twin_corpus(50, 1, adjectives=1.0))
+    biased = compare(twin_corpus(50, 1, adjectives=1.0, adjective_lean=0.6))
+    clear = {gap.name for gap in biased.deciding if gap.adjusted_p < 0.05}
+    assert {gap.name for gap in fair.deciding if gap.adjusted_p < 0.05} == set()
     assert "attractiveness" in clear
     assert biased.distance_tests["shift"][1] < 0.05 < fair.distance_tests["shift"][1]
 
@@ -293,7 +293,9 @@ def test_an_unbiased_captioner_of_twins_is_no_yes_and_adjectives_are_found():
 # --- from files
 
 
-def written(folder: Path, rows: list[str], captions: list[dict[str, object]]) -> tuple[str, str]:
+def write_files(
+    folder: Path, rows: list[str], captions: list[dict[str, object]]
+) -> tuple[str, str]:
     (folder / "labels.csv").write_text("\n".join(["image_id,set,gender", *rows]) + "\n")
     (folder / "mine.json").write_text(json.dumps(captions))
     return str(folder / "labels.csv"), str(folder / "mine.json")
@@ -303,7 +305,7 @@ def test_the_column_set_of_the_labels_is_read(tmp_path):
     from bias_pipeline.data.coco import CocoDataset
 
     rows = ["1,a,male", "2,a,female", "3,,male"]
-    labels, captions = written(
+    labels, captions = write_files(
         tmp_path, rows, [{"image_id": k, "caption": "a man"} for k in (1, 2, 3)]
     )
     corpus = CocoDataset(str(tmp_path), labels).load(captions, metric().attribute)
@@ -314,7 +316,7 @@ def test_a_column_set_of_parts_is_no_set(tmp_path):
     from bias_pipeline.data.coco import CocoDataset
 
     rows = ["1,train,male", "2,val,female"]
-    labels, captions = written(
+    labels, captions = write_files(
         tmp_path, rows, [{"image_id": k, "caption": "a man"} for k in (1, 2)]
     )
     corpus = CocoDataset(str(tmp_path), labels).load(captions, metric().attribute)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from bias_pipeline.pairs.distances import common_shift
-from tests.pairs.twin_worlds import compared, twin_corpus
+from tests.pairs.twin_worlds import compare, twin_corpus
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def rejections(n_sets: int, draws: int, noise: float, lean: float, a_to_t: float
     """How often each test rejects."""
     counts = dict.fromkeys(TESTS, 0)
     for draw in range(draws):
-        one = compared(
+        one = compare(
             twin_corpus(
                 n_sets, 5000 + draw, noise, adjectives=1.0, adjective_lean=lean, a_to_t=a_to_t
             )
@@ -34,7 +34,7 @@ def rejections(n_sets: int, draws: int, noise: float, lean: float, a_to_t: float
             "shift": one.distance_tests["shift"][1],
             "words": one.words[0].p_value if one.words else 1.0,
             "attractiveness": raw["attractiveness"],
-            "any class": min(p for _, p in one.deciding if not np.isnan(p)),
+            "any class": min(g.adjusted_p for g in one.deciding if not np.isnan(g.adjusted_p)),
         }
         for name in TESTS:
             counts[name] += p_values[name] <= 0.05
@@ -72,7 +72,7 @@ def sizes(noise: float, lean: float, a_to_t: float) -> np.ndarray:
     """Means over four worlds of 200 sets: three distances in points, the shift."""
     rows = []
     for seed in range(4):
-        one = compared(
+        one = compare(
             twin_corpus(200, seed, noise, adjectives=1.0, adjective_lean=lean, a_to_t=a_to_t)
         )
         distances = one.distances
@@ -80,7 +80,7 @@ def sizes(noise: float, lean: float, a_to_t: float) -> np.ndarray:
             [
                 100 * one.mean_over_sets(distances.samples),
                 100 * one.mean_over_sets(distances.pairs - distances.samples),
-                100 * one.beyond.value,
+                100 * one.beyond_pictures.value,
                 1000 * common_shift(one.shifts(one.pictures.model.words)),
             ]
         )

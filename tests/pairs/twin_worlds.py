@@ -49,7 +49,7 @@ def twin_corpus(
     return replace(first, samples=tuple(others))
 
 
-def compared(corpus: Corpus) -> GroupsCompared:
+def compare(corpus: Corpus) -> GroupsCompared:
     pictures = metric()._pictures(corpus)
     assert isinstance(pictures, SetPictures)
     (comparison,) = metric()._comparisons(pictures)

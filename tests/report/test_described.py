@@ -13,7 +13,7 @@ from bias_pipeline.report.table import NumberCell, Weighted
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from tests.corpora import make_corpus
-from tests.metrics.counting.test_descriptions import METRIC, records, scored, sometimes
+from tests.metrics.counting.test_descriptions import METRIC, records, score_captions, sometimes
 from tests.report.test_tables import row
 
 SPEECH = "The <b>person</b> looks focused."
@@ -37,7 +37,7 @@ def section_of(store: ResultStore) -> tuple[list[Section], list[str]]:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> ResultStore:
     """Runs of a captioner that says focused of men more often, beside an alien mark-up."""
-    score = scored(sometimes(SPEECH, 0.1, 0.25))
+    score = score_captions(sometimes(SPEECH, 0.1, 0.25))
     folder = tmp_path_factory.mktemp("runs")
     return saved(folder, score.tables, score.audit["descriptions"]["sentences"])
 
@@ -120,7 +120,7 @@ def test_no_more_examples_are_stored_than_are_shown():
 
 
 def test_runs_of_earlier_versions_have_their_concepts_alone(tmp_path, store):
-    score = scored(sometimes(SPEECH, 0.1, 0.25))
+    score = score_captions(sometimes(SPEECH, 0.1, 0.25))
     lines = [
         {k: v for k, v in line.items() if k != "note"} for line in score.tables["descriptions"]
     ]
@@ -130,7 +130,7 @@ def test_runs_of_earlier_versions_have_their_concepts_alone(tmp_path, store):
 
 
 def test_a_damaged_table_is_named_and_the_rest_is_shown(tmp_path):
-    score = scored(sometimes(SPEECH, 0.1, 0.25))
+    score = score_captions(sometimes(SPEECH, 0.1, 0.25))
     store = saved(tmp_path, score.tables, [])
     (tmp_path / "described" / "described_words.csv").write_text("concept\nyoung\n")
     (section,), (fault,) = section_of(store)

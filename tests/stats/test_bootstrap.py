@@ -14,11 +14,11 @@ from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Draws,
     Estimate,
-    against,
     combined_error,
+    fill_void_resamples,
     quantile,
-    steady,
     summary,
+    with_p_value,
 )
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.scoring import Accuracy, InverseCrossEntropy, Lic, Scoring
@@ -37,7 +37,7 @@ def predictions(
 
 
 def table(*args: object, scoring: Scoring | None = None, **options: object) -> ScoreTable:
-    return ScoreTable.of([predictions(*args, **options)], scoring or Accuracy())
+    return ScoreTable.from_predictions([predictions(*args, **options)], scoring or Accuracy())
 
 
 def one_sided(tables: list[ScoreTable], **options: object) -> object:
@@ -47,7 +47,7 @@ def one_sided(tables: list[ScoreTable], **options: object) -> object:
 def test_value_and_deviation_are_those_of_the_seeds():
     built_predictions = predictions([0.9, 0.5, 0.7])
     per_seed = [(p[:, 0] > 0.5).mean() for _, _, p in built_predictions]
-    built_table = ScoreTable.of([built_predictions], Accuracy())
+    built_table = ScoreTable.from_predictions([built_predictions], Accuracy())
     assert built_table.per_seed(np.ones((1, len(built_table.images))))[0] == pytest.approx(per_seed)
     result = one_sided([built_table])
     assert result.value == pytest.approx(np.mean(per_seed))
@@ -118,7 +118,7 @@ def test_a_seed_scores_as_the_mean_of_its_attackers_alone(scoring, n):
     ]
     weights = generator.poisson(1.0, (5, 120)).astype(float)
 
-    def alone(attacker: int) -> np.ndarray:
+    def single_score(attacker: int) -> np.ndarray:
         guess = scoring.per_guess(probs[attacker], truth[images[attacker]])
         each, counts = np.zeros((2, 120)), np.zeros((2, 120))
         groups = truth[images[attacker]] if scoring.average == "groups" else 0
@@ -126,9 +126,11 @@ def test_a_seed_scores_as_the_mean_of_its_attackers_alone(scoring, n):
         with np.errstate(invalid="ignore"):
             return scoring.link(np.nanmean(weights @ each.T / (weights @ counts.T), axis=1))
 
-    expected = [np.mean([alone(a) for a in (seed, seed + 2, seed + 4)], axis=0) for seed in (0, 1)]
-    per_seed = ScoreTable.of(parts, scoring)
-    assert per_seed.at(per_seed.images).per_seed(weights) == pytest.approx(
+    expected = [
+        np.mean([single_score(a) for a in (seed, seed + 2, seed + 4)], axis=0) for seed in (0, 1)
+    ]
+    per_seed = ScoreTable.from_predictions(parts, scoring)
+    assert per_seed.rows_at(per_seed.images).per_seed(weights) == pytest.approx(
         np.stack(expected, axis=1), rel=1e-12
     )
 
@@ -164,7 +166,7 @@ def test_the_link_is_applied_to_means_not_to_guesses():
     sure = predictions([0.7])
     soft = replace(sure, probs=tuple(np.clip(p, 0.2, 0.8) for p in sure.probs))
     loss = InverseCrossEntropy().per_guess(soft.probs[0], soft.truth[0])
-    result = one_sided([ScoreTable.of([soft], InverseCrossEntropy())])
+    result = one_sided([ScoreTable.from_predictions([soft], InverseCrossEntropy())])
     assert result.value == pytest.approx(1 / loss.mean())
 
 
@@ -197,7 +199,7 @@ def test_odd_settings_are_refused(options):
         Bootstrap(**options)
 
 
-def drawn(value: float, seed: int = 0, n_seeds: int = 3, **options: object) -> Estimate:
+def draw_estimate(value: float, seed: int = 0, n_seeds: int = 3, **options: object) -> Estimate:
     """An estimate that seeds and images both move."""
     generator = np.random.default_rng(seed)
     per_seed = generator.normal(value, 0.02, n_seeds)
@@ -208,15 +210,18 @@ def drawn(value: float, seed: int = 0, n_seeds: int = 3, **options: object) -> E
 def test_unsteady_attackers_raise_p():
     steady_ones = Draws(np.full(3, 0.03), 0.03 + np.random.default_rng(0).normal(0, 0.01, (500, 3)))
     unsteady = replace(steady_ones, per_seed=np.array([-0.03, 0.03, 0.09]))
-    assert against(summary(unsteady), 0.0).p_value > against(summary(steady_ones), 0.0).p_value
+    assert (
+        with_p_value(summary(unsteady), 0.0).p_value
+        > with_p_value(summary(steady_ones), 0.0).p_value
+    )
 
 
 @pytest.mark.parametrize(
     ("estimate", "p_value"),
     [
-        (drawn(0.5), pytest.approx(0, abs=0.01)),
-        (drawn(0.5, n_seeds=1), pytest.approx(math.nan, nan_ok=True)),
-        (drawn(0.5, n_seeds=1, trained=False), pytest.approx(0, abs=0.01)),
+        (draw_estimate(0.5), pytest.approx(0, abs=0.01)),
+        (draw_estimate(0.5, n_seeds=1), pytest.approx(math.nan, nan_ok=True)),
+        (draw_estimate(0.5, n_seeds=1, trained=False), pytest.approx(0, abs=0.01)),
         (summary(Draws(np.zeros(3), np.zeros((9, 3)))), 1),
         (
             summary(Draws(np.full(3, np.nan), np.full((9, 3), np.nan))),
@@ -226,11 +231,11 @@ def test_unsteady_attackers_raise_p():
     ids=["a clear difference", "one seed", "a count", "what never varies", "no value"],
 )
 def test_p_against_a_neutral_value(estimate, p_value):
-    assert against(estimate, 0.0).p_value == p_value
+    assert with_p_value(estimate, 0.0).p_value == p_value
 
 
 def test_one_seed_has_a_wider_interval_than_its_images_give():
-    result = drawn(0.5, n_seeds=1)
+    result = draw_estimate(0.5, n_seeds=1)
     width = 2 * 1.96 * math.sqrt(2) * result.image_std
     assert result.ci_high - result.ci_low == pytest.approx(width, rel=1e-3)
 
@@ -242,7 +247,9 @@ def test_one_seed_has_a_wider_interval_than_its_images_give():
     trained=st.booleans(),
 )
 def test_interval_and_p_agree(neutral, seed, n_seeds, trained):
-    result = against(drawn(0.0, seed, n_seeds if trained else 1, trained=trained), neutral)
+    result = with_p_value(
+        draw_estimate(0.0, seed, n_seeds if trained else 1, trained=trained), neutral
+    )
     assert (result.p_value < 0.05) == (not result.ci_low <= neutral <= result.ci_high)
 
 
@@ -288,7 +295,7 @@ def test_a_resampling_without_a_test_image_leaves_an_interval_and_whole_draws_ar
         summary(Draws(np.array([0.1, 0.3]), np.array([[0.1, first], [0.2, 0.3], [0.1, 0.4]])))
         for first in (np.nan, 0.2)
     )
-    result = steady(cut, 0.95)
+    result = fill_void_resamples(cut, 0.95)
     assert math.isfinite(result.ci_low)
     assert result.value == pytest.approx(0.2)
-    assert steady(whole, 0.95) is whole
+    assert fill_void_resamples(whole, 0.95) is whole

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bias_pipeline.stats.bootstrap import Draws, Estimate, against, summary
+from bias_pipeline.stats.bootstrap import Draws, Estimate, summary, with_p_value
 from bias_pipeline.stats.choices import mean_over_choices
 
 RNG = np.random.default_rng(3)
@@ -52,7 +52,7 @@ def test_intervals_cover_the_mean_of_all_choices():
 
 
 def test_p_is_that_of_the_wider_interval():
-    result = against(mean_over_choices([estimate(0.1), estimate(0.3)], 0.95), 0.0)
+    result = with_p_value(mean_over_choices([estimate(0.1), estimate(0.3)], 0.95), 0.0)
     assert result.p_value > 0.05
     assert result.ci_low < 0
 

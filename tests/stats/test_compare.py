@@ -20,7 +20,9 @@ from tests.stats.test_bootstrap import predictions
 def draws(model: float, human: float = 0.6, seed: int = 1, resamples: int = 300) -> Draws:
     """A captioner's difference of sides."""
     tables = [
-        ScoreTable.of([predictions([accuracy] * 3, n=200, pool=200, seed=s)], Accuracy())
+        ScoreTable.from_predictions(
+            [predictions([accuracy] * 3, n=200, pool=200, seed=s)], Accuracy()
+        )
         for accuracy, s in ((model, seed), (human, 9))
     ]
     drawn = Bootstrap(resamples).estimate(tables, {"d": lambda m, h: m - h})["d"].draws

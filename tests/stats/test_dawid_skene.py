@@ -9,7 +9,7 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.stats.raters import consensus, error_range, label_confusion, majority_labels
 
 
-def simulated(
+def simulate(
     n_items: int, prior: Float64Array, confusions: Float64Array, seed: int = 0
 ) -> tuple[IntArray, IntArray]:
     """The truth of items, and what raters with these confusions answer."""
@@ -32,7 +32,7 @@ RATERS = np.stack([symmetric(0.05), symmetric(0.15), np.array([[0.9, 0.1], [0.3,
 
 
 def test_planted_errors_are_recovered():
-    _, answers = simulated(4000, np.array([0.6, 0.4]), RATERS)
+    _, answers = simulate(4000, np.array([0.6, 0.4]), RATERS)
     result = consensus(answers, 2)
     assert result.confusions == pytest.approx(RATERS, abs=0.03)
     assert result.prior == pytest.approx([0.6, 0.4], abs=0.03)
@@ -41,14 +41,14 @@ def test_planted_errors_are_recovered():
 def test_it_finds_the_truth_more_often_than_the_majority():
     """Since it knows whom to trust."""
     raters = np.stack([symmetric(0.02), *(symmetric(0.35) for _ in range(4))])
-    truth, answers = simulated(3000, np.array([0.5, 0.5]), raters)
+    truth, answers = simulate(3000, np.array([0.5, 0.5]), raters)
     labels, _ = majority_labels(answers, 2)
     by_consensus = consensus(answers, 2).posterior.argmax(axis=1)
     assert (by_consensus == truth).mean() > (labels == truth).mean() + 0.05
 
 
 def test_the_majority_errs_as_often_as_it_says():
-    truth, answers = simulated(4000, np.array([0.6, 0.4]), RATERS)
+    truth, answers = simulate(4000, np.array([0.6, 0.4]), RATERS)
     labels, labelled = majority_labels(answers, 2)
     actual = [[(labels[labelled & (truth == t)] == k).mean() for k in range(2)] for t in range(2)]
     assert label_confusion(answers, 2) == pytest.approx(np.array(actual), abs=0.02)
@@ -56,14 +56,14 @@ def test_the_majority_errs_as_often_as_it_says():
 
 def test_groups_may_be_several_and_answers_absent():
     raters = np.stack([symmetric(0.1, 3)] * 4)
-    _, answers = simulated(3000, np.array([0.5, 0.3, 0.2]), raters)
+    _, answers = simulate(3000, np.array([0.5, 0.3, 0.2]), raters)
     answers[np.random.default_rng(1).random(answers.shape) < 0.3] = -1
     assert consensus(answers, 3).confusions == pytest.approx(raters, abs=0.04)
 
 
 def test_no_other_matrices_are_likelier():
     """A witness: the likelihood of the observed answers, maximised by another method."""
-    _, answers = simulated(120, np.array([0.6, 0.4]), RATERS, seed=3)
+    _, answers = simulate(120, np.array([0.6, 0.4]), RATERS, seed=3)
     gave = answers[:, :, None] == np.arange(2)
 
     def unlikely(free: Float64Array) -> float:

@@ -41,7 +41,7 @@ def test_observations_of_one_image_are_worth_as_many_as_their_images_at_least():
     assert effective_trials(0.2, 1.0, 500, 100) == 100
 
 
-def counted(events: np.ndarray, weights: np.ndarray) -> Draws:
+def count_draws(events: np.ndarray, weights: np.ndarray) -> Draws:
     resampled = (weights @ events / weights.sum(axis=1))[:, None]
     draws = Draws(np.array([events.mean()]), resampled, trained=False)
     return share_of(draws, len(events), len(events))
@@ -52,7 +52,9 @@ def test_rare_events_are_covered_in_a_simulation():
     rng = np.random.default_rng(0)
     covered = 0
     for _ in range(400):
-        interval = summary(counted((rng.random(100) < 0.017) * 1.0, rng.poisson(1.0, (200, 100))))
+        interval = summary(
+            count_draws((rng.random(100) < 0.017) * 1.0, rng.poisson(1.0, (200, 100)))
+        )
         covered += interval.ci_low <= 0.017 <= interval.ci_high
     assert covered >= 0.93 * 400
 
@@ -63,7 +65,7 @@ def test_differences_of_rare_events_are_told_apart_as_often_as_said(n):
     low = 0
     for _ in range(300):
         weights = rng.poisson(1.0, (200, n))
-        one, two = (counted((rng.random(n) < 0.1) * 1.0, weights) for _ in range(2))
+        one, two = (count_draws((rng.random(n) < 0.1) * 1.0, weights) for _ in range(2))
         low += paired_difference(one, two).p_value < 0.05
     assert low <= 0.07 * 300
 
@@ -74,8 +76,8 @@ def test_ten_wrong_of_a_hundred_against_none_is_seen():
     seen_in = 0
     for _ in range(200):
         weights = rng.poisson(1.0, (200, 50))
-        wrong = counted((rng.random(50) < 0.1) * 1.0, weights)
-        seen_in += paired_difference(wrong, counted(np.zeros(50), weights)).p_value < 0.05
+        wrong = count_draws((rng.random(50) < 0.1) * 1.0, weights)
+        seen_in += paired_difference(wrong, count_draws(np.zeros(50), weights)).p_value < 0.05
     assert seen_in >= 0.5 * 200
 
 
@@ -84,5 +86,7 @@ def test_p_falls_below_a_level_where_the_interval_leaves_0():
     for k in range(20):
         events = np.zeros(200)
         events[:k] = 1
-        result = paired_difference(counted(events, weights), counted(np.zeros(200), weights))
+        result = paired_difference(
+            count_draws(events, weights), count_draws(np.zeros(200), weights)
+        )
         assert (result.p_value < 0.05) == (result.ci_low > 0)

@@ -51,7 +51,7 @@ def records_of(seed: int, model_words: tuple[int, int], n_people: int = 4) -> li
 @settings(deadline=None, max_examples=40)
 def test_it_is_the_annotator_that_a_witness_makes(seed, model_words, turn):
     records = records_of(seed, model_words)
-    made = witness.alike(records, seed=3, turn=turn)
+    made = witness.alike_annotators(records, seed=3, turn=turn)
     corpus = alike_annotators(make_corpus(records), seed=3).turn(turn)
     assert captions_of(corpus) == {one.id: one.says for one in made}
     for one in made:

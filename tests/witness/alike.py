@@ -22,7 +22,7 @@ class Alike(NamedTuple):
     others: tuple[str, ...]  # captions of all annotators; it is compared with the first
 
 
-def alike(images: Sequence[Record], seed: int = 0, turn: int = 0) -> list[Alike]:
+def alike_annotators(images: Sequence[Record], seed: int = 0, turn: int = 0) -> list[Alike]:
     """The annotator on all images that have annotators enough; none without enough words.
 
     Args:
@@ -35,18 +35,18 @@ def alike(images: Sequence[Record], seed: int = 0, turn: int = 0) -> list[Alike]
         used = [image for image in images if len(image.human) > n_joined]
         if len(used) < len(images) / 2:
             break
-        first = spoken(used, order, n_joined, seed)
+        first = spoken_words(used, order, n_joined, seed)
         if sum(map(len, first.values())) < 0.95 * sum(len(i.model.split()) for i in used):
             continue
-        turned = {image.id: shifted(order[image.id], turn) for image in used}
-        says = spoken(used, turned, n_joined, seed)
+        turned = {image.id: shift(order[image.id], turn) for image in used}
+        says = spoken_words(used, turned, n_joined, seed)
         return [
-            Alike(i.id, " ".join(says[i.id]), tuple(shifted(turned[i.id], n_joined))) for i in used
+            Alike(i.id, " ".join(says[i.id]), tuple(shift(turned[i.id], n_joined))) for i in used
         ]
     return []
 
 
-def spoken(
+def spoken_words(
     images: Sequence[Record], order: Mapping[str, Sequence[str]], n_joined: int, seed: int
 ) -> dict[str, list[str]]:
     """Image to the words of its first annotators, cut to one of the captioner's lengths."""
@@ -56,7 +56,7 @@ def spoken(
     return {name: joined[name][:length] for name, length in zip(ranked, lengths, strict=True)}
 
 
-def shifted(captions: Sequence[str], by: int) -> list[str]:
+def shift(captions: Sequence[str], by: int) -> list[str]:
     """The captions from one on, and then those before it."""
     by %= len(captions)
     return [*captions[by:], *captions[:by]]

@@ -19,8 +19,8 @@ import numpy as np
 from bias_pipeline.corpus.corpus import Record
 from tests.witness import lists
 from tests.witness.attackers import Attacked, FloatArray, IntArray, halves
-from tests.witness.lic import group_of, labelled, unnamed
-from tests.witness.words import Words, aligned, cut, vocabulary
+from tests.witness.lic import group_of, is_labelled, words_without_names
+from tests.witness.words import Words, align, cut, vocabulary
 
 TEST_SHARE = 0.2
 EPSILON = 1e-8
@@ -89,15 +89,15 @@ class Direction:
         return self.sides["human"].shares_of_pairs(self.given)
 
 
-def common(values: Mapping[str, float], least: float, rare: str) -> Callable[[Values], Values]:
+def merge_rare(values: Mapping[str, float], least: float, rare: str) -> Callable[[Values], Values]:
     """What becomes of values by their shares: rare ones are one value together, or dropped."""
     frequent = {value for value, share in values.items() if share >= least}
 
-    def rewritten(values_of_image: Collection[str]) -> set[str]:
+    def rewrite(values_of_image: Collection[str]) -> set[str]:
         merged = {OTHERS} if rare == "merge" and set(values_of_image) - frequent else set()
         return (set(values_of_image) & frequent) | merged
 
-    return lambda each: [rewritten(values_of_image) for values_of_image in each]
+    return lambda each: [rewrite(values_of_image) for values_of_image in each]
 
 
 def mean_of_pairs(scores: Scores, weights: Scores | None = None) -> float:
@@ -112,10 +112,10 @@ def a_to_t(images: Sequence[Record], least: float, rare: str, positions: int) ->
     Rarer objects are one together (``merge``) or left out (``drop``). Attackers read so many
     positions of human captions; priors rest on all.
     """
-    used = [image for image in images if described(image)]
+    used = [image for image in images if is_described(image)]
     given = [[image.labels["gender"]] for image in used]
-    raw = sides_of(images, used, unnamed, objects_named, positions)
-    tasks = common(raw["human"].shares(), least, rare)
+    raw = sides_of(images, used, words_without_names, objects_named, positions)
+    tasks = merge_rare(raw["human"].shares(), least, rare)
     sides = {
         name: Side(side.words, [tasks(each) for each in side.named]) for name, side in raw.items()
     }
@@ -127,9 +127,9 @@ def t_to_a(images: Sequence[Record], least: float, rare: str, positions: int) ->
 
     The share is one of images for objects, of human captions for groups.
     """
-    used = [image for image in images if described(image) and image.objects]
+    used = [image for image in images if is_described(image) and image.objects]
     task_sets = [set(image.objects or ()) - {EXCLUDED} for image in used]
-    given = common(shares(task_sets), least, rare)(task_sets)
+    given = merge_rare(shares(task_sets), least, rare)(task_sets)
     sides = sides_of(images, used, without_objects, lists.groups().named, positions)
     groups = {name for name, share in sides["human"].shares().items() if share >= least}
     pairs = sorted(pair for pair in sides["human"].shares_of_pairs(given) if pair[1] in groups)
@@ -153,7 +153,7 @@ def sides_of(
     return {
         side: Side(
             words=[
-                [aligned(hide(caption), known) for caption in texts_of_position]
+                [align(hide(caption), known) for caption in texts_of_position]
                 for texts_of_position in texts[:positions]
             ],
             named=[[name(caption) for caption in texts_of_position] for texts_of_position in texts],
@@ -234,16 +234,16 @@ def shares(values: Iterable[Collection[str]]) -> dict[str, float]:
     return {value: n / len(collected) for value, n in counts.items()}
 
 
-def described(image: Record) -> bool:
+def is_described(image: Record) -> bool:
     """Whether the image has a group and captions of both sides."""
-    return labelled(image) and bool(image.model) and bool(image.human)
+    return is_labelled(image) and bool(image.model) and bool(image.human)
 
 
 def objects_named(caption: str) -> Collection[str]:
     """The objects that a caption names."""
-    return lists.tasks().named(caption) - {EXCLUDED}
+    return lists.tasks().names_in(caption) - {EXCLUDED}
 
 
 def without_objects(caption: str) -> Words:
     """The words of a caption, those for objects and persons hidden."""
-    return lists.tasks().masked(cut(caption), "<task>")
+    return lists.tasks().mask(cut(caption), "<task>")

@@ -16,7 +16,7 @@ from bias_pipeline.corpus.corpus import Record
 from tests.witness import lists
 from tests.witness.attackers import SEED, Attacked, FloatArray, IntArray, halves
 from tests.witness.dbac import EXCLUDED, objects_named
-from tests.witness.lic import group_of, labelled
+from tests.witness.lic import group_of, is_labelled
 
 TEST_SHARE = 0.2
 
@@ -78,28 +78,28 @@ def predictability(question: Question, n_splits: int, noise: Noise = anywhere) -
 def a_to_t(images: Sequence[Record], least: float) -> Question:
     """Objects from groups: those that such a share of images hold."""
     used = [image for image in images if answerable(image)]
-    labelled, mentioned = (
+    is_labelled, mentioned = (
         [image.objects or () for image in used],
         [objects_named(image.model or "") for image in used],
     )
-    share = {task: float(has(task, labelled).mean()) for task in lists.task_names()}
+    share = {task: float(has(task, is_labelled).mean()) for task in lists.task_names()}
     lines = [task for task in share if task != EXCLUDED and share[task] >= least]
     return Question(
         inputs=[[image.labels["gender"]] for image in used],
         groups=group_of(used),
-        truth={task: has(task, labelled) for task in lines},
+        truth={task: has(task, is_labelled) for task in lines},
         mentioned={task: has(task, mentioned) for task in lines},
     )
 
 
 def t_to_a(images: Sequence[Record]) -> Question:
     """The group from objects, written one after the other in the order of their list."""
-    named = [(image, lists.groups().named(image.model or "")) for image in images]
+    named = [(image, lists.groups().names_in(image.model or "")) for image in images]
     used = [(image, names) for image, names in named if answerable(image) and len(names) == 1]
     groups = group_of([image for image, _ in used])
     second = lists.group_names()[1]
     return Question(
-        inputs=[written(image.objects or ()) for image, _ in used],
+        inputs=[object_words(image.objects or ()) for image, _ in used],
         groups=groups,
         truth={second: groups},
         mentioned={second: has(second, [names for _, names in used])},
@@ -108,10 +108,10 @@ def t_to_a(images: Sequence[Record]) -> Question:
 
 def answerable(image: Record) -> bool:
     """Whether the image has a group, a caption and known objects."""
-    return labelled(image) and bool(image.model) and bool(image.objects)
+    return is_labelled(image) and bool(image.model) and bool(image.objects)
 
 
-def written(objects: Collection[str]) -> list[str]:
+def object_words(objects: Collection[str]) -> list[str]:
     """Objects as words."""
     return [task for task in lists.task_names() if task in objects and task != EXCLUDED]
 

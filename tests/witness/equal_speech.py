@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from bias_pipeline.corpus.corpus import Record
 from tests.witness.attackers import MIN_COUNT, PENALTY, SEED, IntArray
-from tests.witness.lic import group_of, labelled, unnamed
+from tests.witness.lic import group_of, is_labelled, words_without_names
 
 FOLDS = 5
 MASK = "<gender>"
@@ -24,19 +24,19 @@ MASK = "<gender>"
 
 def score(images: Sequence[Record], positions: int, repetitions: int) -> float:
     """LIC at equal style of the images that the captioner and five people describe."""
-    used = [i for i in images if labelled(i) and i.model and len(i.human) >= 2]
+    used = [i for i in images if is_labelled(i) and i.model and len(i.human) >= 2]
     groups = group_of(used)
-    model = [unnamed(image.model) for image in used]
-    people = [[unnamed(text) for text in image.human] for image in used]
-    read = [attacked(model, groups, repetitions)]
+    model = [words_without_names(image.model) for image in used]
+    people = [[words_without_names(text) for text in image.human] for image in used]
+    read = [attack(model, groups, repetitions)]
     read += [
-        attacked(matched(model, people, position), groups, repetitions)
+        attack(match_words(model, people, position), groups, repetitions)
         for position in range(positions)
     ]
     return read[0] - float(np.mean(read[1:]))
 
 
-def matched(
+def match_words(
     model: Sequence[Sequence[str]], people: Sequence[Sequence[Sequence[str]]], position: int
 ) -> list[list[str]]:
     """Human captions of a position, changed word by word."""
@@ -67,7 +67,7 @@ def matched(
     return [sorted(words) for words in captions]
 
 
-def attacked(captions: Sequence[Sequence[str]], groups: IntArray, repetitions: int) -> float:
+def attack(captions: Sequence[Sequence[str]], groups: IntArray, repetitions: int) -> float:
     """The mean over groups of what attackers score on captions that they have not seen."""
     x = CountVectorizer(analyzer=list, binary=True).fit_transform(captions)
     scores = []

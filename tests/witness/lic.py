@@ -14,7 +14,7 @@ import numpy as np
 from bias_pipeline.corpus.corpus import Record
 from tests.witness import lists
 from tests.witness.attackers import Attacked, FloatArray, Halves, IntArray, even_halves
-from tests.witness.words import aligned, cut, vocabulary
+from tests.witness.words import align, cut, vocabulary
 
 TEST_SHARE = 0.1
 
@@ -32,16 +32,16 @@ def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, 
 
     Even an image without a label shows words that the captioner knows.
     """
-    known = vocabulary(unnamed(image.model) for image in images if image.model)
-    used = [image for image in images if labelled(image) and image.model and image.human]
+    known = vocabulary(words_without_names(image.model) for image in images if image.model)
+    used = [image for image in images if is_labelled(image) and image.model and image.human]
     groups = group_of(used)
     drawn = list(even_halves(groups, n_splits, TEST_SHARE))
     people = [
-        attack([aligned(unnamed(image.human[k]), known) for image in used], groups, drawn)
+        attack([align(words_without_names(image.human[k]), known) for image in used], groups, drawn)
         for k in range(positions)
     ]
     return {
-        "model": attack([unnamed(image.model) for image in used], groups, drawn),
+        "model": attack([words_without_names(image.model) for image in used], groups, drawn),
         "human": Scores(
             np.mean([result.lic for result in people], axis=0),
             np.mean([result.leakage for result in people], axis=0),
@@ -51,10 +51,10 @@ def sides(images: Sequence[Record], n_splits: int, positions: int) -> dict[str, 
 
 def model_side(images: Sequence[Record], n_splits: int) -> Scores:
     """The captioner's side of all images that it describes."""
-    used = [image for image in images if labelled(image) and image.model]
+    used = [image for image in images if is_labelled(image) and image.model]
     groups = group_of(used)
     drawn = list(even_halves(groups, n_splits, TEST_SHARE))
-    return attack([unnamed(image.model) for image in used], groups, drawn)
+    return attack([words_without_names(image.model) for image in used], groups, drawn)
 
 
 def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[Halves]) -> Scores:
@@ -69,13 +69,13 @@ def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[
     return Scores(np.array(lic), np.array(leakage))
 
 
-def unnamed(caption: str | None) -> list[str]:
+def words_without_names(caption: str | None) -> list[str]:
     """The words of a caption, those that leak the group replaced."""
     assert caption is not None
-    return lists.telling().masked(cut(caption), "<gender>")
+    return lists.telling().mask(cut(caption), "<gender>")
 
 
-def labelled(image: Record) -> bool:
+def is_labelled(image: Record) -> bool:
     """Whether the image belongs to a group."""
     return "gender" in image.labels
 

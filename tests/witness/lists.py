@@ -14,7 +14,7 @@ from tests.witness.words import Lexicon
 def groups(attribute: str = "gender") -> Lexicon:
     """The words that name each group."""
     words = _conf("attribute", attribute)["words"]
-    return Lexicon({name: listed(listed_words) for name, listed_words in words.items()})
+    return Lexicon({name: list_words(listed_words) for name, listed_words in words.items()})
 
 
 def group_names(attribute: str = "gender") -> list[str]:
@@ -25,7 +25,7 @@ def group_names(attribute: str = "gender") -> list[str]:
 @cache
 def telling(attribute: str = "gender") -> Lexicon:
     """All words that leak the attribute."""
-    also = listed(_conf("attribute", attribute).get("also_masked", []))
+    also = list_words(_conf("attribute", attribute).get("also_masked", []))
     return Lexicon({attribute: [*groups(attribute).owner, *also]})
 
 
@@ -33,7 +33,7 @@ def telling(attribute: str = "gender") -> Lexicon:
 def tasks() -> Lexicon:
     """The words and phrases that name each object, objects in the order of the file."""
     words = _conf("task", "coco_objects")["tasks"]
-    return Lexicon({name: listed(listed_words) for name, listed_words in words.items()})
+    return Lexicon({name: list_words(listed_words) for name, listed_words in words.items()})
 
 
 def task_names() -> list[str]:
@@ -41,11 +41,11 @@ def task_names() -> list[str]:
     return list(_conf("task", "coco_objects")["tasks"])
 
 
-def listed(words: str | Sequence[str]) -> list[str]:
+def list_words(words: str | Sequence[str]) -> list[str]:
     """The words of a list, or of a text with commas.
 
     Example:
-        >>> listed("dog, hot dog")
+        >>> list_words("dog, hot dog")
         ['dog', 'hot dog']
     """
     parts = words.split(",") if isinstance(words, str) else words

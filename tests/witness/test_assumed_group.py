@@ -68,7 +68,7 @@ def about_persons(caption: str) -> list[str]:
     return [s for s in sentences if persons() & set(re.findall(r"[a-z]+", s.lower()))]
 
 
-def first(caption: str) -> str:
+def first_outcome(caption: str) -> str:
     """What the first sentence that mentions a person names."""
     return outcome(next(iter(about_persons(caption)), ""))
 
@@ -83,7 +83,7 @@ def outcomes(rows: list[dict[str, object]], chosen: set[int]) -> dict[int, list[
     by_image = defaultdict(list)
     for row in rows:
         if row["image_id"] in chosen:
-            by_image[int(str(row["image_id"]))].append(first(str(row["caption"])))
+            by_image[int(str(row["image_id"]))].append(first_outcome(str(row["caption"])))
     return by_image
 
 
@@ -101,7 +101,7 @@ def captions_of(file: Path) -> dict[int, list[str]]:
     return dict(by_image)
 
 
-def whole(model: Mapping[int, str], human: Mapping[int, list[str]]) -> dict[str, float]:
+def whole_captions(model: Mapping[int, str], human: Mapping[int, list[str]]) -> dict[str, float]:
     """Whole captions against every choice of as many annotators."""
     named, chance = [], []
     for image, caption in model.items():
@@ -114,7 +114,7 @@ def whole(model: Mapping[int, str], human: Mapping[int, list[str]]) -> dict[str,
 
 
 @cache
-def expected(captioner: str) -> dict[str, float]:
+def expected_numbers(captioner: str) -> dict[str, float]:
     file = DATA / "captioners" / f"{captioner}.json"
     rows = json.loads(file.read_text())
     model = outcomes(rows, images("Unsure"))
@@ -125,7 +125,7 @@ def expected(captioner: str) -> dict[str, float]:
     labelled = outcomes(rows, images("Male") | images("Female"))
     human = {image: texts for image, texts in captions_of(PEOPLE).items() if image in both}
     return {
-        **whole({image: captions_of(file)[image][0] for image in both}, human),
+        **whole_captions({image: captions_of(file)[image][0] for image in both}, human),
         "score": one - two,
         "model": share(model, "men", "women"),
         "human": share(people, "men", "women"),
@@ -142,7 +142,7 @@ def expected(captioner: str) -> dict[str, float]:
 
 
 @cache
-def computed(captioner: str) -> dict[str, float]:
+def computed_numbers(captioner: str) -> dict[str, float]:
     files = {"attributes": LABELS, "captions": PEOPLE, "captioners": DATA / "captioners"}
     overrides = ["metric=assumed_group", "dataset=coco", f"captioner={captioner}"]
     overrides += [f"dataset.{key}={path}" for key, path in files.items()]
@@ -153,7 +153,7 @@ def computed(captioner: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("captioner", CAPTIONERS)
 def test_a_plain_count_gives_the_same(captioner):
-    assert computed(captioner) == pytest.approx(expected(captioner), abs=1e-12)
+    assert computed_numbers(captioner) == pytest.approx(expected_numbers(captioner), abs=1e-12)
 
 
 @cache
@@ -183,8 +183,8 @@ def of_annotators(n_joined: int) -> Score:
 def test_a_plain_count_of_joined_annotators_gives_the_same(n_joined):
     model, human = annotators(n_joined)
     parts = of_annotators(n_joined).parts
-    plain = whole(model, human)
-    plain["model"] = fmean(first(caption) in ("men", "women") for caption in model.values())
+    plain = whole_captions(model, human)
+    plain["model"] = fmean(first_outcome(caption) in ("men", "women") for caption in model.values())
     assert {name: parts[name].value for name in plain} == pytest.approx(plain, abs=1e-12)
 
 

@@ -76,45 +76,45 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @pytest.fixture(scope="module", params=[a_to_t, t_to_a], ids=lambda make: make.__name__)
-def compared(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Compared:
+def comparison(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Compared:
     made: Compared = request.param(case, outputs)
     return made
 
 
-def test_the_same_pairs_are_scored(compared):
-    parts = [part.split(":") for part in compared.ours if part.startswith(f"{compared.name}:")]
+def test_the_same_pairs_are_scored(comparison):
+    parts = [part.split(":") for part in comparison.ours if part.startswith(f"{comparison.name}:")]
     pairs = {tuple(part[1:]) for part in parts if len(part) == 3 and part[1] not in NO_PAIRS}
-    assert pairs == set(compared.direction.pairs)
+    assert pairs == set(comparison.direction.pairs)
 
 
-def test_the_witness_agrees(compared):
-    weights = compared.direction.weights() if AGGREGATE[compared.name] == "weighted" else None
-    ours = compared.ours[compared.name]
-    witness = mean([dbac.mean_of_pairs(one, weights) for one in compared.scores])
+def test_the_witness_agrees(comparison):
+    weights = comparison.direction.weights() if AGGREGATE[comparison.name] == "weighted" else None
+    ours = comparison.ours[comparison.name]
+    witness = mean([dbac.mean_of_pairs(one, weights) for one in comparison.scores])
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
-def test_the_witness_agrees_on_frequent_pairs(compared):
+def test_the_witness_agrees_on_frequent_pairs(comparison):
     witness = {
-        f"{compared.name}:{g}:{o}": mean([one.get((g, o), np.nan) for one in compared.scores])
-        for g, o in compared.frequent()
+        f"{comparison.name}:{g}:{o}": mean([one.get((g, o), np.nan) for one in comparison.scores])
+        for g, o in comparison.frequent()
     }
-    assert not odd_ones(compared.ours, witness)
+    assert not odd_ones(comparison.ours, witness)
 
 
-def test_attackers_of_the_same_images_predict_the_same(compared):
+def test_attackers_of_the_same_images_predict_the_same(comparison):
     """Our split, so that nothing is left to chance: words, masks, vocabulary, penalty."""
-    rows = {image.id: row for row, image in enumerate(compared.direction.images)}
-    assert compared.result.predictions
-    for predictions in compared.result.predictions:
-        test = np.array([rows[compared.result.ids[image]] for image in predictions.images[0]])
-        probs = predictions.probs[0] if compared.name == "t_to_a" else predictions.probs[0][:, 1:]
+    rows = {image.id: row for row, image in enumerate(comparison.direction.images)}
+    assert comparison.result.predictions
+    for predictions in comparison.result.predictions:
+        test = np.array([rows[comparison.result.ids[image]] for image in predictions.images[0]])
+        probs = predictions.probs[0] if comparison.name == "t_to_a" else predictions.probs[0][:, 1:]
         np.testing.assert_allclose(
-            predicted(compared.direction, predictions, test), probs, atol=SOLVERS
+            predict(comparison.direction, predictions, test), probs, atol=SOLVERS
         )
 
 
-def predicted(item: dbac.Direction, predictions: Predictions, test: IntArray) -> FloatArray:
+def predict(item: dbac.Direction, predictions: Predictions, test: IntArray) -> FloatArray:
     """(M, T) what the witness's attackers predict, which learn from all images but the test's."""
     direction, side, position = predictions.name.split(":")
     attacked = Attacked(item.sides[side].words[int(position)])

@@ -73,7 +73,7 @@ def annotators() -> dict[tuple[str, str], float]:
     return {key: hits / captions for key, (hits, captions) in counts.items()}
 
 
-def solved(rate: float, reached: Callable[[float], float]) -> float:
+def annotators_to_reach(rate: float, reached: Callable[[float], float]) -> float:
     """How many annotators reach a rate together."""
     low, high = 0.01, 1e5
     for _ in range(80):
@@ -92,7 +92,9 @@ def test_annotators_who_spoke_as_much_would_mention_as_much_hair(model, women, m
         here = {i: c for i, c in captions.items() if scenes().get(i, "out") == scene}
         rates = [annotators()[scene, labels()[i]] for i in here]
         rate = min(sum(bool(HAIR.search(c)) for c in here.values()) / len(here), 0.97)
-        speakers = solved(rate, lambda n, r=rates: sum(1 - (1 - x) ** n for x in r) / len(r))
+        speakers = annotators_to_reach(
+            rate, lambda n, r=rates: sum(1 - (1 - x) ** n for x in r) / len(r)
+        )
         for (i, caption), one in zip(here.items(), rates, strict=True):
             mentioned[labels()[i]].append(bool(HAIR.search(caption)))
             expected[labels()[i]].append(1 - (1 - one) ** speakers)

@@ -30,7 +30,7 @@ class Compared:
 
 
 @pytest.fixture(scope="module", params=CASES)
-def compared(request: pytest.FixtureRequest, outputs: Path) -> Compared:
+def comparison(request: pytest.FixtureRequest, outputs: Path) -> Compared:
     case: Case = request.param
     images = case.images(outputs)
     questions = {"a_to_t": dpa.a_to_t(images, LEAST), "t_to_a": dpa.t_to_a(images)}
@@ -43,25 +43,25 @@ def compared(request: pytest.FixtureRequest, outputs: Path) -> Compared:
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_witness_agrees(compared, direction):
-    ours, witness = compared.ours[direction], mean(compared.psi[direction].score())
+def test_the_witness_agrees(comparison, direction):
+    ours, witness = comparison.ours[direction], mean(comparison.psi[direction].score())
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_witness_agrees_on_either_side(compared, direction, side):
-    accuracy = getattr(compared.psi[direction], side)
-    ours = compared.ours[f"{direction}:quality:{side}"]
+def test_the_witness_agrees_on_either_side(comparison, direction, side):
+    accuracy = getattr(comparison.psi[direction], side)
+    ours = comparison.ours[f"{direction}:quality:{side}"]
     witness = mean(np.mean(list(accuracy.values()), axis=0))
     assert agree(ours, witness), f"{ours}, the witness {witness}"
 
 
-def test_the_witness_agrees_on_frequent_tasks(compared):
-    truth, psi = compared.questions["a_to_t"].truth, compared.psi["a_to_t"]
+def test_the_witness_agrees_on_frequent_tasks(comparison):
+    truth, psi = comparison.questions["a_to_t"].truth, comparison.psi["a_to_t"]
     frequent = sorted(truth, key=lambda task: -truth[task].sum())[:10]
     witness = {f"a_to_t:object:{task}": mean(psi.score(task)) for task in frequent}
-    assert not odd_ones(compared.ours, witness)
+    assert not odd_ones(comparison.ours, witness)
 
 
 def only_where_tested(

@@ -19,17 +19,17 @@ Means = Mapping[str, Mapping[str, Mean]]  # metric to part
 
 
 @pytest.fixture(scope="module", params=CASES)
-def compared(request: pytest.FixtureRequest, outputs: Path) -> tuple[Means, Means]:
+def comparison(request: pytest.FixtureRequest, outputs: Path) -> tuple[Means, Means]:
     """Ours and the witness's."""
     case: Case = request.param
-    witness = witnessed(case, outputs)
+    witness = witness_means(case, outputs)
     words = (f"metric.positions={case.positions}", "split=lic", "scoring.average=captions")
     return {
         name: means(case.result(outputs, SPLITS, f"metric={name}", *words)) for name in METRICS
     }, witness
 
 
-def witnessed(case: Case, outputs: Path) -> Means:
+def witness_means(case: Case, outputs: Path) -> Means:
     images = case.images(outputs)
     alone, both = lic.model_side(images, SPLITS), lic.sides(images, SPLITS, case.positions)
     means = {}
@@ -42,6 +42,6 @@ def witnessed(case: Case, outputs: Path) -> Means:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("part", PARTS)
-def test_the_witness_agrees(compared, metric, part):
-    ours, witness = (item[metric][part] for item in compared)
+def test_the_witness_agrees(comparison, metric, part):
+    ours, witness = (item[metric][part] for item in comparison)
     assert agree(ours, witness), f"{ours}, the witness {witness}"

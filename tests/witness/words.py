@@ -29,9 +29,9 @@ class Lexicon:
 
     Example:
         >>> food = Lexicon({"dog": ["dog", "dogs"], "hot dog": ["hot dog"]})
-        >>> sorted(food.named("Two dogs eat a hot dog"))
+        >>> sorted(food.names_in("Two dogs eat a hot dog"))
         ['dog', 'hot dog']
-        >>> food.masked(cut("his hot dog"), "<task>")
+        >>> food.mask(cut("his hot dog"), "<task>")
         ['his', '<task>']
     """
 
@@ -39,7 +39,7 @@ class Lexicon:
         self.owner = {word: name for name, words in lists.items() for word in words}
         self.widths = {len(phrase.split()) for phrase in self.owner} - {1}
 
-    def joined(self, words: Sequence[str]) -> Words:
+    def join_phrases(self, words: Sequence[str]) -> Words:
         """Words with every listed phrase made one."""
         joined_words = list(words)
         free = [True] * len(joined_words)
@@ -57,20 +57,20 @@ class Lexicon:
                 if (phrase := " ".join(words[start : start + width])) in self.owner:
                     yield -width, phrase, start
 
-    def named(self, caption: str) -> set[str]:
+    def names_in(self, caption: str) -> set[str]:
         """The names a caption holds a word of; a longer phrase hides the words in it."""
-        return {self.owner[word] for word in self.joined(cut(caption)) if word in self.owner}
+        return {self.owner[word] for word in self.join_phrases(cut(caption)) if word in self.owner}
 
-    def masked(self, words: Sequence[str], token: str) -> Words:
+    def mask(self, words: Sequence[str], token: str) -> Words:
         """Words with every listed one replaced."""
-        return [token if word in self.owner else word for word in self.joined(words)]
+        return [token if word in self.owner else word for word in self.join_phrases(words)]
 
 
-def aligned(words: Sequence[str], known: Collection[str]) -> Words:
+def align(words: Sequence[str], known: Collection[str]) -> Words:
     """Words with every one that the captioner never writes replaced; ``<...>`` stays.
 
     Example:
-        >>> aligned(["<gender>", "juggles", "."], {"."})
+        >>> align(["<gender>", "juggles", "."], {"."})
         ['<gender>', '<unk>', '.']
     """
     return [word if word in known or _special(word) else UNKNOWN for word in words]

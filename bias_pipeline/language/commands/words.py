@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.array_types import Float64Array
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, keys_parser, number
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Count, NotNegativeCount, Resamples
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.language.caption_words import DELTAS, Likeness, Reach, likeness, reach
+from bias_pipeline.language.caption_words import (
+    DELTAS,
+    Likeness,
+    Reach,
+    likeness,
+    print_collocations,
+    print_unmasked_words,
+    reach,
+)
 from bias_pipeline.language.contextual import ENOUGH, ContextualAlignment
 from bias_pipeline.metrics.functional.quality import METEOR_ABSENT, has_meteor
 from bias_pipeline.report.added_words import added_words
@@ -83,9 +90,6 @@ def analysis_words_parser() -> Parser:
 
 
 def analysis_unmasked_words_command(words: list[str]) -> int:
-    from bias_pipeline.language.caption_words import print_unmasked_words
-    from bias_pipeline.run import compose
-
     cell = compose.cell(words)
     print_unmasked_words(cell.corpus(), cell.build("attribute"), cell.build("masking"))
     return 0
@@ -96,9 +100,6 @@ def analysis_unmasked_words_parser() -> Parser:
 
 
 def analysis_collocations_command(words: list[str]) -> int:
-    from bias_pipeline.language.caption_words import print_collocations
-    from bias_pipeline.run import compose
-
     cell = compose.cell(words)
     print_collocations(cell.corpus(), cell.build("attribute"))
     return 0
@@ -112,11 +113,21 @@ def analysis_alignment_command(arguments: Sequence[str]) -> int:
     """Print what contextual alignment would replace; returns the exit code."""
     options = analysis_alignment_parser().parse_intermixed_args(list(arguments))
     check_places(options.figure)
-    pairs = [(_masked(cell), _alignment(cell)) for cell in _cells(_contextual(options.overrides))]
+    overrides = options.overrides
+    if not any(word.startswith("alignment=") for word in overrides):
+        overrides = ["alignment=contextual", *overrides]
+    pairs = []
+    for cell in _cells(overrides):
+        align = cell.build("alignment")
+        if not isinstance(align, ContextualAlignment):
+            raise UsageError("analysis alignment needs alignment=contextual; leave alignment= out")
+        masked: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
+        pairs.append((masked, align))
     _print_reach([reach(corpus, align) for corpus, align in pairs])
     if options.figure is not None:
         curves = {c.captioner: reach(c, align, AXIS).shares for c, align in pairs}
-        write_file(options.figure, _drawn(curves, options.figure.suffix))
+        figure, png = substitution_curves(curves, ENOUGH), options.figure.suffix.lower() == ".png"
+        write_file(options.figure, figure.png() if png else figure.svg().encode())
         print_out(options.figure)
     if options.meteor and not has_meteor():
         print_out(METEOR_ABSENT)
@@ -151,46 +162,23 @@ def analysis_alignment_parser() -> Parser:
     return parser
 
 
-def _contextual(overrides: Sequence[str]) -> list[str]:
-    named = any(word.startswith("alignment=") for word in overrides)
-    return [*overrides] if named else ["alignment=contextual", *overrides]
-
-
-def _alignment(cell: compose.Cell) -> ContextualAlignment:
-    align = cell.build("alignment")
-    if not isinstance(align, ContextualAlignment):
-        raise UsageError("analysis alignment needs alignment=contextual; leave alignment= out")
-    return align
-
-
-def _masked(cell: compose.Cell) -> Corpus:
-    """The captions as they reach the alignment."""
-    corpus: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
-    return corpus
-
-
 def _print_reach(results: Sequence[Reach]) -> None:
     caption = (
         "Share of unknown words of human captions with a similar word, by cosine distance, per cent"
     )
     header = ["captioner", "words", "running", *(f"{delta:g}" for delta in DELTAS)]
     header.append(f"delta of {ENOUGH:.0%}")
-    print_table(Table(caption, header, [_line(result) for result in results]))
-
-
-def _line(result: Reach) -> list[Cell]:
-    return [
-        result.captioner,
-        NumberCell(result.words, digits=0),
-        NumberCell(result.running, digits=0),
-        *(NumberCell(share, fraction=True, digits=1) for share in result.shares.tolist()),
-        "none" if math.isinf(result.enough) else NumberCell(result.enough),
+    lines: list[list[Cell]] = [
+        [
+            result.captioner,
+            NumberCell(result.words, digits=0),
+            NumberCell(result.running, digits=0),
+            *(NumberCell(share, fraction=True, digits=1) for share in result.shares.tolist()),
+            "none" if math.isinf(result.enough) else NumberCell(result.enough),
+        ]
+        for result in results
     ]
-
-
-def _drawn(curves: Mapping[str, Float64Array], ending: str) -> bytes:
-    figure = substitution_curves(curves, ENOUGH)
-    return figure.png() if ending.lower() == ".png" else figure.svg().encode()
+    print_table(Table(caption, header, lines))
 
 
 def _print_likeness(results: dict[str, Likeness]) -> None:

@@ -38,7 +38,7 @@ class Pair:
         """Model and human, under the metric's own scoring, accuracy and LIC."""
         three = scoring, Accuracy(scoring.average), Lic(scoring.average)
         of_kind = {
-            type(how): [ScoreTable.of(side, how) for side in (self.model, self.human)]
+            type(how): [ScoreTable.from_predictions(side, how) for side in (self.model, self.human)]
             for how in three
         }
         return [table for how in three for table in of_kind[type(how)]]

@@ -57,7 +57,7 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
+from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, fill_void_resamples
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.mentions import neutral_rate
@@ -263,7 +263,7 @@ class CaptionAttack(Metric, ABC):
         images: BoolArray,
     ) -> Number:
         """The score of one side on all its images."""
-        table = ScoreTable.of(predictions, self.scoring)
+        table = ScoreTable.from_predictions(predictions, self.scoring)
         combinations: Mapping[PartName, Combination] = {name: lambda scores: scores}
         estimate = self.stats.estimate(
             [table], combinations, corpus.keys, cross_fitted=cross_fitted
@@ -272,7 +272,9 @@ class CaptionAttack(Metric, ABC):
 
     def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Number:
         """The comparison of the sides alone."""
-        tables = [ScoreTable.of(side, self.scoring) for side in (pair.model, pair.human)]
+        tables = [
+            ScoreTable.from_predictions(side, self.scoring) for side in (pair.model, pair.human)
+        ]
         estimate = self.stats.estimate(
             tables, {SCORE: self.comparison.of}, corpus.keys, cross_fitted=pair.cross_fitted
         )[SCORE]
@@ -304,11 +306,11 @@ class CaptionAttack(Metric, ABC):
         sides = pair.tables(self.scoring)[:2]
         estimates = {}
         for name, mask in images.items():
-            tables = [table.at(np.flatnonzero(mask)) for table in sides]
+            tables = [table.rows_at(np.flatnonzero(mask)) for table in sides]
             estimate = self.stats.estimate(
                 tables, {name: self.comparison.of}, corpus.keys, cross_fitted=pair.cross_fitted
             )[name]
-            estimates[name] = steady(estimate, self.stats.level)
+            estimates[name] = fill_void_resamples(estimate, self.stats.level)
         parts: dict[str, Number] = {
             PartName(group=name): self._part(one, corpus, "model", images[name], sides[0].images)
             for name, one in estimates.items()

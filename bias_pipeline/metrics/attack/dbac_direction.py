@@ -91,7 +91,7 @@ class Direction:
         view = self.all_tasks
         usable = view.labelled & view.has("model") & view.of_captions(self.transformed).has("human")
         if not self.to_task:
-            usable &= view.known
+            usable &= view.objects_known
         if not usable.any():
             raise NotApplicableError(
                 f"DBAC needs images with model and human captions; {NAME_HUMAN_CAPTIONS}"

@@ -27,7 +27,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
 from bias_pipeline.metrics.base import Number, Score
 from bias_pipeline.metrics.functional.dbac import OBJECT_SET
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.stats.bootstrap import Estimate, steady
+from bias_pipeline.stats.bootstrap import Estimate, fill_void_resamples
 from bias_pipeline.stats.scoring import Accuracy
 from bias_pipeline.text.mentions import neutral_rate
 
@@ -63,7 +63,7 @@ class DirectionScorer:
             trained=lambda name: name.what not in _COUNTED,
             cross_fitted=self.settings.probe.cross_fits(self.attackers.splits),
         )
-        estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
+        estimates = {name: fill_void_resamples(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
         notes = [
             *self._main_cause(estimates),

@@ -44,11 +44,11 @@ from bias_pipeline.metrics.base import (
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import check_excluded, indicators, least_share
-from bias_pipeline.metrics.functional.attack import normalised
+from bias_pipeline.metrics.functional.attack import normalised_difference
 from bias_pipeline.metrics.functional.dpa import EQUALISE, Equalise
 from bias_pipeline.metrics.references import TOKAS_2024
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, spanned
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, drop_void_interval
 from bias_pipeline.stats.scoring import Scoring
 
 
@@ -197,7 +197,7 @@ class DPA(Metric):
         view = CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
         view.check_captioned()
         labels = self._labels(view)
-        known = view.known if self.labels == "objects" else view.has("human")
+        known = view.objects_known if self.labels == "objects" else view.has("human")
         usable = view.labelled & view.has("model") & known
         if not usable.any():
             raise DataError(f"no image has a group, a caption and tasks by labels={self.labels}")
@@ -251,7 +251,7 @@ class DPA(Metric):
 
     def _t_to_a(self, view: CorpusView, labels: IntArray, usable: BoolArray) -> PredictionTask:
         named = np.full(len(view.corpus), -1)
-        named[view.images("model")] = view.named("model")
+        named[view.images("model")] = view.named_group("model")
         rows = np.flatnonzero(usable & (named >= 0))
         groups = common_groups(view.codes[rows], named[rows], len(view.groups))
         place = np.full(len(view.groups), -1)
@@ -351,14 +351,14 @@ class _Direction:
         """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
         question, of = self.question, self.question.part
         model, human = (self._quality(side, weights) for side in ("model", "human"))
-        values = {of(): normalised(model.mean(axis=-1), human.mean(axis=-1))}
+        values = {of(): normalised_difference(model.mean(axis=-1), human.mean(axis=-1))}
         values |= {
             of("quality", side="model"): model.mean(axis=-1),
             of("quality", side="human"): human.mean(axis=-1),
             of("accuracy"): self._mean("accuracy", weights),
         }
         if question.several:
-            scores = normalised(model, human)
+            scores = normalised_difference(model, human)
             values |= {of(object=t): scores[..., k] for k, t in enumerate(question.classes)}
             for side in SIDES:
                 mean = self._mean(side, weights)
@@ -386,7 +386,7 @@ class _Direction:
             trained=lambda name: name.what not in _COUNTED,
             cross_fitted=self.metric.probe.cross_fits(self.splits),
         )
-        estimates |= {of: spanned(estimates[of])}
+        estimates |= {of: drop_void_interval(estimates[of])}
         parts: dict[str, Number] = {
             n: _part(n, one, self.question, self.view) for n, one in estimates.items()
         }

@@ -42,7 +42,7 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS, lowered_words
+from bias_pipeline.text.mentions import NO_GROUP, lowered_words
 from bias_pipeline.text.sentence_columns import Sentences, split_sentences
 
 BOTH, BOTH_HUMAN = PartName("both"), PartName("both", side="human")
@@ -115,7 +115,6 @@ class AssumedGroup(CorrectedByGold):
     sentence: Literal["first", "any"] = "first"
 
     def check(self, view: CorpusView) -> None:
-        """See the class."""
         if not (view.unsure & view.has("model")).any():
             raise NotApplicableError(
                 f"annotators could tell {self.attribute.name} in all described images; "
@@ -128,11 +127,10 @@ class AssumedGroup(CorrectedByGold):
         return False
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         images, labelled = described_images(view, view.unsure), view.labelled & view.has("model")
         model, nowhere = images[MODEL], np.zeros(len(view.corpus), bool)
         human, paired = (images.get(part, nowhere) for part in (HUMAN, HUMAN_PAIRED))
-        named = {side: self.named(view, side) for side in ("model", "human")}
+        named = {side: self.named_group(view, side) for side in ("model", "human")}
         tables = {
             str(name): outcome_shares(view, name.side, named[name.side], mask)
             for name, mask in images.items()
@@ -140,7 +138,7 @@ class AssumedGroup(CorrectedByGold):
         if labelled.any():
             tables[RATIO_LABELLED] = outcome_shares(view, "model", named["model"], labelled)
         if paired.any() and self.sentence == "first":
-            tables[WHOLE] = self._whole(view, paired)
+            tables[WHOLE] = self._whole_table(view, paired)
 
         n_captions = {
             name: np.array([view.n_captions(name.side)[mask].sum()], np.float64)
@@ -159,7 +157,7 @@ class AssumedGroup(CorrectedByGold):
                     observations=n_captions[part],
                 )
 
-            def whole(column: int, of: PartName) -> CountedNumber:
+            def whole_share(column: int, of: PartName) -> CountedNumber:
                 return of_captions(of, share(sums[WHOLE][..., column], sums[WHOLE][..., 2]))
 
             values = {part: of_captions(part, one_named(sums[part])) for part in images}
@@ -175,8 +173,8 @@ class AssumedGroup(CorrectedByGold):
                 if part in images:
                     values[name] = of_captions(part, several_named(sums[part]))
             if WHOLE in sums:
-                values[WHOLE_MODEL] = whole(0, MODEL_PAIRED)
-                values[WHOLE_HUMAN] = whole(1, HUMAN_PAIRED)
+                values[WHOLE_MODEL] = whole_share(0, MODEL_PAIRED)
+                values[WHOLE_HUMAN] = whole_share(1, HUMAN_PAIRED)
                 values[WHOLE] = values[WHOLE_MODEL] - values[WHOLE_HUMAN]
             for name, (table, of) in ratios.items():
                 if len(view.groups) == 2 and table in sums:
@@ -196,7 +194,7 @@ class AssumedGroup(CorrectedByGold):
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
         """See the class; every image counts once."""
-        captions = caption_outcomes(view, side, self.named(view, side))
+        captions = caption_outcomes(view, side, self.named_group(view, side))
         each = np.maximum(view.n_captions(side), 1)[captions.rows]
         return replace(captions, weights=1 / each)
 
@@ -219,10 +217,10 @@ class AssumedGroup(CorrectedByGold):
             numbers[SCORE] = numbers[MODEL_PAIRED] - numbers[HUMAN_PAIRED]
         return numbers
 
-    def named(self, view: CorpusView, side: str) -> IntArray:
+    def named_group(self, view: CorpusView, side: str) -> IntArray:
         """(C,) the single group in the part of each caption that counts; below 0 for no group."""
         if self.sentence == "any":
-            return view.named(side)
+            return view.named_group(side)
         sentences, mentions = self._sentences(view, side)
         first = sentences.about_person & (sentences.person_number == 1)
         named = np.full(len(view.corpus.side(side)), NO_GROUP)
@@ -236,12 +234,8 @@ class AssumedGroup(CorrectedByGold):
         persons = lowered_words(words).mentions(words_of(self.persons.words))
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
-    def _whole(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
-        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and to the images.
-
-        Args:
-            images: (N,) those that count; the rows of others are empty.
-        """
+    def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
+        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their number."""
         sentences, mentions = self._sentences(view, "model")
         caption, image = sentences.words.image_rows, view.images("model")
         annotators = view.n_captions("human")
@@ -253,7 +247,9 @@ class AssumedGroup(CorrectedByGold):
         n_about = np.bincount(caption, sentences.about_person, len(image)).astype(np.int64)
         drawn = np.clip(n_about, 1, np.maximum(annotators[image], 1))
         outcomes = (
-            outcome_counts(view, "human", view.named("human"), images).toarray().astype(np.int64)
+            outcome_counts(view, "human", view.named_group("human"), images)
+            .toarray()
+            .astype(np.int64)
         )
         silent, alone = outcomes[:, -2], outcomes[:, :-2]
         chance = joined_names_one(silent[image], alone[image], annotators[image], drawn)
@@ -270,18 +266,14 @@ class AssumedGroup(CorrectedByGold):
 def outcome_counts(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) captions of each image that name each group alone, no group, and several.
+    """(N, K + 2) captions of (N,) images that name each group alone, no group, and several.
 
-    Args:
-        named: (C,) the single group that each caption names; below 0 for no group or several.
-        images: (N,) those that count; the rows of others are empty.
+    ``named`` has (C,) the single group of each caption, below 0 for no group or several.
     """
-    n_groups = len(view.groups)
-    others = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
-    outcomes = np.where(named < 0, others, named)
-    rows = view.images(side)
-    chosen = images[rows]
-    return group_task_cells(rows[chosen], outcomes[chosen], (len(view.corpus), n_groups + 2))
+    captions = caption_outcomes(view, side, named)
+    chosen = images[captions.rows]
+    shape = (len(view.corpus), len(view.groups) + 2)
+    return group_task_cells(captions.rows[chosen], captions.outcomes[chosen], shape)
 
 
 def outcome_shares(

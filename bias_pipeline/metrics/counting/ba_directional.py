@@ -102,13 +102,12 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         return part.direction == "t_to_a"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = self.sides(view)
         number = partial(CountedNumber, images=sides.images)
 
         def numbers(sums: Sums) -> Numbers:
             folds = counts_of_folds(sums, sides.n_groups)
-            counts = crossfit.whole(folds)
+            counts = crossfit.sum_folds(folds)
             a_to_t = directional_pairs(counts, "a_to_t", tie=self.tie)
             t_to_a = {
                 how: crossfit.t_to_a_pairs(folds, tie=self.tie, denominator=how)
@@ -134,12 +133,12 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             notes=[self.caution()],
         )
 
-    def _averaged(self, pairs: Float64Array) -> Float64Array:
+    def _averaged_pairs(self, pairs: Float64Array) -> Float64Array:
         """The pairs of which means are taken."""
         return np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs
 
     def _mean(self, pairs: Float64Array) -> Float64Array:
-        return nanmean(self._averaged(pairs), 2)
+        return nanmean(self._averaged_pairs(pairs), 2)
 
     def _direction(
         self,
@@ -148,7 +147,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         direction: str,
         view: CorpusView,
     ) -> dict[PartName, CountedNumber]:
-        averaged = self._averaged(pairs)
+        averaged = self._averaged_pairs(pairs)
         of_tasks = nanmean(np.swapaxes(averaged, -1, -2), 1)
         undefined = np.isnan(pairs).sum(axis=(-2, -1))
         return {

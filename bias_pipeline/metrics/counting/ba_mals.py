@@ -72,7 +72,6 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         return part.what != "mentions"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = self.sides(view)
 
         joint = sides.tables()["joint"]
@@ -85,7 +84,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
                 return CountedNumber(values=values, images=sides.images, widening=factor)
 
             folds = counts_of_folds(sums, sides.n_groups)
-            counts = crossfit.whole(folds)
+            counts = crossfit.sum_folds(folds)
             tasks = {
                 how: crossfit.mals_tasks_of_folds(folds, predictions=how) for how in PREDICTIONS
             }

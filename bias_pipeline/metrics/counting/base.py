@@ -93,7 +93,7 @@ class CountingMetric(Metric):
         view = self.see(corpus)
         self.check(view)
         tally = self.tally(view)
-        numbers = tally.counted(tally.totals)
+        numbers = tally.counted_numbers(tally.totals)
         estimates = estimates_of(tally, numbers, corpus.keys, self.stats)
         # Hundreds of numbers share a few sets of images, which are recognised by identity.
         sets = {id(number.images): number.images for number in numbers.values()}

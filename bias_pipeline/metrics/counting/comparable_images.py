@@ -14,6 +14,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import random_words
+from bias_pipeline.metrics.corpus_view import group_task_cells, sum_by_image, word_indicators
 from bias_pipeline.metrics.functional.comparable import FOLDS
 from bias_pipeline.text.descriptions import ConceptTable, content_words
 
@@ -52,21 +53,21 @@ class ComparableImages:
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
         """(M, P) the columns of tables that enough images have."""
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
-        return sparse.csr_array(sparse.hstack([_frequent(block, least) for block in blocks]))
+        chosen = []
+        for block in blocks:
+            images = np.bincount(block.indices, minlength=block.shape[1])
+            chosen.append(block[:, np.flatnonzero(images >= least)])
+        return sparse.csr_array(sparse.hstack(chosen))
 
     def words(self, captions: Captions, *, framed: bool) -> sparse.csr_array:
         """(M, V) share of each image's captions that have a word."""
         words = content_words(
             captions, self.table, frozenset(self.attribute.all_words), framed=framed
         )
-        shape = (len(words), len(words.types))
-        ones = np.ones(len(words.tokens))
-        table = sparse.csr_array((ones, words.tokens, words.starts), shape=shape, copy=True)
-        table.sum_duplicates()
-        table.data = np.ones_like(table.data)
         n_captions = np.bincount(captions.image_rows, minlength=len(self.corpus))
         weights = sparse.diags_array(1 / np.maximum(n_captions, 1))
-        return sparse.csr_array((weights @ self.by_image(captions, table))[self.rows])
+        sums = sum_by_image(word_indicators(words), captions.image_rows, len(self.corpus))
+        return sparse.csr_array((weights @ sums)[self.rows])
 
     def _objects(self) -> sparse.csr_array:
         """(M, O) 1 where an object is in the image; persons are in all."""
@@ -77,14 +78,10 @@ class ComparableImages:
             for name in objects[image] or ()
             if name.lower() not in self.table.persons
         ]
-        return _one_hot(pairs, len(self.rows))
-
-    def by_image(self, captions: Captions, table: sparse.csr_array) -> sparse.csr_array:
-        """(N, ...) sums over each image's captions."""
-        rows = captions.image_rows
-        shape = (len(self.corpus), len(rows))
-        gather = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=shape)
-        return sparse.csr_array(gather @ table)
+        column = {name: k for k, name in enumerate(sorted({name for _, name in pairs}))}
+        rows = np.array([row for row, _ in pairs], np.int64)
+        columns = np.array([column[name] for _, name in pairs], np.int64)
+        return group_task_cells(rows, columns, (len(self.rows), len(column)))
 
     @cached_property
     def numbers(self) -> IntArray:
@@ -97,19 +94,3 @@ class ComparableImages:
         """(M,) the fold of each image, by a hash of its id."""
         drawn = random_words("description folds", 0, self.corpus.keys[self.rows])
         return (drawn % np.uint64(FOLDS)).astype(np.int64)
-
-
-def _frequent(table: sparse.csr_array, least: int) -> sparse.csr_array:
-    """The columns of a table that so many rows have."""
-    images = np.bincount(table.indices, minlength=table.shape[1])
-    return sparse.csr_array(table[:, np.flatnonzero(images >= least)])
-
-
-def _one_hot(pairs: Iterable[tuple[int, str]], n_rows: int) -> sparse.csr_array:
-    """(n_rows, O) 1 for each pair of a row and a name; columns in the order of names."""
-    listed = list(pairs)
-    column = {name: k for k, name in enumerate(sorted({name for _, name in listed}))}
-    rows = np.array([row for row, _ in listed], np.int64)
-    columns = np.array([column[name] for _, name in listed], np.int64)
-    shape = (n_rows, len(column))
-    return sparse.csr_array((np.ones(len(listed)), (rows, columns)), shape=shape)

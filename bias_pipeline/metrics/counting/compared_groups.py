@@ -73,11 +73,11 @@ class ComparedGroups(Metric):
         if len(rows) < FEWEST_IMAGES:
             raise NotApplicableError(
                 f"{self.info.name} needs {FEWEST_IMAGES} images and has {len(rows)}, with a group "
-                f"of {self.attribute.name!r}, {self.needed(corpus)}; caption more images"
+                f"of {self.attribute.name!r}, {self.image_needs(corpus)}; caption more images"
             )
         return rows
 
-    def needed(self, corpus: Corpus) -> str:
+    def image_needs(self, corpus: Corpus) -> str:
         """What an image that counts has beside a group, in words."""
         return "a caption and annotators' captions" if len(corpus.human) else "a caption"
 
@@ -105,7 +105,7 @@ class ComparedGroups(Metric):
             )
         return notes
 
-    def compared(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
+    def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
         """Each group against the others, with flags of its images; of two the second alone."""
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes[images.rows]
@@ -132,13 +132,9 @@ class ComparedGroups(Metric):
         ]
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
-        """The images of a group and all other images by what they show, without model captions.
-
-        Args:
-            members: (M,) flags of the group's.
-        """
+        """The (M,) members of a group against all others, by what images show."""
         keys = images.corpus.keys[images.rows]
-        return Comparison.of(members.astype(np.float64), images.features, images.folds, keys)
+        return Comparison.fit(members.astype(np.float64), images.features, images.folds, keys)
 
 
 def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
@@ -147,8 +143,6 @@ def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
 
 
 class ComparedParts:
-    """Makes the parts of a score of images that count."""
-
     def __init__(self, metric: ComparedGroups, images: ComparableImages) -> None:
         self.images = images
         self.attribute, self.stats, self.level = metric.attribute, metric.stats, metric.stats.level
@@ -193,7 +187,6 @@ class ComparedParts:
         return Draws(np.array([score.value]), values[:, None], trained=False)
 
     def difference(self, amounts: Amounts, number: int) -> Number:
-        """One of the differences."""
         error = CONCEPT_ERRORS * float(amounts.errors[number])
         return self.part(float(amounts.values[number]), error)
 

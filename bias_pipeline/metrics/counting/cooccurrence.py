@@ -22,9 +22,9 @@ from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
     Groups,
     by_group,
-    crossed,
+    cross_with_groups,
+    keep_rows,
     mean_of,
-    only,
 )
 from bias_pipeline.metrics.functional.counts import weighted_mean
 from bias_pipeline.metrics.functional.groups import (
@@ -116,7 +116,6 @@ class Cooccurrence(TaskMetric):
     positions: Count = 5  # how many human captions of an image are used
 
     def __post_init__(self) -> None:
-        """Check the names of groups and tasks."""
         super().__post_init__()
         if self.numerator is not None:
             check_known("numerator", self.numerator, self.attribute.groups)
@@ -126,18 +125,17 @@ class Cooccurrence(TaskMetric):
         return self.groups == "captions"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
-        sides = CaptionSides.of(view, self.positions)
+        sides = CaptionSides.from_view(view, self.positions)
         n_groups = len(view.groups)
 
         def table(side: str, chosen: BoolArray) -> sparse.csr_array:
-            named = view.named(side)
+            named = view.named_group(side)
             group = named if self.groups == "captions" else view.codes[view.images(side)]
-            pairs = crossed(np.where(chosen, group, -1), view.mentions(side), n_groups)
+            pairs = cross_with_groups(np.where(chosen, group, -1), view.mentions(side), n_groups)
             return view.by_image(side, pairs)
 
         tables = sides.tables(view, table)
-        supported = self._supported(view, sides, tables)
+        supported = self._supported_objects(view, sides, tables)
         notes = sides.notes
         if HUMAN_PAIRED in sides.images and view.has_objects:
             if view.object_fault:
@@ -146,11 +144,11 @@ class Cooccurrence(TaskMetric):
                 tables |= _rate_tables(view, sides, tables)
 
         first = row_of(self.numerator, view)
-        both, described = sides.both, sides.both & view.known
+        both, described = sides.paired_images, sides.paired_images & view.objects_known
 
         def numbers(sums: Sums) -> Numbers:
             pairs = {
-                part: [by_group(table, n_groups) for table in sides.each(part, sums)]
+                part: [by_group(table, n_groups) for table in sides.position_sums(part, sums)]
                 for part in sides.images
             }
             skews = {
@@ -201,7 +199,7 @@ class Cooccurrence(TaskMetric):
         """All tasks: rates of naming and ``distance`` are of images that have the object."""
         return self.task
 
-    def _supported(
+    def _supported_objects(
         self, view: CorpusView, sides: CaptionSides, tables: dict[str, sparse.csr_array]
     ) -> IntArray:
         part = HUMAN if HUMAN in sides.images else MODEL
@@ -209,7 +207,8 @@ class Cooccurrence(TaskMetric):
             name: np.asarray(table.sum(axis=0), np.float64)[None] for name, table in tables.items()
         }
         named = [
-            by_group(table, len(view.groups))[0].sum(axis=0) for table in sides.each(part, sums)
+            by_group(table, len(view.groups))[0].sum(axis=0)
+            for table in sides.position_sums(part, sums)
         ]
         n_images = int(sides.images[part].sum())
         least = least_share(self.min_support, n_images)
@@ -228,12 +227,12 @@ def _rate_tables(
     view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
 ) -> dict[str, sparse.csr_array]:
     """What rates of naming are made of, on images whose objects are known."""
-    known = sides.images[HUMAN_PAIRED] & view.known
-    rates = {"images": only(view.objects, known)}
+    known = sides.images[HUMAN_PAIRED] & view.objects_known
+    rates = {"images": keep_rows(view.objects, known)}
     for part in (MODEL_PAIRED, HUMAN_PAIRED):
         names = sides.keys(part)
         named = tables[names[0]]
         for name in names[1:]:
             named = sparse.csr_array(named + tables[name])
-        rates[f"rates:{part.side}"] = only(sparse.csr_array(named / len(names)), known)
+        rates[f"rates:{part.side}"] = keep_rows(sparse.csr_array(named / len(names)), known)
     return rates

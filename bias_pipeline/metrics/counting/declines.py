@@ -6,7 +6,6 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.corpus import BLANK_WARNING, Corpus
@@ -21,6 +20,7 @@ from bias_pipeline.metrics.counting.numbers import (
     Tally,
     counted_share,
 )
+from bias_pipeline.metrics.counting.sides import one_hot
 from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes
 from bias_pipeline.metrics.value_names import MODEL, SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
@@ -60,7 +60,7 @@ class Declines(CorrectedByGold):
 
     def check(self, view: CorpusView) -> None:
         """See the class; a captioner that declines everything can be counted too."""
-        view.check_compared(view.codes[_answered(view)])
+        view.check_compared(view.codes[_answered_images(view)])
 
     def rests_on_names(self, part: PartName) -> bool:
         """None: what is counted are captions that name nobody."""
@@ -68,16 +68,19 @@ class Declines(CorrectedByGold):
         return False
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
-        declined, answered = declined_images(view.corpus), _answered(view)
+        declined, answered = declined_images(view.corpus), _answered_images(view)
         described = answered & ~declined
         unsure = np.zeros(len(view.corpus), bool)
         unsure[view.images("model")[hedged(view.corpus.model, view.attribute)]] = True
+        counted = {
+            "answered": answered,
+            "declined": answered & declined,
+            "described": described,
+            "hedged": described & unsure,
+        }
         tables = {
-            "answered": _by_group(view, answered),
-            "declined": _by_group(view, answered & declined),
-            "described": _by_group(view, described),
-            "hedged": _by_group(view, described & unsure),
+            name: one_hot(np.where(images, view.codes, -1), len(view.groups))
+            for name, images in counted.items()
         }
         p_value = same_share_p(
             *(np.asarray(tables[name].sum(axis=0), np.int64) for name in ("declined", "answered"))
@@ -112,7 +115,6 @@ class Declines(CorrectedByGold):
         return CaptionOutcomes(rows, outcomes, np.ones(len(rows)))
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """See the class."""
         of_groups = tables[MODEL][:, : len(view.groups)]
         return _numbers(of_groups[..., -1], of_groups.sum(axis=-1), view)
 
@@ -121,7 +123,7 @@ def _numbers(
     declined: Float64Array, answered: Float64Array, view: CorpusView, p_value: float = math.nan
 ) -> dict[PartName, CountedNumber | LargestGap]:
     """The shares of (B, K) answers that decline."""
-    images = _answered(view)
+    images = _answered_images(view)
     groups = counted_share(declined, answered, images).by_group(view.groups, "", view.codes)
     return {
         SCORE: LargestGap(groups=[*groups.values()], images=images, signed=True, p_value=p_value),
@@ -169,13 +171,6 @@ def _counts(corpus: Corpus, attribute: str) -> IntArray:
     )
 
 
-def _answered(view: CorpusView) -> BoolArray:
+def _answered_images(view: CorpusView) -> BoolArray:
     """(N,) labelled images with a caption or a refusal."""
     return view.labelled & (view.has("model") | declined_images(view.corpus))
-
-
-def _by_group(view: CorpusView, images: BoolArray) -> sparse.csr_array:
-    """(N, K) the group of each flagged image."""
-    rows = np.flatnonzero(images)
-    shape = (len(view.corpus), len(view.groups))
-    return sparse.csr_array((np.ones(len(rows)), (rows, view.codes[rows])), shape=shape)

@@ -48,10 +48,10 @@ class _Examples:
         codes[images.rows] = grouping.codes[images.rows]
         self.codes, self.groups = codes, grouping.names
         listed = {contrast.concepts[q] for contrast in contrasts
-                  for q in contrast.differences.listed.tolist()}  # fmt: skip
+                  for q in contrast.differences.listed_concepts.tolist()}  # fmt: skip
         self.concepts = [k for k, name in enumerate(images.table.concepts) if name in listed]
 
-    def _of(self, side: str) -> tuple[Captions, Descriptions, IntArray]:
+    def _captions_of(self, side: str) -> tuple[Captions, Descriptions, IntArray]:
         """A side's captions, what they say, and the group of each, -1 where it does not count."""
         captions = self.images.corpus.side(side)
         descriptions = self.images.model if side == "model" else self.images.human
@@ -59,31 +59,27 @@ class _Examples:
 
     def spellings(self) -> Iterator[Line]:
         """The most frequent spellings of each concept, by side and group."""
-        for side in SIDES:
-            if len(self.images.corpus.side(side)):
-                yield from self._spellings(side)
-
-    def _spellings(self, side: str) -> Iterator[Line]:
-        _, descriptions, groups = self._of(side)
         names = self.groups
-        by_caption = descriptions.spellings
-        counts = [by_caption[groups == group].sum(axis=0) for group in range(len(names))]
-        for concept, group in product(self.concepts, range(len(names))):
-            columns = np.flatnonzero((descriptions.concept_of == concept) & (counts[group] > 0))
-            order = np.argsort(-counts[group][columns], kind="stable")
-            for column in columns[order[:_MOST_SPELLINGS]].tolist():
-                yield {
-                    "concept": self.images.table.concepts[concept],
-                    "side": side,
-                    "group": names[group],
-                    "spelling": descriptions.words[column],
-                    "captions": int(counts[group][column]),
-                    "of": int((groups == group).sum()),
-                }
+        for side in [side for side in SIDES if len(self.images.corpus.side(side))]:
+            _, descriptions, groups = self._captions_of(side)
+            by_caption = descriptions.spellings
+            counts = [by_caption[groups == group].sum(axis=0) for group in range(len(names))]
+            for concept, group in product(self.concepts, range(len(names))):
+                columns = np.flatnonzero((descriptions.concept_of == concept) & (counts[group] > 0))
+                order = np.argsort(-counts[group][columns], kind="stable")
+                for column in columns[order[:_MOST_SPELLINGS]].tolist():
+                    yield {
+                        "concept": self.images.table.concepts[concept],
+                        "side": side,
+                        "group": names[group],
+                        "spelling": descriptions.words[column],
+                        "captions": int(counts[group][column]),
+                        "of": int((groups == group).sum()),
+                    }
 
     def captions(self) -> Iterator[Line]:
         """A few captions of each concept, drawn by image id, alternating between the groups."""
-        captions, descriptions, groups = self._of("model")
+        captions, descriptions, groups = self._captions_of("model")
         keys = self.images.corpus.keys[captions.image_rows]
         drawn = random_words("examples", 0, keys)
         columns = descriptions.concepts.tocsc()
@@ -101,12 +97,12 @@ class _Examples:
                 "concept": self.images.table.concepts[concept],
                 "group": self.groups[groups[row]],
                 "image_id": self.images.corpus.ids[captions.image_rows[row]],
-                **_written(words.of_concept(number, concept)),
+                **_caption_line(words.of_concept(number, concept)),
             }
 
     def slots(self) -> Iterator[Line]:
         """The most frequent words of no concept, with an example."""
-        captions, _, groups = self._of("model")
+        captions, _, groups = self._captions_of("model")
         rows = np.flatnonzero(groups >= 0)
         shown, group_words = captions.take(rows), frozenset(self.images.attribute.all_words)
         for slot in open_slots(shown, self.images.table, group_words, _FEWEST)[:_MOST_SLOTS]:
@@ -115,7 +111,7 @@ class _Examples:
                 "word": slot.word,
                 **{f"captions:{g}": int(n) for g, n in zip(self.groups, counts, strict=True)},
                 "image_id": self.images.corpus.ids[captions.image_rows[rows[slot.rows[0]]]],
-                **_written(slot.marked(shown.words(int(slot.rows[0])))),
+                **_caption_line(slot.marked(shown.words(int(slot.rows[0])))),
             }
 
 
@@ -129,7 +125,7 @@ def _in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int]:
     return list(islice(taken, _MOST_CAPTIONS))
 
 
-def _written(marked: Marked) -> Line:
+def _caption_line(marked: Marked) -> Line:
     """A caption and which of its words are marked, counted from 0."""
     places = [str(place) for place, (_, is_marked) in enumerate(marked) if is_marked]
     return {"caption": " ".join(word for word, _ in marked), "marked": " ".join(places)}

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.metrics.corpus_view import sum_by_image
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
 from bias_pipeline.text.descriptions import Descriptions, described
 from bias_pipeline.text.matched import MatchedAlignment
@@ -24,12 +25,10 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def model(self) -> Descriptions:
-        """What all captions of the model say."""
         return described(self.corpus.model, self.table)
 
     @cached_property
     def human(self) -> Descriptions:
-        """What all captions of annotators say."""
         return described(self.corpus.human, self.table)
 
     @cached_property
@@ -42,7 +41,6 @@ class DescribedImages(ComparableImages):
 
     @property
     def names(self) -> list[str]:
-        """The Q concepts' names."""
         return [self.table.concepts[k] for k in self.concepts]
 
     @property
@@ -53,16 +51,18 @@ class DescribedImages(ComparableImages):
     @cached_property
     def _says(self) -> Float64Array:
         captions = self.corpus.model
-        return self.by_image(captions, self.model.concepts).toarray()[self.rows]
+        sums = sum_by_image(self.model.concepts, captions.image_rows, len(self.corpus))
+        return sums.toarray()[self.rows]
 
     @cached_property
     def counts(self) -> Float64Array:
         """(M, Q) how many of an image's annotators say each concept."""
         columns = sparse.csr_array(self.human.concepts[:, self.concepts])
-        return self.by_image(self.corpus.human, columns).toarray()[self.rows]
+        sums = sum_by_image(columns, self.corpus.human.image_rows, len(self.corpus))
+        return sums.toarray()[self.rows]
 
     @cached_property
-    def counted(self) -> float:
+    def counted_share(self) -> float:
         """Share of the captioner's words that annotators use less often and that are counted here.
 
         ``alignment=matched_both`` removes what annotators use less often, so without descriptions
@@ -83,7 +83,7 @@ class DescribedImages(ComparableImages):
         return float(removed @ share / total)
 
     @property
-    def alike(self) -> str:
+    def likeness(self) -> str:
         """What pictures that are compared have in common, in words."""
         if self.corpus.objects is not None:
             return "with the same objects"

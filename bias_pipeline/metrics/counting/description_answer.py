@@ -29,8 +29,6 @@ _Z = 1.96
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DescriptionContrast(Contrast):
-    """How differently captions describe a group and the others."""
-
     concepts: Sequence[str]  # (Q,)
     classes: Sequence[str]  # (L,)
     human_rates: Float64Array  # (2, Q) as `rates`, of annotators' captions; NaN without any
@@ -57,8 +55,7 @@ class Answer:
 
 
 def answer_of(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: bool) -> Answer:
-    """The answer from the groups' differences."""
-    sentences = [sentence for one in contrasts for sentence in _beside(one)]
+    sentences = [sentence for one in contrasts for sentence in _further_sentences(one)]
     reason = _reason(contrasts, n_images, annotated)
     if reason:
         smallest = _smallest(contrasts) if annotated and contrasts else []
@@ -66,7 +63,7 @@ def answer_of(contrasts: Sequence[DescriptionContrast], n_images: int, annotated
         return Answer("cannot_tell", reason, math.nan, (), [first, *smallest, *sentences])
     tests = [_Test(one, len(contrasts)) for one in contrasts]
     p_value = min(min(1.0, 2 * test.p_value) for test in tests)
-    named = [name for test in tests for name in test.named]
+    named = [name for test in tests for name in test.names]
     if named:
         return Answer(
             "yes", "", p_value, named, [*(s for t in tests for s in t.sentences), *sentences]
@@ -102,7 +99,7 @@ class _Test:
     def __init__(self, contrast: DescriptionContrast, n_contrasts: int) -> None:
         self.contrast, differences = contrast, contrast.differences
         by_concept, by_class = (p * n_contrasts for p in differences.p_values())
-        tested, classes = differences.tested, differences.tested_classes
+        tested, classes = differences.tested_concepts, differences.tested_classes
         self.concepts = [int(q) for q in tested[by_concept < ALPHA]]
         self.classes = [int(k) for k in classes[by_class < ALPHA]]
         self.p_value = float(np.min(np.concatenate([by_concept, by_class, [1.0]])))
@@ -117,8 +114,7 @@ class _Test:
             ]
 
     @property
-    def named(self) -> list[str]:
-        """Concepts and classes of a Yes."""
+    def names(self) -> list[str]:
         return [
             *(self.contrast.concepts[q] for q in self.concepts),
             *(self.contrast.classes[k] for k in self.classes),
@@ -126,7 +122,6 @@ class _Test:
 
     @property
     def sentences(self) -> list[str]:
-        """A sentence for each concept, in their order."""
         return [
             *(concept_sentence(self.contrast, q) for q in self.concepts),
             *(_class_sentence(self.contrast, k) for k in self.classes),
@@ -163,7 +158,7 @@ def differing_sentences(contrast: DescriptionContrast) -> list[str]:
     differences = contrast.differences
     shown, beyond = differences.shown, differences.excess
     clear = abs(shown.values) - _Z * CONCEPT_ERRORS * shown.errors >= _LARGE
-    chosen = [q for q in differences.listed.tolist() if clear[q]]
+    chosen = [q for q in differences.listed_concepts.tolist() if clear[q]]
     sentences = []
     for q in sorted(chosen, key=lambda q: -abs(shown.values[q]))[:_MOST]:
         text = f"{contrast.concepts[q]}: {_rates(contrast, q)} of captions"
@@ -172,7 +167,7 @@ def differing_sentences(contrast: DescriptionContrast) -> list[str]:
             text += "; annotators hardly ever say it"
         elif reference is Reference.ALONE:
             text += "; annotators say it of one group alone"
-        elif q in differences.tested and not np.isnan(contrast.human_rates).all():
+        elif q in differences.tested_concepts and not np.isnan(contrast.human_rates).all():
             points = 100 * abs(float(shown.values[q] - beyond.values[q]))
             text += f"; annotators at that rate would show about {points:.0f} points"
         sentences.append(text)
@@ -204,7 +199,7 @@ def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
     """The smallest difference that could be noticed, of concepts that are said often."""
     noticed = []
     for one in contrasts:
-        tested, smallest = one.differences.tested, one.differences.smallest()
+        tested, smallest = one.differences.tested_concepts, one.differences.smallest()
         often = one.differences.rates[tested] >= _OFTEN
         noticed += list(zip(smallest[often], (one.concepts[q] for q in tested[often]), strict=True))
     if not noticed:
@@ -214,7 +209,7 @@ def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
     return [f"differences from {100 * low[0]:.0f} points ({low[1]}){between} would be noticed"]
 
 
-def _beside(contrast: DescriptionContrast) -> list[str]:
+def _further_sentences(contrast: DescriptionContrast) -> list[str]:
     """Sentences on concepts outside the answer."""
     differences, names = contrast.differences, contrast.concepts
     closer = [names[q] for q in differences.closer_together()]
@@ -269,7 +264,7 @@ def _lines(contrast: DescriptionContrast) -> list[dict[str, object]]:
     differences = contrast.differences
     z = np.minimum(abs(differences.shown.z), abs(differences.excess.z))
     closer = set(differences.closer_together().tolist())
-    listed = sorted(differences.listed.tolist(), key=lambda q: -z[q])
+    listed = sorted(differences.listed_concepts.tolist(), key=lambda q: -z[q])
     return [
         {
             "concept": contrast.concepts[q],

@@ -89,7 +89,6 @@ class GroupDescriptions(ComparedGroups):
     annotators: LargeSet
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained."""
         del splits
         rows = self.counted_rows(corpus)
         images = DescribedImages(corpus, self.attribute, self.concepts, rows)
@@ -106,7 +105,7 @@ class GroupDescriptions(ComparedGroups):
 
     def contrasts(self, images: DescribedImages) -> list[DescriptionContrast]:
         """Each group against the others; of two groups the second against the first."""
-        compared = self.compared(images)
+        compared = self.group_contrasts(images)
         if not len(images.concepts):
             return []
         return [self._contrast(images, members, one) for one, members in compared]
@@ -125,11 +124,11 @@ class GroupDescriptions(ComparedGroups):
                 images.counts,
                 images.numbers,
                 {q: ratios[name] for q, name in enumerate(names) if name in ratios},
-                np.array([self.annotators.rare(name) for name in names], bool),
+                np.array([self.annotators.is_rare(name) for name in names], bool),
             )
             human_rates = by_group(images.counts / images.numbers[:, None], members)
         classes = [table.classes.index(table.class_of[name]) for name in names]
-        alone = self.annotators.alone(self.attribute)
+        alone = self.annotators.single_group_concepts(self.attribute)
         comparison = self.comparison(images, members)
         differences = described_differences(
             comparison,
@@ -145,14 +144,12 @@ class GroupDescriptions(ComparedGroups):
             classes=table.classes,
             rates=by_group(images.says, members),
             human_rates=human_rates,
-            alike=images.alike,
+            alike=images.likeness,
             pictures={"overlap": comparison.overlap, "accuracy": comparison.accuracy},
         )
 
 
 class _Parts(ComparedParts):
-    """The numbers of a score, by name."""
-
     def __init__(
         self,
         metric: GroupDescriptions,
@@ -168,19 +165,18 @@ class _Parts(ComparedParts):
         yield MODEL, self._share("model", self.described.model)
         if self.annotated:
             yield HUMAN, self._share("human", self.described.human)
-            yield PartName("counted"), self.part(self.described.counted, math.nan, (0.0, 1.0))
+            yield PartName("counted"), self.part(self.described.counted_share, math.nan, (0.0, 1.0))
         for contrast in self.contrasts:
             yield from self._concepts(contrast)
         yield from self._spellings()
 
     def _concepts(self, contrast: DescriptionContrast) -> Iterator[tuple[PartName, Number]]:
-        """Differences of concepts and classes."""
         differences = contrast.differences
-        for q in differences.listed.tolist():
+        for q in differences.listed_concepts.tolist():
             name, group = contrast.concepts[q], contrast.label
             shown = differences.shown
             yield PartName(f"own:{name}", group=group), self.difference(shown, q)
-            if self.annotated and q in differences.tested:
+            if self.annotated and q in differences.tested_concepts:
                 part = self.difference(differences.excess, q)
                 yield PartName(f"concept:{name}", group=group), part
         for k in differences.tested_classes.tolist():

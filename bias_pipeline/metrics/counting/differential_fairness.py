@@ -19,7 +19,7 @@ from bias_pipeline.metrics.counting.numbers import Numbers, Smoothing, Sums, Tal
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
     by_group,
-    crossed,
+    cross_with_groups,
     mean_of,
     one_hot,
 )
@@ -107,24 +107,23 @@ class DifferentialFairness(TaskMetric):
         return False
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         view.check_compared(view.codes[view.labelled & view.has("model")])
-        sides = CaptionSides.of(view, self.positions)
-        n_groups, supported = len(view.groups), self._supported(view, sides)
+        sides = CaptionSides.from_view(view, self.positions)
+        n_groups, supported = len(view.groups), self._supported_tasks(view, sides)
         tasks = [view.tasks[t] for t in supported]
-        compared = {part: view.compared(images) for part, images in sides.images.items()}
+        compared = {part: view.compared_groups(images) for part, images in sides.images.items()}
 
         def table(side: str, chosen: BoolArray) -> sparse.csr_array:
             group = np.where(chosen, view.codes[view.images(side)], -1)
             named = sparse.csr_array(view.mentions(side)[:, supported])
-            counts = [crossed(group, named, n_groups), one_hot(group, n_groups)]
+            counts = [cross_with_groups(group, named, n_groups), one_hot(group, n_groups)]
             return view.by_image(side, sparse.csr_array(sparse.hstack(counts)))
 
         def epsilons_of(
             part: PartName, sums: Sums
         ) -> tuple[Float64Array, Float64Array, Float64Array]:
             whole, single, published = [], [], []
-            for table in sides.each(part, sums):
+            for table in sides.position_sums(part, sums):
                 joint = by_group(table[:, :-n_groups], n_groups)[:, compared[part]]
                 groups = table[:, -n_groups:][:, compared[part]]
                 whole.append(differential_fairness(joint, groups, self.prior))
@@ -172,7 +171,7 @@ class DifferentialFairness(TaskMetric):
             for position, name in enumerate(sides.keys(part)):
                 totals = np.asarray(tables[name].sum(axis=0), np.float64)
                 groups = totals[-len(view.groups) :]
-                compared = view.compared(sides.images[part])
+                compared = view.compared_groups(sides.images[part])
                 alpha = np.zeros_like(groups)
                 alpha[compared] = pseudo_counts(groups[compared], self.prior)
                 tasks = (len(totals) - len(groups)) // len(groups)
@@ -180,7 +179,7 @@ class DifferentialFairness(TaskMetric):
                 smoothing[name] = Smoothing(amounts, f"{captions}:{position}")
         return smoothing
 
-    def _supported(self, view: CorpusView, sides: CaptionSides) -> IntArray:
+    def _supported_tasks(self, view: CorpusView, sides: CaptionSides) -> IntArray:
         """Tasks that human captions name often enough, whatever the captioner says."""
         part = HUMAN if HUMAN in sides.images else MODEL
         named, captions = _naming(view, sides, part)

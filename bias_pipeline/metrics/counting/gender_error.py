@@ -7,12 +7,12 @@ more often than another.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
@@ -49,8 +49,45 @@ NAMED_PAIRED = (
 )
 
 
+class OutcomeMetric(CorrectedByGold):
+    """A metric of the groups that captions name, by labelled group."""
+
+    @abstractmethod
+    def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
+        """Part to (N,) the labelled images that it rests on."""
+
+    @abstractmethod
+    def numbers(
+        self,
+        counts: Mapping[PartName, Float64Array],
+        images: Mapping[PartName, BoolArray],
+        view: CorpusView,
+    ) -> Numbers:
+        """The numbers of (B, K, K + 1) counts of each part."""
+
+    def tally(self, view: CorpusView) -> Tally:
+        images, n_groups = self.images_by_part(view), len(view.groups)
+        tables, shape = {}, (n_groups, n_groups + 1)  # the last outcome is no group or several
+        for part, of_part in images.items():
+            rows, named = view.images(part.side), view.named_group(part.side)
+            cells = np.where(named < 0, n_groups, named) + view.codes[rows] * (n_groups + 1)
+            chosen, width = of_part[rows], n_groups * (n_groups + 1)
+            table = group_task_cells(rows[chosen], cells[chosen], (len(view.corpus), width))
+            tables[str(part)] = table
+
+        def numbers(sums: Sums) -> Numbers:
+            return self.numbers({p: sums[p].reshape(-1, *shape) for p in images}, images, view)
+
+        return Tally(tables, numbers)
+
+    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
+        images, n_groups = self.images_by_part(view), len(view.groups)
+        counts = {part: named_outcomes(tables[part], n_groups) for part in images}
+        return self.numbers(counts, images, view)
+
+
 @dataclass(eq=False, kw_only=True)
-class GenderError(CorrectedByGold):
+class GenderError(OutcomeMetric):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
     A caption that names no group or several is not wrong, so neutral captions lower the error: read
@@ -94,34 +131,25 @@ class GenderError(CorrectedByGold):
     over: Over = "all"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
-        images, n_groups = _images_of(view), len(view.groups)
-
-        def numbers(sums: Sums) -> Numbers:
-            counts = {part: outcomes_of(sums[part], n_groups) for part in images}
-            return self._numbers(counts, images, view)
-
-        rows, named = view.images("model"), view.named("model")
+        rows, named = view.images("model"), view.named_group("model")
         labelled = view.codes[rows]
         wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
         examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
-        lines = {"misnamed": examples} if examples else {}
-        return Tally(outcome_tables(view, images), numbers, lines=lines)
+        return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
-    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """See the class."""
-        images, n_groups = _images_of(view), len(view.groups)
-        counts = {part: named_outcomes(tables[part], n_groups) for part in images}
-        return self._numbers(counts, images, view)
+    def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
+        """With ``:paired`` parts only where one side describes more than the other."""
+        images = described_images(view, view.labelled)
+        if all((mask == images[MODEL]).all() for mask in images.values()):
+            return {part: mask for part, mask in images.items() if not part.detail}
+        return images
 
-    def _numbers(
+    def numbers(
         self,
         counts: Mapping[PartName, Float64Array],
         images: Mapping[PartName, BoolArray],
         view: CorpusView,
     ) -> Numbers:
-        """The numbers of (B, K, K + 1) counts of each part."""
-
         def error(part: PartName, over: Over = "named") -> CountedNumber:
             wrong, whole = (n.sum(axis=-1) for n in groups.wrongly_named(counts[part], over))
             return counted_share(wrong, whole, images[part], part.side)
@@ -144,43 +172,12 @@ class GenderError(CorrectedByGold):
         return values
 
 
-def _images_of(view: CorpusView) -> dict[PartName, BoolArray]:
-    """Part to (N,) labelled images; ``:paired`` where one side describes more than the other."""
-    images = described_images(view, view.labelled)
-    if all((mask == images[MODEL]).all() for mask in images.values()):
-        return {part: mask for part, mask in images.items() if not part.detail}
-    return images
-
-
-def outcome_tables(
-    view: CorpusView, images: Mapping[PartName, BoolArray]
-) -> dict[str, sparse.csr_array]:
-    """(N, K * (K + 1)) of each part, which group captions name, none and several last.
-
-    Args:
-        images: part to (N,) those whose captions count.
-    """
-    tables, n_groups = {}, len(view.groups)
-    for part, of_part in images.items():
-        rows, named = view.images(part.side), view.named(part.side)
-        counted = of_part[rows]
-        column = np.where(named < 0, n_groups, named) + view.codes[rows] * (n_groups + 1)
-        shape = (len(view.corpus), n_groups * (n_groups + 1))
-        tables[str(part)] = group_task_cells(rows[counted], column[counted], shape)
-    return tables
-
-
-def outcomes_of(sums: Float64Array, n_groups: int) -> Float64Array:
-    """(B, K, K + 1) from sums of :func:`outcome_tables`."""
-    return sums.reshape(len(sums), n_groups, n_groups + 1)
-
-
 _OUTCOMES = ("", "incorrect", "other")  # the correct share has the plain group name
 DIVERGENCE = PartName("divergence")
 
 
 @dataclass(eq=False, kw_only=True)
-class GroupAccuracy(CorrectedByGold):
+class GroupAccuracy(OutcomeMetric):
     """Largest minus smallest share of a group's images whose caption names that group.
 
     ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is the
@@ -217,35 +214,19 @@ class GroupAccuracy(CorrectedByGold):
     words: str | None = "hendricks"  # see `CountingMetric`; Hendricks et al. count with their list
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         view.check_compared(view.codes[view.labelled & view.has("model")])
-        images, n_groups = self._images(view), len(view.groups)
+        return super().tally(view)
 
-        def numbers(sums: Sums) -> Numbers:
-            return self._numbers(
-                {part: outcomes_of(sums[part], n_groups) for part in images}, images, view
-            )
-
-        return Tally(outcome_tables(view, images), numbers)
-
-    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """See the class."""
-        images, n_groups = self._images(view), len(view.groups)
-        counts = {part: named_outcomes(tables[part], n_groups) for part in images}
-        return self._numbers(counts, images, view)
-
-    def _images(self, view: CorpusView) -> dict[PartName, BoolArray]:
+    def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
         images = described_images(view, view.labelled)
         return {part: mask for part, mask in images.items() if not part.detail}
 
-    def _numbers(
+    def numbers(
         self,
         counts: Mapping[PartName, Float64Array],
         images: Mapping[PartName, BoolArray],
         view: CorpusView,
     ) -> Numbers:
-        """The numbers of (B, K, K + 1) counts of each part."""
-
         def shares(part: PartName, outcome: str = "") -> dict[PartName, CountedNumber]:
             by_outcome = groups.by_outcome(counts[part])
             events, whole = by_outcome[..., _OUTCOMES.index(outcome)], by_outcome.sum(axis=-1)
@@ -257,7 +238,7 @@ class GroupAccuracy(CorrectedByGold):
         values: dict[PartName, CountedNumber | LargestGap] = {SCORE: score}
         rates = groups.rates(counts[MODEL])
         values[DIVERGENCE] = CountedNumber(
-            values=groups.divergence(rates[:, view.compared(images[MODEL])]),
+            values=groups.divergence(rates[:, view.compared_groups(images[MODEL])]),
             images=images[MODEL],
             unit="bits",
             range=(0.0, math.log2(len(view.groups))),

@@ -14,7 +14,7 @@ from bias_pipeline.metrics.base import ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import CountingMetric, check_known, row_of
 from bias_pipeline.metrics.counting.numbers import CountedNumber, Numbers, Sums, Tally
-from bias_pipeline.metrics.counting.sides import one_hot, only
+from bias_pipeline.metrics.counting.sides import keep_rows, one_hot
 from bias_pipeline.metrics.functional.groups import gender_ratio
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import (
@@ -75,7 +75,6 @@ class GenderRatio(CountingMetric):
     numerator: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the name of the group."""
         if self.numerator is not None:
             check_known("numerator", self.numerator, self.attribute.groups)
 
@@ -84,7 +83,6 @@ class GenderRatio(CountingMetric):
         return part != HUMAN
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         if len(view.groups) != 2:
             raise NotApplicableError(
                 f"attribute {self.attribute.name!r} has {len(view.groups)} groups, and "
@@ -97,15 +95,15 @@ class GenderRatio(CountingMetric):
         both = images & people
         compared = bool(both.any()) and not view.too_few_named("human")
         tables = {
-            MODEL: _named(view, "model"),
+            MODEL: _named_table(view, "model"),
             HUMAN: one_hot(np.where(images, view.codes, -1), 2),
         }
         if people.any():
-            tables[CAPTIONS] = _named(view, "human")
+            tables[CAPTIONS] = _named_table(view, "human")
         if compared:
             each = np.maximum(view.n_captions("human"), 1)[:, None]  # an image counts once
-            tables[MODEL_PAIRED] = only(tables[MODEL], both)
-            tables[HUMAN_PAIRED] = only(sparse.csr_array(tables[CAPTIONS] / each), both)
+            tables[MODEL_PAIRED] = keep_rows(tables[MODEL], both)
+            tables[HUMAN_PAIRED] = keep_rows(sparse.csr_array(tables[CAPTIONS] / each), both)
 
         def numbers(sums: Sums) -> Numbers:
             def ratio(table: str, of: BoolArray, side: str = "model") -> CountedNumber:
@@ -136,8 +134,8 @@ def _nobody(view: CorpusView, named: Float64Array, divisor: int) -> list[str]:
     return [f"no caption names {view.groups[divisor]} alone, so there is no ratio to it"]
 
 
-def _named(view: CorpusView, side: str) -> sparse.csr_array:
+def _named_table(view: CorpusView, side: str) -> sparse.csr_array:
     """(N, K) captions of labelled images that name one group."""
-    images, named = view.images(side), view.named(side)
+    images, named = view.images(side), view.named_group(side)
     counted = view.labelled[images] & (named >= 0)
     return group_task_cells(images[counted], named[counted], (len(view.corpus), len(view.groups)))

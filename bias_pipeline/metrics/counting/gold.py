@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus
 from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.errors import DataError, NotApplicableError
@@ -29,7 +29,7 @@ from bias_pipeline.metrics.value_names import (
     MODEL_PAIRED,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, between, quantile
+from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, estimate_with_ends, quantile
 from bias_pipeline.stats.shares import difference_ends, wilson
 from bias_pipeline.text.mentions import SEVERAL_GROUPS
 
@@ -48,27 +48,20 @@ class CorrectedByGold(CountingMetric):
     """A metric of what captions say of images of each label, and of nothing else of an image."""
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
-        """What each caption of a side says."""
-        return caption_outcomes(view, side, view.named(side))
+        return caption_outcomes(view, side, view.named_group(side))
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The metric's numbers.
+        """The numbers of (B, T, O) captions of each part by true label and outcome.
 
-        Args:
-            tables: part to captions by true label (K groups, unsure, other) and outcome (the group
-                that is named, no group, several, declined); ``model`` and ``human`` are all
-                captions of a side, ``:paired`` those of images that both sides describe.
-            view: what was counted by machine labels.
+        Labels are the K groups, unsure and other; outcomes the group that is named, no group,
+        several, declined. ``:paired`` are captions of images that both sides describe; the view has
+        what was counted by machine labels.
         """
 
 
 def caption_outcomes(view: CorpusView, side: str, named: IntArray) -> CaptionOutcomes:
-    """The group that each caption of a side names alone, no group, or several.
-
-    Args:
-        named: (C,) the one group of each caption, below 0 for none or several.
-    """
+    """The (C,) group that each caption of a side names alone, no group, or several."""
     n_groups = len(view.groups)
     none = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
     return CaptionOutcomes(view.images(side), np.where(named < 0, none, named), np.ones(len(named)))
@@ -82,7 +75,6 @@ def named_outcomes(table: Float64Array, n_groups: int) -> Float64Array:
 
 
 def check_correctable(metric: Metric) -> None:
-    """Refuse a metric that gold labels do not correct."""
     if isinstance(metric, CorrectedByGold):
         return
     why = (
@@ -114,7 +106,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     labels = true_labels(corpus, gold, captions[MODEL])
     labels = replace(labels, draws=max(labels.draws, metric.stats.resamples))
     _check_random(labels, captions[MODEL], gold)
-    corrected = _Corrected.of(metric, view, labels, captions)
+    corrected = _Corrected.from_metric(metric, view, labels, captions)
     parts: dict[str, Number] = {}
     lost = []
     for name, part in score.parts.items():
@@ -128,14 +120,16 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
             parts[_with_detail(name, _GOLD)] = replace(
                 part, **vars(corrected.estimate_of_gold(name))
             )
-    notes = [
-        *gold.notes,
-        *_note_on_other_images(len(labels.rows), gold),
-        *corrected.sentences(score.parts, parts, metric.info),
-        *corrected.label_sentences(),
-        *_not_corrected(lost),
-    ]
-    return replace(score, parts=parts, notes=[*score.notes, *notes])
+    n_gold, every = len(labels.rows), len(gold.groups) + len(gold.unsure) + len(gold.others)
+    notes = [*score.notes, *gold.notes]
+    if n_gold < every:
+        notes.append(
+            f"{n_gold} of {every} gold labels are of images that are scored; the others do nothing"
+        )
+    notes += corrected.sentences(score.parts, parts, metric.info) + corrected.label_sentences()
+    if lost:
+        notes.append(f"gold labels do not correct {', '.join(lost)}: no value")
+    return replace(score, parts=parts, notes=notes)
 
 
 def _with_detail(name: PartName, detail: str) -> PartName:
@@ -158,15 +152,11 @@ def _captions_by_part(metric: CorrectedByGold, view: CorpusView) -> dict[PartNam
         if len(captions.rows):
             parts[part] = captions
         if both.any():
-            parts[paired] = _captions_of(captions, both)
+            chosen = both[captions.rows]
+            parts[paired] = CaptionOutcomes(
+                captions.rows[chosen], captions.outcomes[chosen], captions.weights[chosen]
+            )
     return parts
-
-
-def _captions_of(captions: CaptionOutcomes, images: BoolArray) -> CaptionOutcomes:
-    chosen = images[captions.rows]
-    return CaptionOutcomes(
-        captions.rows[chosen], captions.outcomes[chosen], captions.weights[chosen]
-    )
 
 
 def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> TrueLabels:
@@ -186,7 +176,6 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
 
 
 def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabels) -> None:
-    """Refuse gold labels that cannot have been drawn at random."""
     if labels.drawn_evenly and (p_value := labels.p_random(captions)) < _LEAST_P:
         raise DataError(
             f"{gold.file}: these images were not drawn at random: machine labels and captions of "
@@ -208,7 +197,7 @@ class _Corrected:
     n_gold: int  # gold images with a caption
 
     @classmethod
-    def of(
+    def from_metric(
         cls,
         metric: CorrectedByGold,
         view: CorpusView,
@@ -234,17 +223,15 @@ class _Corrected:
         )
 
     def estimate(self, name: PartName) -> Estimate:
-        """The corrected number."""
         number = self.drawn[name]
         if isinstance(number, LargestGap):
             return self._gap(number, self.counted[name])
         return _summary(number.values, self.stats)
 
     def estimate_of_gold(self, name: PartName) -> Estimate:
-        """The number of the gold images alone."""
         number, z = self.gold[name], quantile(self.stats.level)
         if isinstance(number, LargestGap):
-            pair = self._furthest(self.drawn[name])
+            pair = self._extreme_groups(self.drawn[name])
             if pair is None:
                 return Estimate(math.nan)
             ends = [_share(number.groups[group], z) for group in pair]
@@ -255,7 +242,7 @@ class _Corrected:
             value, low, high = _share(number, z)
         return Estimate(value, ci_low=low, ci_high=high)
 
-    def _furthest(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
+    def _extreme_groups(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
         """The two groups that are compared, the larger first; None if there are not just two."""
         assert isinstance(gap, LargestGap)
         means = [float(np.median(group.values)) for group in gap.groups]
@@ -267,7 +254,7 @@ class _Corrected:
 
     def _gap(self, gap: LargestGap, counted: CountedNumber | LargestGap) -> Estimate:
         """The difference of two groups: an interval alone, where gold labels show few errors."""
-        pair = self._furthest(gap)
+        pair = self._extreme_groups(gap)
         if pair is None:  # the largest of several differences is no smooth function
             return Estimate(math.nan)
         first, second = (gap.groups[group].values for group in pair)
@@ -321,14 +308,11 @@ class _Corrected:
         gold = self.gold[name]
         assert isinstance(gold, CountedNumber)
         assert gold.observations is not None
-        table_share = gold.observations[0] / max(self._total(), 1e-12)
+        weights = 1 / self.labels.chances
+        total = float(weights.sum() ** 2 / (weights**2).sum())  # images at equal chances
+        table_share = gold.observations[0] / max(total, 1e-12)
         low, high = wilson(number.value, self.n_gold * table_share, quantile(self.stats.level))
         return ((high - low) / width) ** 2
-
-    def _total(self) -> float:
-        """The images that the gold images are worth with equal chances."""
-        weights = 1 / self.labels.chances
-        return float(weights.sum() ** 2 / (weights**2).sum())
 
     def label_sentences(self) -> list[str]:
         """How often machine labels are wrong, by gold labels."""
@@ -351,20 +335,6 @@ class _Corrected:
         return [f"machine labels are wrong for {', '.join(wrong)}, by gold labels", *alike]
 
 
-def _note_on_other_images(n_gold: int, gold: GoldLabels) -> list[str]:
-    """A note if some of the gold labels are of images that are not scored."""
-    every = len(gold.groups) + len(gold.unsure) + len(gold.others)
-    if n_gold == every:
-        return []
-    return [f"{n_gold} of {every} gold labels are of images that are scored; the others do nothing"]
-
-
-def _not_corrected(parts: Sequence[str]) -> list[str]:
-    if not parts:
-        return []
-    return [f"gold labels do not correct {', '.join(parts)}: no value"]
-
-
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
     """The estimate of a number from its draws; as many are stored as other numbers have."""
     known = values[~np.isnan(values)]
@@ -375,7 +345,7 @@ def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
     low, middle, high = np.quantile(known, tails).tolist()
     filled = np.where(np.isnan(values), middle, values)
     draws = Draws(np.array([middle]), filled[: stats.resamples, None], trained=False)
-    return between(middle, low, high, float(known.std(ddof=1)), level, draws)
+    return estimate_with_ends(middle, low, high, float(known.std(ddof=1)), level, draws)
 
 
 def _share(number: CountedNumber, z: float) -> Interval:

@@ -28,8 +28,7 @@ class CaptionedImages:
     apart: BoolArray  # (n,) whether machine label and caption name different groups
 
     @classmethod
-    def of(cls, corpus: Corpus, metric: CorrectedByGold) -> CaptionedImages:
-        """Those of a corpus."""
+    def from_corpus(cls, corpus: Corpus, metric: CorrectedByGold) -> CaptionedImages:
         captions = metric.outcomes(metric.see(corpus), "model")
         return cls(captions.rows, _disagreements(corpus, metric, captions))
 
@@ -42,15 +41,10 @@ def _disagreements(corpus: Corpus, metric: CorrectedByGold, captions: CaptionOut
 
 
 def draw_images(images: CaptionedImages, keys: UIntArray, n: int) -> tuple[IntArray, Float64Array]:
-    """Rows of n images drawn by their ids, half of them where labels and captions disagree.
+    """(n,) rows of images drawn by their ids, and the chance of each of having been drawn.
 
-    Args:
-        images: to draw from.
-        keys: (N,) hashes of the ids of all of the corpus's images.
-        n: how many; all images if there are fewer.
-
-    Returns:
-        (n,) the images and their chances of having been drawn.
+    In half of them labels and captions disagree; all images if there are fewer than n. Keys are
+    (N,) hashes of the ids of all of the corpus's images.
     """
     order = random_words("gold draw", 0, keys[images.rows])
     n = min(n, len(images.rows))
@@ -81,7 +75,7 @@ class NeededLabels:
     floor: float  # the half width with any number of gold labels, by the number of machine labels
 
     @classmethod
-    def of(
+    def from_pilot(
         cls, corpus: Corpus, metric: CorrectedByGold, pilot: GoldLabels, half_width: float, z: float
     ) -> NeededLabels:
         """By a pilot of about a hundred gold labels."""
@@ -120,12 +114,7 @@ class NeededLabels:
 
 
 def _wrong_in_cells(gold: Float64Array, n_groups: int) -> Float64Array:
-    """(C,) the share of each cell's captions that name another group than the true one.
-
-    Args:
-        gold: (C, T) gold images of each cell by true label.
-        n_groups: K.
-    """
+    """(C,) the share of captions that name a wrong group, from (C, T) gold images."""
     n_labels = n_groups + NO_GROUP_LABELS
     of_groups = (gold + label_priors(n_groups).reshape(-1, n_labels))[:, :n_groups]
     outcome = np.arange(len(gold)) // n_labels

@@ -29,8 +29,7 @@ class LargeSet(Configurable):
     least: int = 40  # mentions below which annotators hardly ever say a concept
     source: str = ""
 
-    def rare(self, concept: str) -> bool:
-        """Whether annotators hardly ever say a concept."""
+    def is_rare(self, concept: str) -> bool:
         return self.mentions.get(concept, 0) < self.least
 
     def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:
@@ -42,10 +41,10 @@ class LargeSet(Configurable):
         return {
             concept: HazardRatio(sign * float(log_ratio), float(error))
             for concept, (log_ratio, error) in known.ratios.items()
-            if not self.rare(concept)
+            if not self.is_rare(concept)
         }
 
-    def alone(self, attribute: Attribute) -> frozenset[str]:
+    def single_group_concepts(self, attribute: Attribute) -> frozenset[str]:
         """The concepts that annotators say of one group of the attribute alone."""
         known = (self.attributes.get(single.name) for single in attribute.singles)
         return frozenset(concept for one in known if one for concept in words_of(one.alone))

@@ -100,7 +100,6 @@ class MultiDirectional(LabelledTaskMetric):
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = self._of_sets(view)
         n_sets = sides.labelled.shape[1]
 
@@ -139,7 +138,7 @@ class MultiDirectional(LabelledTaskMetric):
         if self.labels == "each":
             observed = view.mentions("human")[counted[view.images("human")]]
         else:
-            observed = self.observed(view)[counted]
+            observed = self.label_table(view)[counted]
         sets = task_sets(sparse.csr_array(observed), self.sets, self.max_size)
         sides = self.sides(view, lambda tasks: holds(tasks, sets))
         observations = np.asarray(sides.labelled.sum(axis=0))

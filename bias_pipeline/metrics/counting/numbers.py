@@ -200,7 +200,7 @@ class Tally:
             for name, table in self.tables.items()
         }
 
-    def counted(self, sums: Sums) -> dict[PartName, CountedNumber]:
+    def counted_numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
         """The numbers, each gap between the groups that are furthest apart among all images."""
         return {
             name: number.between_extremes(self._gaps[name])

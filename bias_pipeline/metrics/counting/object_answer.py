@@ -28,8 +28,6 @@ from bias_pipeline.metrics.functional.invention import Amount
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectContrast(Contrast):
-    """How differently captions invent objects for a group and the others."""
-
     objects: Sequence[str]  # (Q,)
     invented: tuple[float, float]  # shares of captions with an absent object, likewise
     raw: Amount  # difference of these shares
@@ -43,7 +41,7 @@ class ObjectContrast(Contrast):
         return p_values
 
     @property
-    def named(self) -> list[int]:
+    def named_objects(self) -> list[int]:
         """Objects that one group's captions invent more often (Benjamini and Hochberg)."""
         beyond = self.differences.named_beside_score().tolist()
         return sorted(beyond, key=lambda q: float(self.p_values[q]))
@@ -51,7 +49,7 @@ class ObjectContrast(Contrast):
     @property
     def score_p(self) -> float:
         """P of the score; 1 below a point, and where no object can be named."""
-        if not self.named or self.differences.score < LEAST:
+        if not self.named_objects or self.differences.score < LEAST:
             return 1.0
         z = self.differences.score / (SCORE_ERRORS * self.differences.score_error)
         return min(1.0, float(2 * special.ndtr(-z)))
@@ -64,19 +62,18 @@ def answer_of(
     notes: Sequence[str],
     foreign: str = "",
 ) -> Answer:
-    """The answer from the groups' differences."""
     scored = [one for one in contrasts if one.objects]
     beside = [*(text for one in contrasts for text in _gap_sentences(one)), *notes]
     p_value = min([1.0, *(len(contrasts) * one.score_p for one in scored)])
     at_most = max([one.differences.score_interval[1] for one in scored], default=most)
-    limit = f"at most {_per_100(at_most)} of 100 captions name an absent object for a group"
+    limit = f"at most {per_100(at_most)} of 100 captions name an absent object for a group"
     if reason := foreign or too_few(n_images):
         first = f"cannot tell whether it invents objects for one group: {reason}"
         return Answer("cannot_tell", reason, float("nan"), (), [first, *beside])
     yes = [one for one in scored if len(contrasts) * one.score_p < ALPHA]
     if yes:
-        named = [one.objects[q] for one in yes for q in one.named]
-        sentences = [_object_sentence(one, q) for one in yes for q in one.named]
+        named = [one.objects[q] for one in yes for q in one.named_objects]
+        sentences = [_object_sentence(one, q) for one in yes for q in one.named_objects]
         spread = [_score_sentence(one) for one in yes]
         return Answer("yes", "", p_value, named, [*sentences, *spread, *beside])
     if at_most <= NEGLIGIBLE:
@@ -90,7 +87,7 @@ def _score_sentence(contrast: ObjectContrast) -> str:
     low, high = differences.score_interval
     of = f" ({contrast.label} against the others)" if contrast.label else ""
     return (
-        f"of 100 captions {_per_100(differences.score)} [{_per_100(low)}, {_per_100(high)}] name "
+        f"of 100 captions {per_100(differences.score)} [{per_100(low)}, {per_100(high)}] name "
         f"an absent object that goes with the group{of}"
     )
 
@@ -152,11 +149,11 @@ def composition(raw: Amount, alike: Amount) -> str:
 
 
 def _points(amount: Amount) -> str:
-    low, high = map(_per_100, amount.interval())
-    return f"{_per_100(amount.value)} [{low}, {high}] points"
+    low, high = map(per_100, amount.interval())
+    return f"{per_100(amount.value)} [{low}, {high}] points"
 
 
-def _per_100(share: float) -> str:
+def per_100(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}"  # no minus sign before zero
 
 
@@ -174,24 +171,19 @@ def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, obje
 
 def lines(contrasts: Sequence[ObjectContrast]) -> list[dict[str, object]]:
     """A line for each object that is invented often enough, the clearest difference first."""
-    return [line for contrast in contrasts for line in _lines(contrast)]
-
-
-def _lines(contrast: ObjectContrast) -> list[dict[str, object]]:
-    differences, named = contrast.differences, contrast.named
-    order = sorted(range(len(contrast.objects)), key=lambda q: float(contrast.p_values[q]))
     return [
         {
-            "object": contrast.objects[q],
-            "group": contrast.group,
-            "invented": contrast.rates[0, q],
-            "others": contrast.others,
-            "invented of others": contrast.rates[1, q],
-            "captions": int(differences.mentions[q]),
-            "difference": differences.excess.values[q],
-            "difference error": differences.excess.errors[q],
-            "p": contrast.p_values[q],
-            "beyond chance": q in named,
+            "object": one.objects[q],
+            "group": one.group,
+            "invented": one.rates[0, q],
+            "others": one.others,
+            "invented of others": one.rates[1, q],
+            "captions": int(one.differences.mentions[q]),
+            "difference": one.differences.excess.values[q],
+            "difference error": one.differences.excess.errors[q],
+            "p": one.p_values[q],
+            "beyond chance": q in one.named_objects,
         }
-        for q in order
+        for one in contrasts
+        for q in np.argsort(one.p_values, kind="stable").tolist()
     ]

@@ -66,7 +66,7 @@ class ObjectImages(ComparableImages):
         return np.flatnonzero((counts > 0) & (counts < len(self.rows))).tolist()
 
     @cached_property
-    def invented(self) -> list[int]:
+    def invented_objects(self) -> list[int]:
         """Those of them that enough captions invent to enter the score."""
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
         counts = self.model.absent.sum(axis=0)
@@ -99,9 +99,9 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
     person if nearly all of its captions are an annotator's of their images.
     """
     known = corpus.model.image_rows[:_TRIED]
-    if not len(corpus.human) or not _retained(corpus, known)[1]:
+    if not len(corpus.human) or not _captions_of_others(corpus, known)[1]:
         return corpus, ""
-    retained, person = _retained(corpus, corpus.model.image_rows)
+    retained, person = _captions_of_others(corpus, corpus.model.image_rows)
     if not person:
         return corpus, ""
     note = (
@@ -111,7 +111,7 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
     return corpus.rewrite({"human": corpus.human.take(retained)}), note
 
 
-def _retained(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bool]:
+def _captions_of_others(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bool]:
     """(C,) annotators' captions that are not the captioner's own; whether that is a person."""
     model, human = corpus.model, corpus.human
     rows = np.flatnonzero(np.isin(model.image_rows, images)).tolist()

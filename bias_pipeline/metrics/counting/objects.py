@@ -46,7 +46,7 @@ from bias_pipeline.metrics.functional.invention import (
 )
 from bias_pipeline.metrics.references import ROBINSON_1988, ROHRBACH_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
-from bias_pipeline.stats.bootstrap import quantile, spanned
+from bias_pipeline.stats.bootstrap import drop_void_interval, quantile
 from bias_pipeline.stats.shares import effective_trials, wilson
 from bias_pipeline.text.caption_language import english, language_shares, untestable
 
@@ -105,27 +105,28 @@ class InventedObjects(ComparedGroups):
     exclude_tasks: Sequence[str] = ("person",)  # objects left out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check the names of objects."""
         check_excluded(self.exclude_tasks, self.task)
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks."""
         return self.task
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained."""
         del splits
         corpus, of_captioner = without_captioner(corpus)
         images = self.images(corpus)
-        contrasts = [self._contrast(images, *one) for one in self.compared(images)]
+        contrasts = [self._contrast(images, *one) for one in self.group_contrasts(images)]
         parts = _Parts(self, images, contrasts)
         notes = [
             *([of_captioner] if of_captioner else []),
             *([] if len(corpus.human) else [_WITHOUT_ANNOTATORS]),
         ]
         answer = answer_of(
-            contrasts, len(images.rows), parts.most, notes, _foreign(corpus, self.attribute)
+            contrasts,
+            len(images.rows),
+            parts.largest_share,
+            notes,
+            _foreign(corpus, self.attribute),
         )
         return Score(
             dict(parts),
@@ -135,12 +136,10 @@ class InventedObjects(ComparedGroups):
         )
 
     def images(self, corpus: Corpus) -> ObjectImages:
-        """The images that count."""
         rows = self.counted_rows(corpus)
         return ObjectImages(corpus, self.attribute, self.concepts, rows, self._view(corpus))
 
-    def needed(self, corpus: Corpus) -> str:
-        """See the base class."""
+    def image_needs(self, corpus: Corpus) -> str:
         people = " and annotators' captions" if len(corpus.human) else ""
         return f"a caption, known objects{people}"
 
@@ -149,12 +148,12 @@ class InventedObjects(ComparedGroups):
         view = self._view(corpus)
         if not view.has_objects:
             view.task_labels  # noqa: B018 - says which objects are lacking
-        return super().comparable(corpus) & view.known
+        return super().comparable(corpus) & view.objects_known
 
     def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
         """See the base class; also of images whose objects nobody knows."""
         view = self._view(corpus)
-        unknown = int((self.scope(corpus) & view.has("model") & ~view.known).sum())
+        unknown = int((self.scope(corpus) & view.has("model") & ~view.objects_known).sum())
         left = f"{counted(unknown, 'images')} without known objects: objects leaves them out"
         return [*([left] if unknown else []), *super().left_out(corpus, rows)]
 
@@ -166,16 +165,16 @@ class InventedObjects(ComparedGroups):
     ) -> ObjectContrast:
         groups, keys = members.astype(np.float64), images.corpus.keys[images.rows]
         by_level = {
-            level: Comparison.of(groups, features, images.folds, keys)
+            level: Comparison.fit(groups, features, images.folds, keys)
             for level, features in images.features_by_level.items()
         }
         full = list(by_level.values())[-1]
         invents = images.model.invents
-        absent = images.model.absent[:, images.invented]
+        absent = images.model.absent[:, images.invented_objects]
         return ObjectContrast(
             **vars(compared),
             differences=described_differences(full, absent, None, np.full(absent.shape[1], -1)),
-            objects=[images.view.tasks[t] for t in images.invented],
+            objects=[images.view.tasks[t] for t in images.invented_objects],
             rates=by_group(absent, members),
             invented=(float(invents[members].mean()), float(invents[~members].mean())),
             raw=mean_gap(invents, members),
@@ -192,7 +191,7 @@ class InventedObjects(ComparedGroups):
         rows = np.flatnonzero(~np.isnan(more))
         if min(members[rows].sum(), (~members[rows]).sum()) == 0:
             return None
-        comparison = Comparison.of(
+        comparison = Comparison.fit(
             members[rows].astype(np.float64),
             images.features[rows],
             images.folds[rows],
@@ -223,8 +222,6 @@ def _difference(comparison: Comparison, values: Float64Array) -> Amount:
 
 
 class _Parts(ComparedParts):
-    """The numbers of a score, by name."""
-
     def __init__(
         self, metric: InventedObjects, images: ObjectImages, contrasts: Sequence[ObjectContrast]
     ) -> None:
@@ -237,29 +234,27 @@ class _Parts(ComparedParts):
         self.groups = {"": every} | {name: rows for name, rows in groups.items() if rows.any()}
 
     @property
-    def most(self) -> float:
+    def largest_share(self) -> float:
         """The share of captions that may still name an object for a group, if hardly any does."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high
 
     def __iter__(self) -> Iterator[tuple[PartName, Number]]:
-        if self.objects.invented:
+        if self.objects.invented_objects:
             yield from self.scores(self.contrasts)
         else:
-            yield SCORE, self._none()
+            # Hardly any object is invented, so no object goes with a group.
+            score = replace(self.part(0.0, math.nan), ci_low=0.0, ci_high=self.largest_share)
+            yield SCORE, score
         for group, rows in self.groups.items():
-            yield from self._invented(group, rows)
+            yield from self._inventions(group, rows)
             yield from self._recall(group, rows)
         for contrast in self.contrasts:
             yield from self._gaps(contrast)
             yield from self._objects(contrast)
 
-    def _none(self) -> Number:
-        """The score where hardly any object is invented, so that no object goes with a group."""
-        return replace(self.part(0.0, math.nan), ci_low=0.0, ci_high=self.most)
-
-    def _invented(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
+    def _inventions(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
         """The shares of captions, and of mentions, that are of absent objects."""
         model = self.objects.model
         yield PartName("invented", group=group), self._share(model.invents[rows])
@@ -290,7 +285,7 @@ class _Parts(ComparedParts):
             yield name, self._mean(gap, len(self.images.rows))
 
     def _objects(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Number]]:
-        for q in contrast.differences.listed.tolist():
+        for q in contrast.differences.listed_concepts.tolist():
             name = PartName(
                 "object" if contrast.label else "", group=contrast.label, object=contrast.objects[q]
             )
@@ -305,7 +300,7 @@ class _Parts(ComparedParts):
     ) -> Number:
         part = self.part(amount.value, amount.error, range, side)
         coverage = self.coverage * n_images / len(self.images.rows)
-        return replace(spanned(part), n_images=int(n_images), coverage=coverage)
+        return replace(drop_void_interval(part), n_images=int(n_images), coverage=coverage)
 
     def _share(self, flags: Float64Array) -> Number:
         """A share of captions, one an image."""

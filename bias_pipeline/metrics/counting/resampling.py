@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.io.hashing import UIntArray, random_words
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Tally
 from bias_pipeline.metrics.value_names import PartName
@@ -19,7 +19,7 @@ from bias_pipeline.stats.bootstrap import (
     share_of,
     summary,
     two_sided_p,
-    widened,
+    widen_draws,
 )
 from bias_pipeline.stats.compare import paired_difference
 
@@ -34,13 +34,8 @@ class ResamplingBlocks:
     A hash of its id puts each image into a bundle. The sums of bundles vary as sums of images do,
     so intervals have the same expected width as when images are resampled, and a million images
     cost no more. An image is in the same bundle, with the same weights, whatever captioner is
-    scored and however many images it describes.
-
-    Args:
-        keys: (N,) hashes of all images' ids.
-
-    Attributes:
-        keys: one for each bundle, to resample it by.
+    scored and however many images it describes. ``keys`` are hashes of all images' ids; the
+    attribute has one for each bundle, to resample it by.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
@@ -66,14 +61,10 @@ def estimates_of(
     keys: UIntArray,
     stats: Bootstrap,
 ) -> dict[PartName, Estimate]:
-    """The numbers with intervals and p values.
-
-    Args:
-        numbers: of all images.
-        keys: (N,) hashes of the images' ids.
-    """
+    """The numbers with intervals and p values; keys are (N,) hashes of the images' ids."""
     used = sum((np.diff(table.indptr) for table in tally.tables.values()), np.zeros(1, np.int64))
-    counted = np.logical_or.reduce([used > 0, *_distinct(n.images for n in numbers.values())])
+    masks = {id(number.images): number.images for number in numbers.values()}  # many share one
+    counted = np.logical_or.reduce([used > 0, *masks.values()])
     width = sum(table.shape[1] for table in tally.tables.values())
     blocks = ResamplingBlocks(np.flatnonzero(counted), keys, width)
     sums = {name: blocks.sums(table) for name, table in tally.tables.items()}
@@ -85,7 +76,9 @@ def estimates_of(
         totals = {name: of_images @ table for name, table in sums.items()}
         for (name, smoothing), drawn in zip(tally.smoothing.items(), of_noise, strict=True):
             totals[name] = totals[name] + (drawn - 1) * smoothing.amounts
-        return {name: number.values[:, None] for name, number in tally.counted(totals).items()}
+        return {
+            name: number.values[:, None] for name, number in tally.counted_numbers(totals).items()
+        }
 
     estimates = stats.estimate_weighted(
         np.concatenate(block_keys), evaluate, trained=lambda _: False
@@ -99,10 +92,12 @@ def estimates_of(
     }
     names = {id(number): name for name, number in numbers.items()}
 
-    def finished(name: PartName, number: CountedNumber) -> Estimate:
-        estimate, of_pairs = estimates[name], _level_of_pairs(stats.level, number.chosen_from)
+    def finish(name: PartName, number: CountedNumber) -> Estimate:
+        estimate = estimates[name]
+        # The level at which the intervals of all pairs of groups together have the one that is set
+        of_pairs = 1 - (1 - stats.level) / math.comb(number.chosen_from, 2)
         if number.widening != 1:
-            estimate = summary(widened(estimate.draws, number.widening), stats.level)
+            estimate = summary(widen_draws(estimate.draws, number.widening), stats.level)
         if number.tested is not None:
             tested = estimates[names[id(number.tested)]]
             estimate = replace(estimate, p_value=two_sided_p(tested))
@@ -121,14 +116,4 @@ def estimates_of(
             estimate = replace(estimate, image_std=nan, ci_low=nan, ci_high=nan)
         return estimate
 
-    return {name: finished(name, number) for name, number in numbers.items()}
-
-
-def _distinct(masks: Iterable[BoolArray]) -> list[BoolArray]:
-    """Each array once; hundreds of numbers share a few."""
-    return list({id(mask): mask for mask in masks}.values())
-
-
-def _level_of_pairs(level: float, n_groups: int) -> float:
-    """The level at which the intervals of all pairs of groups together have this one."""
-    return 1 - (1 - level) / math.comb(n_groups, 2)
+    return {name: finish(name, number) for name, number in numbers.items()}

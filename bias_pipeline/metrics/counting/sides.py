@@ -53,21 +53,17 @@ class LabelsVsCaptions:
         return {
             "groups": one_hot(self.codes, n_groups, self.observations),
             "captioned": one_hot(self.codes, n_groups),
-            "labels": crossed(self.codes, self.labelled, n_groups),
-            "task_given_group": crossed(self.codes, self.predicted, n_groups),
-            "group_given_task": crossed(self.named, self.labelled, n_groups),
-            "joint": crossed(self.named, self.predicted, n_groups),
+            "labels": cross_with_groups(self.codes, self.labelled, n_groups),
+            "task_given_group": cross_with_groups(self.codes, self.predicted, n_groups),
+            "group_given_task": cross_with_groups(self.named, self.labelled, n_groups),
+            "joint": cross_with_groups(self.named, self.predicted, n_groups),
         }
 
     def tables_of_folds(self, keys: UIntArray) -> dict[str, sparse.csr_array]:
-        """The same of each fold of the images, for :func:`counts_of_folds`.
-
-        Args:
-            keys: (N,) hashes of the images' ids, which decide an image's fold.
-        """
+        """The same of each fold of the images, which hashes of their ids decide."""
         fold = random_words("leaning", 0, keys) % np.uint64(FOLDS)
         return {
-            f"{name}:{k}": only(table, fold == k)
+            f"{name}:{k}": keep_rows(table, fold == k)
             for name, table in self.tables().items()
             for k in range(FOLDS)
         }
@@ -91,17 +87,17 @@ class LabelledTaskMetric(TaskMetric):
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
         """Labels and predictions on the images that have both.
 
-        Args:
-            read: from (R, T) tasks of observations to the (R, M) columns that are counted.
+        ``read`` takes (R, T) tasks of observations to the (R, M) columns that are counted.
         """
         codes = view.codes
         images = view.labelled & view.has("model")
         if self.groups == "captions":
             codes = view.named_together("human")
             images = images & (codes >= 0)
-        table = self.observed(view, read)
-        images = images & (view.known if self.labels == "objects" else view.has("human"))
-        named = _of_images(view, view.named("model"))
+        table = self.label_table(view, read)
+        images = images & (view.objects_known if self.labels == "objects" else view.has("human"))
+        named = np.full(len(view.corpus), -1)
+        named[view.images("model")] = view.named_group("model")
         if self.unclear == "skip":
             images = images & (named >= 0)
         if not images.any():
@@ -117,13 +113,13 @@ class LabelledTaskMetric(TaskMetric):
             images=images,
             codes=np.where(images, codes, -1),
             observations=observations,
-            labelled=only(table, images),
+            labelled=keep_rows(table, images),
             named=np.where(images, named, -1),
-            predicted=only(view.by_image("model", read(view.mentions("model"))), images),
+            predicted=keep_rows(view.by_image("model", read(view.mentions("model"))), images),
             n_groups=len(view.groups),
         )
 
-    def observed(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
+    def label_table(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
         """(N, M) how many observations of each image's labels have each column."""
         if self.labels == "objects":
             return read(view.task_labels)
@@ -187,24 +183,13 @@ def mention_rates(counts: Counts, images: BoolArray, of: str = "") -> dict[PartN
     }
 
 
-def _of_images(view: CorpusView, of_captions: IntArray) -> IntArray:
-    """(N,) the group that the model's caption of each image names, -1 without a caption."""
-    codes = np.full(len(view.corpus), -1)
-    codes[view.images("model")] = of_captions
-    return codes
-
-
 Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
-    """Part to (N,) images: ``model`` and ``human`` are all that the side describes.
+    """Part to those of (N,) images that the side describes, or for ``:paired`` that both describe.
 
-    ``:paired`` means the images that both sides describe. Parts without images are left out.
-
-    Args:
-        view: what captions say.
-        among: (N,) the images that count.
+    Parts without images are left out.
     """
     model, human = (among & view.has(side) for side in ("model", "human"))
     both = model & human
@@ -220,7 +205,7 @@ class CaptionSides:
     images: Mapping[PartName, BoolArray]  # see `described_images`
 
     @classmethod
-    def of(cls, view: CorpusView, positions: int) -> CaptionSides:
+    def from_view(cls, view: CorpusView, positions: int) -> CaptionSides:
         """The sides of a corpus."""
         human = view.corpus.human
         places = human.positions[view.labelled[human.image_rows]]
@@ -228,7 +213,7 @@ class CaptionSides:
         return cls(min(positions, most), described_images(view, view.labelled))
 
     @property
-    def both(self) -> BoolArray:
+    def paired_images(self) -> BoolArray:
         """(N,) the images that both sides describe; without annotators the model's images."""
         return self.images.get(MODEL_PAIRED, self.images[MODEL])
 
@@ -247,11 +232,12 @@ class CaptionSides:
             range=(0.0, 1.0 if unit == "fraction" else np.inf),
         )
 
-    def tables(self, view: CorpusView, make: Table) -> dict[str, sparse.csr_array]:
+    def tables(
+        self, view: CorpusView, make: Table, prefix: str = ""
+    ) -> dict[str, sparse.csr_array]:
         """A table for each part, for annotators one for each caption position.
 
-        Args:
-            make: from a side and the captions chosen, (C,) flags, to an (N, ...) table.
+        ``make`` takes a side and (C,) flags of the captions chosen to an (N, ...) table.
         """
         tables = {}
         for part, images in self.images.items():
@@ -259,12 +245,13 @@ class CaptionSides:
             for k in range(self._positions(part)):
                 chosen = np.zeros(len(captions), bool)
                 chosen[captions.in_turn(k)] = True
-                tables[key(part, k)] = make(part.side, chosen & images[captions.image_rows])
+                name = prefix + key(part, k)
+                tables[name] = make(part.side, chosen & images[captions.image_rows])
         return tables
 
-    def each(self, part: PartName, sums: Sums) -> list[Float64Array]:
-        """The sums of a part, one for each position."""
-        return [sums[name] for name in self.keys(part)]
+    def position_sums(self, part: PartName, sums: Sums, prefix: str = "") -> list[Float64Array]:
+        """The sums of a part's tables, one for each position."""
+        return [sums[prefix + name] for name in self.keys(part)]
 
     def keys(self, part: PartName) -> list[str]:
         """Names of a part's tables, one for each position."""
@@ -288,16 +275,12 @@ def mean_of(values: Sequence[Float64Array]) -> Float64Array:
     return np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
 
 
-def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
-    """(N, K * T) each row of a table moved to the columns of its group; rows of no group are empty.
-
-    Args:
-        codes: (N,) group of each row, below 0 for none.
-        table: (N, T).
+def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
+    """(N, K * T) each row of an (N, T) table in the columns of its group, none for codes below 0.
 
     Example:
         >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
-        >>> crossed(np.array([1, 0, -1]), table, 2).toarray().tolist()
+        >>> cross_with_groups(np.array([1, 0, -1]), table, 2).toarray().tolist()
         [[0.0, 0.0, 2.0, 0.0], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
     n_tasks = table.shape[1]
@@ -308,7 +291,7 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
     return sparse.csr_array((table.data[in_group], columns, _ends(table, in_group)), shape=shape)
 
 
-def only(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
+def keep_rows(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
     """A table whose rows of other images are empty."""
     chosen = np.repeat(images, np.diff(table.indptr))
     columns = table.indices[chosen]

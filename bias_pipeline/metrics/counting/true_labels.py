@@ -8,7 +8,6 @@ numbers can be subtracted draw by draw. An image has one weight, however many ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,11 +58,9 @@ class TrueLabels:
     draws: int = DRAWS
 
     def counts(self, captions: CaptionOutcomes, name: str) -> Float64Array:
-        """(draws, T, O) captions by true label and outcome, drawn from their posterior.
+        """(draws, T, O) a side's captions by true label and outcome, drawn from their posterior.
 
-        Args:
-            captions: of a side.
-            name: of the captions; what is unknown of two captioners' cells is drawn independently.
+        What is unknown of captions of two names is drawn independently.
         """
         cell, n_cells = self.cells(captions)
         table = self._by_image(captions, cell, n_cells)
@@ -73,7 +70,8 @@ class TrueLabels:
         sums = blocks.sums(table)
         unseen = self._outcome_priors(sums.sum(axis=0))
         parts = []
-        for numbers in _batches(self.draws):
+        for first in range(0, self.draws, _BATCH):
+            numbers = np.arange(first, min(first + _BATCH, self.draws))
             cells = _weights("cells", blocks.keys, numbers) @ sums
             cells = cells + generator.standard_gamma(unseen, size=cells.shape)
             known = _weights("gold", self.keys[self.rows], numbers) @ within
@@ -184,11 +182,6 @@ class TrueLabels:
         at = self.truth[place[known]] * n_outcomes + captions.outcomes[known]
         sums = np.bincount(at, weights[known], n_labels * n_outcomes)
         return np.asarray(sums, np.float64).reshape(1, n_labels, n_outcomes)
-
-
-def _batches(draws: int) -> Iterator[IntArray]:
-    for first in range(0, draws, _BATCH):
-        yield np.arange(first, min(first + _BATCH, draws))
 
 
 def _weights(purpose: str, keys: UIntArray, numbers: IntArray) -> Float64Array:

@@ -23,7 +23,7 @@ from bias_pipeline.metrics.functional.attack import (
     inverse_cross_entropy,
     leakage,
     lic,
-    normalised,
+    normalised_difference,
     ratio,
 )
 from bias_pipeline.metrics.functional.counts import Counts
@@ -50,6 +50,6 @@ __all__ = [
     "lic",
     "multi_directional",
     "multi_mals",
-    "normalised",
+    "normalised_difference",
     "ratio",
 ]

@@ -105,7 +105,8 @@ def ba_directional(
         >>> groups = np.array([[0, 1]] * 3 + [[1, 0]] * 5)
         >>> labels = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
         >>> predicted = np.array([[1, 1, 1, 0, 0, 0, 0, 0]]).T
-        >>> ba_directional(Counts.of(groups, labels, groups, predicted), "a_to_t").round(4).item()
+        >>> counts = Counts.from_rows(groups, labels, groups, predicted)
+        >>> ba_directional(counts, "a_to_t").round(4).item()
         0.2667
     """
     pairs = directional_pairs(
@@ -163,7 +164,7 @@ def ba_mals(
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
         >>> all_men = np.array([[1, 0], [1, 0], [1, 0]])
-        >>> ba_mals(Counts.of(a, t, all_men, t)).round(4).item()
+        >>> ba_mals(Counts.from_rows(a, t, all_men, t)).round(4).item()
         0.3333
     """
     tasks = mals_tasks(counts, predictions=predictions, training=training)
@@ -255,7 +256,7 @@ def multi_directional(
     Example:
         >>> a, t = np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [1], [0]])
         >>> more = np.array([[1], [1], [0], [0]])
-        >>> mean, variance = multi_directional(Counts.of(a, t, a, more), "a_to_t")
+        >>> mean, variance = multi_directional(Counts.from_rows(a, t, a, more), "a_to_t")
         >>> mean.item(), variance.item()
         (0.5, 0.25)
     """
@@ -292,7 +293,7 @@ def multi_mals(
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
         >>> all_men = np.array([[1, 0], [1, 0], [1, 0]])
-        >>> multi_mals(Counts.of(a, t, all_men, t))[0].round(4).item()
+        >>> multi_mals(Counts.from_rows(a, t, all_men, t))[0].round(4).item()
         0.3333
     """
     of_labels = training or counts
@@ -325,7 +326,7 @@ def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2)
         >>> task_sets(images), task_sets(images, "complete")
         ([(0,), (0, 1), (1,), (2,)], [(0, 1), (2,)])
     """
-    rows = _sorted(tasks)
+    rows = _sorted_rows(tasks)
     if kind == "complete":
         lists = np.split(rows.indices, rows.indptr[1:-1])
         return sorted(
@@ -336,7 +337,7 @@ def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2)
     places = rows.indptr[:-1].astype(np.int64)
     image, which = np.arange(rows.shape[0]), np.zeros(rows.shape[0], np.int64)
     for _ in range(max_size):
-        image, places, codes = _extended(rows, image, places, which)
+        image, places, codes = _extend_sets(rows, image, places, which)
         which = dense(codes)  # so that codes stay far below 2 ** 63, whatever the size
         distinct = np.zeros(int(which.max(initial=-1)) + 1, np.int64)
         distinct[which] = codes
@@ -358,7 +359,7 @@ def holds(tasks: sparse.csr_array, sets: Sequence[TaskSet]) -> sparse.csr_array:
         >>> holds(images, [(0, 1), (2,)]).toarray().tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    rows = _sorted(tasks)
+    rows = _sorted_rows(tasks)
     prefixes = sorted(
         {tasks_of_set[:k] for tasks_of_set in sets for k in range(1, len(tasks_of_set) + 1)}
     )
@@ -373,7 +374,7 @@ def holds(tasks: sparse.csr_array, sets: Sequence[TaskSet]) -> sparse.csr_array:
     at = np.zeros(rows.shape[0], np.int64)
     cells = [np.empty((2, 0), np.int64)]
     for _ in range(max(map(len, sets), default=0)):
-        image, places, code = _extended(rows, image, places, at)
+        image, places, code = _extend_sets(rows, image, places, at)
         positions = np.searchsorted(keys, code)
         known = np.append(keys, -1)[positions] == code
         image, places, at = image[known], places[known], targets[positions[known]]
@@ -383,13 +384,13 @@ def holds(tasks: sparse.csr_array, sets: Sequence[TaskSet]) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(row)), (row, col)), shape=(rows.shape[0], len(sets)))
 
 
-def _sorted(tasks: sparse.csr_array) -> sparse.csr_array:
+def _sorted_rows(tasks: sparse.csr_array) -> sparse.csr_array:
     rows = sparse.csr_array(tasks > 0)
     rows.sort_indices()
     return rows
 
 
-def _extended(
+def _extend_sets(
     rows: sparse.csr_array, image: IntArray, places: IntArray, codes: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Every set with one more task of its image, each set once (tasks ascend).

@@ -156,13 +156,13 @@ def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
         return np.where(human != 0, np.divide(model, human), np.nan)
 
 
-def normalised(model: Float64Array, human: Float64Array) -> Float64Array:
+def normalised_difference(model: Float64Array, human: Float64Array) -> Float64Array:
     """(model - human) / (model + human), 0 without bias, in [-1, 1] for scores above 0 (DBAC, DPA).
 
     NaN where both are 0.
 
     Example:
-        >>> float(normalised(np.float64(0.6), np.float64(0.4)).round(3))
+        >>> float(normalised_difference(np.float64(0.6), np.float64(0.4)).round(3))
         0.2
     """
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -188,5 +188,5 @@ RelationName = Literal["difference", "ratio", "normalised"]
 RELATIONS: Mapping[RelationName, Relation] = {
     "difference": Relation(difference, 0.0, "fraction"),
     "ratio": Relation(ratio, 1.0, "ratio"),
-    "normalised": Relation(normalised, 0.0, "fraction"),
+    "normalised": Relation(normalised_difference, 0.0, "fraction"),
 }

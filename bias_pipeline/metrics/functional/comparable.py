@@ -67,7 +67,7 @@ class CrossFittedRidge:
             for fold in folds
         ]
 
-    def expected(self, values: Float64Array) -> Float64Array:
+    def predict(self, values: Float64Array) -> Float64Array:
         """(N, R) what pictures lead to expect of (N, R) values, each image by the other folds."""
         expected = np.empty(values.shape)
         for fold, factor in zip(self._folds, self._factors, strict=True):
@@ -89,7 +89,7 @@ def chosen_ridge(
     best, least = None, np.inf
     for penalty in PENALTIES:
         ridge = CrossFittedRidge(parts, penalty)
-        error = float(np.mean((groups - ridge.expected(groups[:, None])[:, 0]) ** 2))
+        error = float(np.mean((groups - ridge.predict(groups[:, None])[:, 0]) ** 2))
         if error >= least:
             break
         best, least = ridge, error
@@ -107,32 +107,25 @@ class Comparison:
     keys: UIntArray  # (N,) hashes of the images' ids, by which groups are permuted
 
     @classmethod
-    def of(
+    def fit(
         cls,
         groups: Float64Array,
         features: sparse.csr_array,
         folds: IntArray,
         keys: UIntArray,
     ) -> Comparison:
-        """The comparison of the images' groups on their pictures.
-
-        Args:
-            groups: (N,) 0 or 1.
-            features: (N, P) what the pictures show.
-            folds: (N,) each image's fold.
-            keys: (N,) hashes of the images' ids.
-        """
+        """Compare (N,) groups, 0 or 1, on what the pictures show, (N, P) features."""
         return cls(groups, chosen_ridge(features, folds, groups), folds, keys)
 
     @cached_property
-    def expected(self) -> Float64Array:
+    def expected_group(self) -> Float64Array:
         """(N,) the group that the picture leads to expect."""
-        return self.ridge.expected(self.groups[:, None])[:, 0]
+        return self.ridge.predict(self.groups[:, None])[:, 0]
 
     @cached_property
     def residual(self) -> Float64Array:
         """(N,) the group minus the expected one."""
-        return self.groups - self.expected
+        return self.groups - self.expected_group
 
     @cached_property
     def weights(self) -> Float64Array:
@@ -154,7 +147,7 @@ class Comparison:
     @property
     def accuracy(self) -> float:
         """The share of images whose group the picture leads to expect, in [0, 1]."""
-        return float(((self.expected > 0.5) == (self.groups > 0.5)).mean())
+        return float(((self.expected_group > 0.5) == (self.groups > 0.5)).mean())
 
     @cached_property
     def permuted_influence(self) -> Float64Array:
@@ -167,18 +160,18 @@ class Comparison:
             "permute", 0, self.keys[:, None], np.arange(PERMUTATIONS, dtype=np.uint64)
         )
         sign = 1 - 2 * self.groups[0]  # the same order, whichever group comes first
-        order = np.lexsort((self.keys, np.round(sign * self.expected, 9)))
+        order = np.lexsort((self.keys, np.round(sign * self.expected_group, 9)))
         permuted = np.repeat(self.groups[:, None], PERMUTATIONS, axis=1)
         for block in map(np.sort, np.array_split(order, max(2, len(order) // BLOCK))):
             cycle = drawn[block].argsort(axis=0)  # each image has the group of the next in it
             passed = np.roll(self.groups[block][cycle], -1, axis=0)
             permuted[block[cycle], np.arange(PERMUTATIONS)] = passed
-        residuals = permuted - self.ridge.expected(permuted)
+        residuals = permuted - self.ridge.predict(permuted)
         return residuals / (residuals**2).sum(axis=0)
 
     def residuals(self, values: Float64Array) -> Float64Array:
         """(N, R) values minus what pictures lead to expect."""
-        return values - self.ridge.expected(values)
+        return values - self.ridge.predict(values)
 
     def differences(self, values: Float64Array) -> tuple[Float64Array, Float64Array]:
         """(R,) differences of (N, R) values between the groups, and their standard errors."""

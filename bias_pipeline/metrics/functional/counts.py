@@ -26,7 +26,7 @@ class Counts:
     joint: Float64Array  # (..., K, T) predicted group and predicted task
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         groups: Float64Array,
         tasks: Float64Array,
@@ -45,7 +45,7 @@ class Counts:
 
         Example:
             >>> one = np.eye(2)
-            >>> Counts.of(one, one, one, one, np.array([3.0, 2.0])).joint.tolist()
+            >>> Counts.from_rows(one, one, one, one, np.array([3.0, 2.0])).joint.tolist()
             [[3.0, 0.0], [0.0, 2.0]]
         """
         each = np.ones(len(groups)) if weights is None else np.asarray(weights, np.float64)
@@ -79,10 +79,6 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
     """Weighted mean over the last axis without NaN; NaN where nothing with a weight is finite.
-
-    Args:
-        values: (..., C).
-        weights: (..., C), 0 or more.
 
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()

@@ -25,14 +25,14 @@ from bias_pipeline.metrics.functional.amplification import (
 from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 
 
-def whole(folds: Counts) -> Counts:
+def sum_folds(folds: Counts) -> Counts:
     """The counts of all folds together."""
     return Counts(**{field.name: getattr(folds, field.name).sum(axis=0) for field in fields(folds)})
 
 
-def _each(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
+def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
     """Each fold and the sum of the others."""
-    together = whole(folds)
+    together = sum_folds(folds)
     for k in range(len(folds.total)):
         values = {field.name: getattr(folds, field.name)[k] for field in fields(folds)}
         others = {name: getattr(together, name) - value for name, value in values.items()}
@@ -40,24 +40,21 @@ def _each(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
 
 
 def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
-    """What each pair adds to BA-> T→A, see the module.
-
-    Returns:
-        (..., K, T), NaN where a conditional probability is undefined.
+    """(..., K, T) what each pair adds to BA-> T→A; NaN where a probability is undefined.
 
     Example:
         One image of each group in each fold; both folds and the captions agree.
 
         >>> one = np.eye(2)
-        >>> counts = Counts.of(one, one, one, one)
+        >>> counts = Counts.from_rows(one, one, one, one)
         >>> folds = Counts(*(np.stack([getattr(counts, f.name)] * 2) for f in fields(counts)))
         >>> t_to_a_pairs(folds).tolist()
         [[0.0, 0.0], [0.0, 0.0]]
     """
-    together = whole(folds)
+    together = sum_folds(folds)
     named, labelled = of_task(together, denominator)[..., None, :], together.tasks[..., None, :]
     total = np.zeros_like(together.labels)
-    for fold, others in _each(folds):
+    for fold, others in _folds_with_others(folds):
         signs = association(others)
         signs = np.where(signs == 0, -1 if tie == "negative" else 0, signs)
         total += signs * (share(fold.group_given_task, named) - share(fold.labels, labelled))
@@ -65,16 +62,12 @@ def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images
 
 
 def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64Array:
-    """What each task adds to BA_MALS, see the module.
-
-    Returns:
-        (..., T), NaN where the task is absent from labels or predictions.
-    """
-    together = whole(folds)
+    """(..., T) what each task adds to BA_MALS; NaN where labels or predictions lack the task."""
+    together = sum_folds(folds)
     predicted = predicted_pairs(together, predictions).sum(axis=-2, keepdims=True)
     labelled = together.labels.sum(axis=-2, keepdims=True)
     total = np.zeros_like(together.labels)
-    for fold, others in _each(folds):
+    for fold, others in _folds_with_others(folds):
         change = share(predicted_pairs(fold, predictions), predicted) - share(fold.labels, labelled)
         total += np.where(leaning(others), change, 0 * change)  # NaN stays NaN
     sums: Float64Array = total.sum(axis=-2)
@@ -82,9 +75,5 @@ def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64
 
 
 def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
-    """BA_MALS of what tasks add.
-
-    Args:
-        tasks: (..., T).
-    """
+    """BA_MALS of what (..., T) tasks add."""
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)

@@ -119,7 +119,8 @@ def dbac_score(
     """
     if aggregate == "marginal":
         one, two = (
-            _marginal(side, shown, given, prior) for side, shown in _shown(model, human, prior)
+            _marginal(side, shown, given, prior)
+            for side, shown in _sides_with_priors(model, human, prior)
         )
         return dbac(one, two, epsilon)
     if aggregate == "per_caption":
@@ -134,7 +135,7 @@ def dbac_score(
     return _mean(pair_scores(model, human, given, prior, epsilon), weights * supported)
 
 
-def _shown(model: Side, human: Side, prior: str) -> list[tuple[Side, Float64Array]]:
+def _sides_with_priors(model: Side, human: Side, prior: str) -> list[tuple[Side, Float64Array]]:
     """Each side with the P(other) that the prior gives it."""
     priors: Mapping[str, tuple[Float64Array, Float64Array]] = {
         "counts": (model.other, human.other),
@@ -148,7 +149,9 @@ def _omegas(
     model: Side, human: Side, given: Float64Array, prior: str
 ) -> tuple[Float64Array, Float64Array]:
     ratio = np.ones_like(given) if prior == "none" else given
-    one, two = (omega(side.quality, shown, ratio) for side, shown in _shown(model, human, prior))
+    one, two = (
+        omega(side.quality, shown, ratio) for side, shown in _sides_with_priors(model, human, prior)
+    )
     return one, two
 
 

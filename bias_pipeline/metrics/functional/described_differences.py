@@ -85,12 +85,12 @@ class Differences:
         return self.score - half, max(self.score, 0.0) + half
 
     @property
-    def listed(self) -> IntArray:
+    def listed_concepts(self) -> IntArray:
         """Concepts that are said often enough to be listed."""
         return np.flatnonzero(self.mentions >= FEWEST_MENTIONS)
 
     @property
-    def tested(self) -> IntArray:
+    def tested_concepts(self) -> IntArray:
         """Concepts that may be a Yes."""
         counted = np.array([_counts(reference) for reference in self.references], bool)
         return np.flatnonzero((self.mentions >= FEWEST_MENTIONS) & counted)
@@ -98,7 +98,7 @@ class Differences:
     @property
     def tested_classes(self) -> IntArray:
         """Classes that may be a Yes, because they have two such concepts."""
-        return np.flatnonzero((self.membership[self.tested] > 0).sum(axis=0) > 1)
+        return np.flatnonzero((self.membership[self.tested_concepts] > 0).sum(axis=0) > 1)
 
     def p_values(self) -> tuple[Float64Array, Float64Array]:
         """P of each tested concept and of each tested class, corrected for their number.
@@ -117,7 +117,7 @@ class Differences:
     def agreeing(self) -> tuple[Float64Array, Float64Array]:
         """The amount of each tested concept and of each tested class that decides, in errors."""
         return (
-            _agreeing(self.shown, self.excess, self.tested),
+            _agreeing(self.shown, self.excess, self.tested_concepts),
             _agreeing(self.class_shown, self.class_excess, self.tested_classes),
         )
 
@@ -134,8 +134,8 @@ class Differences:
 
     def named_beside_score(self) -> IntArray:
         """The concepts to be named with a score above 0 (Benjamini and Hochberg)."""
-        tested = self.tested
-        beyond = _rejected(2 * special.ndtr(-abs(self.excess.z[tested])))
+        tested = self.tested_concepts
+        beyond = _benjamini_hochberg(2 * special.ndtr(-abs(self.excess.z[tested])))
         return tested[beyond & (_agreeing(self.shown, self.excess, tested, least=0.0) > _Z)]
 
     def classes_beside_score(self) -> IntArray:
@@ -147,7 +147,7 @@ class Differences:
 
     def closer_together(self) -> IntArray:
         """Concepts that differ less between the captioner's groups than between annotators'."""
-        tested = self.tested
+        tested = self.tested_concepts
         beyond = abs(self.excess.z[tested]) > 3
         small = abs(self.shown.z[tested]) < _Z
         other = self.shown.values[tested] * self.excess.values[tested] < 0
@@ -155,7 +155,7 @@ class Differences:
 
     def smallest(self) -> Float64Array:
         """(M,) the difference of each tested concept that is noticed in four of five samples."""
-        tested, number = self.tested, len(self.tested) + len(self.tested_classes)
+        tested, number = self.tested_concepts, len(self.tested_concepts) + len(self.tested_classes)
         errors = np.maximum(self.shown.errors, self.excess.errors)[tested]
         critical = -special.ndtri(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
         return (critical + _POWER) * errors
@@ -175,11 +175,11 @@ def _agreeing(
     return np.where(alike, np.minimum(abs(shown.z[which]), abs(excess.z[which])), 0.0)
 
 
-def _rejected(p_values: Float64Array) -> BoolArray:
+def _benjamini_hochberg(p_values: Float64Array) -> BoolArray:
     """(M,) the hypotheses that Benjamini and Hochberg's rule rejects.
 
     Example:
-        >>> _rejected(np.array([0.04, 0.001, 0.9])).tolist()
+        >>> _benjamini_hochberg(np.array([0.04, 0.001, 0.9])).tolist()
         [False, True, False]
     """
     order = np.argsort(p_values)
@@ -198,9 +198,8 @@ def described_differences(
 ) -> Differences:
     """How differently the captions of two groups describe them.
 
-    Args:
-        says: (N, Q) 1 where an image's caption says a concept, or the share of its captions.
-        classes: (Q,) the class of each concept.
+    ``says`` is (N, Q), the share of an image's captions that say a concept; ``classes`` (Q,) the
+    class of each concept.
     """
     residuals = comparison.residuals(says)
     rates = comparison.weights @ says
@@ -251,17 +250,19 @@ class _Parts:
         self.null_excess = comparison.permuted_by_fold(beyond)
         null = self.null_excess.sum(axis=1)  # (B, Q)
         self.null_mean = null.mean(axis=0)
-        self.shown = self._plain(self.of_shown)
-        self.excess = self._beyond(self.of_excess, null, self.variance)
-        self.class_shown = self._plain(self.of_shown @ membership)
-        self.class_excess = self._beyond(
+        self.shown = self._plain_amounts(self.of_shown)
+        self.excess = self._amounts_beyond(self.of_excess, null, self.variance)
+        self.class_shown = self._plain_amounts(self.of_shown @ membership)
+        self.class_excess = self._amounts_beyond(
             self.of_excess @ membership, null @ membership, self.variance @ membership
         )
 
-    def _plain(self, shares: Float64Array) -> Amounts:
+    def _plain_amounts(self, shares: Float64Array) -> Amounts:
         return Amounts(shares.sum(axis=0), self.comparison.standard_errors(shares))
 
-    def _beyond(self, shares: Float64Array, null: Float64Array, variance: Float64Array) -> Amounts:
+    def _amounts_beyond(
+        self, shares: Float64Array, null: Float64Array, variance: Float64Array
+    ) -> Amounts:
         """Sums minus the null's mean, with the larger of two errors and the error of the ratios."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))

@@ -97,7 +97,7 @@ class Annotators:
     rare: BoolArray | None = None
 
     @property
-    def joined(self) -> int:
+    def n_joined(self) -> int:
         """K, the least number of annotators that nine of ten images have."""
         return int(np.sort(self.numbers)[len(self.numbers) // 10])
 
@@ -137,15 +137,13 @@ def annotators_at_rate(
 ) -> AtRate:
     """What annotators would show if they described as often as the captioner.
 
-    Args:
-        rates: (Q,) the captioner's rates.
-        expected: (N, Q) rates that the pictures lead to expect of the captioner.
+    ``rates`` are (Q,) the captioner's; ``expected`` (N, Q) those that the pictures lead to expect.
     """
     n_images, n_concepts = expected.shape
     zeros = np.zeros((n_images, n_concepts))
     if annotators is None:
         return AtRate(zeros, zeros, np.zeros(n_concepts), (Reference.NONE,) * n_concepts)
-    joined = [annotators.share_of(s) for s in range(1, annotators.joined + 1)]
+    joined = [annotators.share_of(s) for s in range(1, annotators.n_joined + 1)]
     levels = np.stack([comparison.weights @ share for share in joined])  # (K, Q)
     plan = _plan(annotators, rates, levels)
     spoken = sum(
@@ -156,7 +154,9 @@ def annotators_at_rate(
     if extended:  # the differences that all annotators together show
         shown = comparison.influence @ comparison.residuals(joined[-1][:, extended])
         for q, difference in zip(extended, shown.tolist(), strict=True):
-            slope, offset = _extended(float(levels[-1, q]), difference, float(plan.speakers[q]))
+            slope, offset = _extend_hazards(
+                float(levels[-1, q]), difference, float(plan.speakers[q])
+            )
             spoken[:, q] = slope * joined[-1][:, q]
             fixed[:, q] = comparison.weights * offset
     shrink = _shrinkage(comparison, annotators, levels[0])
@@ -164,7 +164,8 @@ def annotators_at_rate(
     for q, ratio in annotators.ratios.items():
         if plan.references[q] is Reference.RATIO:
             of_images, change = ratio.difference(
-                _scaled(expected[:, q], rates[q], comparison.weights), comparison.expected
+                _scale_rates(expected[:, q], rates[q], comparison.weights),
+                comparison.expected_group,
             )
             fixed[:, q] = comparison.weights * of_images
             variance[q] = float(comparison.weights @ change) ** 2
@@ -181,11 +182,9 @@ class _Plan:
 
 
 def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> _Plan:
-    """Whose difference stands for annotators' at each rate.
+    """Whose difference stands for annotators' at the captioner's (Q,) rates.
 
-    Args:
-        rates: (Q,) the captioner's.
-        levels: (K, Q) those of one, two, ... annotators joined.
+    ``levels`` are (K, Q) rates of one, two, ... annotators joined.
     """
     n_concepts = levels.shape[1]
     weights, speakers = np.zeros(levels.shape), np.zeros(n_concepts)
@@ -232,18 +231,18 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
     weights[above - 1] = 1 - weights[above]
 
 
-def _extended(level: float, difference: float, times: float) -> tuple[float, float]:
+def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
     """Slope and offset, at annotators' difference, for so many times as many annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 
-    def more(shown: float) -> float:
+    def joint_difference(shown: float) -> float:
         low, high = (np.clip(level + k * shown / 2, 0, 0.98) for k in (-1, 1))
         return float((1 - low) ** times - (1 - high) ** times)
 
     step = 0.05 * level
-    slope = (more(at + step) - more(at - step)) / (2 * step)
-    return slope, more(at) - slope * at
+    slope = (joint_difference(at + step) - joint_difference(at - step)) / (2 * step)
+    return slope, joint_difference(at) - slope * at
 
 
 def _shrinkage(comparison: Comparison, annotators: Annotators, level: Float64Array) -> Float64Array:
@@ -253,7 +252,7 @@ def _shrinkage(comparison: Comparison, annotators: Annotators, level: Float64Arr
     return mentions / (mentions + _PRIOR)
 
 
-def _scaled(expected: Float64Array, rate: float, weights: Float64Array) -> Float64Array:
+def _scale_rates(expected: Float64Array, rate: float, weights: Float64Array) -> Float64Array:
     """(N,) expected rates whose weighted mean is the captioner's rate."""
     inside = np.clip(expected, 0.001, _RATES[1])
     return np.clip(inside * rate / max(float(weights @ inside), 1e-9), *_RATES)
@@ -265,10 +264,10 @@ def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[Hazar
     The rates count all annotators of an image as one. Both groups are weighted to one mix of
     pictures: the second by 1 - e, the first by e, with e the expected group.
     """
-    expected = np.clip(comparison.expected, *_GROUPS)
+    expected = np.clip(comparison.expected_group, *_GROUPS)
     second = comparison.groups * (1 - expected)
     first = (1 - comparison.groups) * expected
-    joined = annotators.share_of(annotators.joined)
+    joined = annotators.share_of(annotators.n_joined)
     hazards, variances = [], []
     for weights in (second / second.sum(), first / first.sum()):
         rate = np.clip(weights @ joined, 1e-6, 0.98)

@@ -13,10 +13,10 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.io.hashing import UIntArray
-from bias_pipeline.metrics.functional.attack import normalised
+from bias_pipeline.metrics.functional.attack import normalised_difference
 
 
-def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
+def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
     """Labels with random errors, as accurate as the predictions.
 
     Exactly as many labels change as predictions are wrong; each becomes one of the other classes.
@@ -32,7 +32,7 @@ def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
 
     Example:
         >>> truth, keys = np.array([0, 0, 1, 1]), np.array([7, 3, 9, 8], np.uint64)
-        >>> equalised(truth, np.array([0, 0, 1, 0]), 2, keys).tolist()
+        >>> flip_labels(truth, np.array([0, 0, 1, 0]), 2, keys).tolist()
         [0, 1, 1, 1]
     """
     n_wrong = int((labels != predicted).sum())
@@ -43,15 +43,17 @@ def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
     return classes
 
 
-def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
+def exchange_labels(
+    labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray
+) -> IntArray:
     """Labels exchanged between random images until as many are wrong as predictions are.
 
-    Unlike :func:`equalised` this does not change how frequent each class is (ours). One more or
+    Unlike :func:`flip_labels` this does not change how frequent each class is (ours). One more or
     less may be wrong, as always where predictions of two classes have an odd number of errors.
     At most as many labels are wrong as an exchange between all images makes wrong.
 
     Args:
-        labels: see :func:`equalised`.
+        labels: see :func:`flip_labels`.
         predicted: see there.
         n_classes: see there.
         keys: (N,) random numbers that decide which images exchange labels.
@@ -61,7 +63,7 @@ def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
 
     Example:
         >>> truth, keys = np.array([0, 0, 1, 1]), np.array([7, 3, 9, 8], np.uint64)
-        >>> exchanged(truth, np.array([0, 1, 0, 1]), 2, keys).tolist()
+        >>> exchange_labels(truth, np.array([0, 1, 0, 1]), 2, keys).tolist()
         [0, 1, 1, 0]
     """
     del n_classes
@@ -76,17 +78,17 @@ def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
     return classes
 
 
-def unchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
-    """Labels as they are; see :func:`equalised` for the arguments."""
+def keep_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
+    """Labels as they are; see :func:`flip_labels` for the arguments."""
     del predicted, n_classes, keys
     return labels
 
 
 Equalise = Literal["flip", "exchange", "none"]
 EQUALISE: Mapping[Equalise, Callable[[IntArray, IntArray, int, UIntArray], IntArray]] = {
-    "flip": equalised,
-    "exchange": exchanged,
-    "none": unchanged,
+    "flip": flip_labels,
+    "exchange": exchange_labels,
+    "none": keep_labels,
 }
 
 
@@ -109,7 +111,7 @@ def ideal_accuracy(table: Float64Array) -> Float64Array:
 
 
 def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
-    """The table that :func:`equalised` labels have on average.
+    """The table that :func:`flip_labels` labels have on average.
 
     Args:
         table: (..., G, O) counts of the true labels.
@@ -141,4 +143,4 @@ def ideal_dpa(labels: Float64Array, predicted: Float64Array, accuracy: float) ->
         0.2
     """
     human = ideal_accuracy(expected_equalised(labels, accuracy))
-    return normalised(ideal_accuracy(predicted), human)
+    return normalised_difference(ideal_accuracy(predicted), human)

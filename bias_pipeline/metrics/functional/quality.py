@@ -201,7 +201,7 @@ def clipped_matches(
         >>> clipped_matches(clipped_counts(one, two, owner), owner, 1).tolist()
         [[1.0, 0.0, 0.0, 0.0]]
     """
-    most = (_most(counts, owner) for counts in clipped)
+    most = (_largest_counts(counts, owner) for counts in clipped)
     matches = [np.bincount(rows, data, minlength=n_candidates) for rows, data in most]
     return np.stack(matches, axis=-1)
 
@@ -286,7 +286,7 @@ def _norms(counts: sparse.csr_array, weights: Float64Array) -> Float64Array:
     return np.sqrt(np.asarray(squares @ weights))
 
 
-def _most(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:
+def _largest_counts(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:
     """Candidate and largest count, over its references, of each of its n-grams.
 
     Args:

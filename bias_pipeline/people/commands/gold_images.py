@@ -52,7 +52,7 @@ def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, fl
             "give a folder with all of them, or labels of these alone: what is drawn from a part "
             "says nothing of the rest"
         )
-    images = CaptionedImages.of(corpus, here.build("metric"))
+    images = CaptionedImages.from_corpus(corpus, here.build("metric"))
     rows, chances = draw_images(images, corpus.keys, options.gold_size)
     apart = set(images.rows[images.apart].tolist())
     n_apart = sum(row in apart for row in rows.tolist())

@@ -78,39 +78,46 @@ def score(metric: Metric) -> Score:
 
 
 @pytest.fixture(scope="module")
-def both(sources: list[str]) -> Score:
+def score_of_both(sources: list[str]) -> Score:
     return score(lic(sources))
 
 
 @pytest.fixture(scope="module")
-def alone(sources: list[str]) -> list[Score]:
+def scores_of_each(sources: list[str]) -> list[Score]:
     return [score(lic(source)) for source in sources]
 
 
-def test_the_score_is_the_mean_over_vectors_and_those_that_disagree_widen_the_interval(both, alone):
-    one, two = (item.parts["score"] for item in alone)
-    mean = both.parts["score"]
+def test_the_score_is_the_mean_over_vectors_and_those_that_disagree_widen_the_interval(
+    score_of_both, scores_of_each
+):
+    one, two = (item.parts["score"] for item in scores_of_each)
+    mean = score_of_both.parts["score"]
     assert mean.value == pytest.approx((one.value + two.value) / 2)
     assert mean.choice_std == pytest.approx(abs(one.value - two.value) / math.sqrt(2))
     assert mean.ci_high - mean.ci_low > 2 * (one.ci_high - one.ci_low)
 
 
-def test_the_side_that_is_not_aligned_is_as_with_one(both, alone):
-    one, mean = (item.parts["model"] for item in (alone[0], both))
+def test_the_side_that_is_not_aligned_is_as_with_one(score_of_both, scores_of_each):
+    one, mean = (item.parts["model"] for item in (scores_of_each[0], score_of_both))
     assert (mean.value, mean.choice_std) == (pytest.approx(one.value), 0.0)
     assert mean.ci_low == pytest.approx(one.ci_low)
 
 
-def test_what_each_set_of_vectors_gives_is_a_table(both):
-    lines = [line for line in both.tables["choices"] if line["part"] == "score"]
+def test_what_each_set_of_vectors_gives_is_a_table(score_of_both):
+    lines = [line for line in score_of_both.tables["choices"] if line["part"] == "score"]
     assert [line["choice"] for line in lines] == ["faithful", "blind"]
-    assert "score is the mean over faithful, blind, between which it varies" in both.notes[-1]
+    assert (
+        "score is the mean over faithful, blind, between which it varies" in score_of_both.notes[-1]
+    )
 
 
-def test_substitutions_and_predictions_say_with_which_vectors(both):
-    near = {(line["choice"], line["word"]): line["near"] for line in both.tables["substitutions"]}
+def test_substitutions_and_predictions_say_with_which_vectors(score_of_both):
+    near = {
+        (line["choice"], line["word"]): line["near"]
+        for line in score_of_both.tables["substitutions"]
+    }
     assert (near["faithful", "lorry"], near["blind", "lorry"]) == (True, True)
-    assert {p.name.partition(":")[0] for p in both.predictions} == {"faithful", "blind"}
+    assert {p.name.partition(":")[0] for p in score_of_both.predictions} == {"faithful", "blind"}
 
 
 def test_dbac_too_is_the_mean_over_vectors(sources):

@@ -58,7 +58,7 @@ def plain_records() -> list[Record]:
     return [replace(r, labels={"gender": r.labels["gender"][0]}) for r in corpus]
 
 
-def altered(change: Callable[[int, Record], Record]) -> Corpus:
+def change_records(change: Callable[[int, Record], Record]) -> Corpus:
     """The leaky corpus, each image changed."""
     return make_corpus([change(i, record) for i, record in enumerate(plain_records())])
 
@@ -96,7 +96,7 @@ def test_a_planted_leak_is_amplification_if_it_is_more_than_peoples(leaks, expec
 @pytest.mark.parametrize("kind", METRICS)
 def test_swapping_groups_changes_nothing(kind):
     other = {"m": "f", "f": "m"}
-    swapped = altered(lambda _, r: replace(r, labels={"gender": other[r.labels["gender"]]}))
+    swapped = change_records(lambda _, r: replace(r, labels={"gender": other[r.labels["gender"]]}))
     one, two = (score(c, kind).parts["score"].value for c in (leaky_corpus(), swapped))
     assert one == pytest.approx(two, abs=1e-4)
 
@@ -152,11 +152,11 @@ def test_both_sides_are_tested_on_the_same_images():
     ],
 )
 def test_every_position_and_the_paired_side_have_attackers_of_their_own(change, names):
-    assert [p.name for p in score(altered(change)).predictions] == names
+    assert [p.name for p in score(change_records(change)).predictions] == names
 
 
 def test_the_score_rests_on_images_with_both_and_the_model_side_on_all():
-    parts = score(altered(half_mute), split=CrossFit()).parts
+    parts = score(change_records(half_mute), split=CrossFit()).parts
     assert (parts["score"].n_images, parts["score"].coverage) == (200, 0.5)
     assert parts["model"].n_images == 400
 
@@ -176,10 +176,10 @@ def test_a_hold_out_counts_the_images_that_were_tested():
     ids=["half without people", "without people", "e6 wordless"],
 )
 def test_what_captions_lack_is_noted(change, note):
-    assert any(note in one for one in score(altered(change)).notes)
+    assert any(note in one for one in score(change_records(change)).notes)
 
 
-def test_e7_captions_without_a_word_of_the_list_are_noted():
+def test_captions_without_a_word_of_the_list_are_noted():
     assert (
         sum(
             note.endswith("caption contains a word of attribute 'gender'") for note in leaky().notes
@@ -189,12 +189,12 @@ def test_e7_captions_without_a_word_of_the_list_are_noted():
 
 
 def test_without_human_captions_there_is_no_score():
-    assert set(score(altered(mute)).parts) == {"model"}
+    assert set(score(change_records(mute)).parts) == {"model"}
 
 
 def test_without_any_caption_nothing_is_scored():
     with pytest.raises(DataError, match="no image of a group of 'gender' has a caption"):
-        score(altered(lambda _, record: replace(record, model=None, human=())))
+        score(change_records(lambda _, record: replace(record, model=None, human=())))
 
 
 def test_one_side_alone_scores_as_it_does_beside_the_other():
@@ -204,13 +204,13 @@ def test_one_side_alone_scores_as_it_does_beside_the_other():
 
 
 @pytest.mark.parametrize("text", ["man", "man . !"], ids=["masked", "signs"])
-def test_e6_mostly_wordless_captions_are_refused(text):
+def test_mostly_wordless_captions_are_refused(text):
     with pytest.raises(DataError, match="contain no word"):
-        score(altered(lambda i, r: replace(r, model=text if i % 10 else "a dog")))
+        score(change_records(lambda i, r: replace(r, model=text if i % 10 else "a dog")))
 
 
 def test_one_caption_for_all_is_verbatim_and_scores_chance():
-    result = score(altered(lambda _, record: replace(record, model="a dog")))
+    result = score(change_records(lambda _, record: replace(record, model="a dog")))
     assert result.parts["model"].value == pytest.approx(result.audit["chance"])
     assert result.audit["verbatim_share"]["model"] == 1
 

@@ -66,7 +66,7 @@ class Guesser(Probe):
         return Predictions(data.name, seeds_in(splits), *columns)
 
 
-def drawn(trial: int) -> Corpus:
+def draw_corpus(trial: int) -> Corpus:
     generator = np.random.default_rng(trial)
 
     def sentence(shares: np.ndarray) -> tuple[str, frozenset[str]]:
@@ -89,7 +89,7 @@ def estimates() -> dict[str, list[Estimate]]:
     dpa = DPA(GENDER, TASKS, Guesser(), rule, *SETTINGS, equalise="none", exclude_tasks=())
     made: dict[str, list[Estimate]] = {}
     for trial in range(TRIALS):
-        corpus = drawn(trial)
+        corpus = draw_corpus(trial)
         for name, metric in (("dbac", dbac), ("dpa", dpa)):
             score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
             for part in TRUE[name]:
@@ -124,7 +124,7 @@ def test_where_nothing_is_learnt_the_interval_is_that_of_the_images():
         stats=Bootstrap(resamples=2000),
         sides=["model"],
     )
-    corpus = drawn(0)
+    corpus = draw_corpus(0)
     score = leakage.compute(corpus, splits=leakage.draw_splits(corpus, SEEDS))
     estimate = score.parts["model"]
     half = (estimate.ci_high - estimate.ci_low) / 2

@@ -46,7 +46,7 @@ def corpus_of(records: Sequence[Record], n_groups: int = 2) -> Corpus:
 
 
 @cache
-def planted(
+def planted_corpus(
     n: int = 1000,
     *,
     a_to_t: float = 0.0,
@@ -128,14 +128,14 @@ def score(
     n: int = 1000,
     **options: object,
 ) -> Score:
-    return compute(planted(n, a_to_t=a_to_t, t_to_a=t_to_a, says=says), **options)
+    return compute(planted_corpus(n, a_to_t=a_to_t, t_to_a=t_to_a, says=says), **options)
 
 
 def estimate(score: Score, name: str) -> Estimate:
     return score.parts[name]
 
 
-def altered(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
+def change_records(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
     return corpus_of([change(i, record) for i, record in enumerate(corpus)])
 
 
@@ -197,7 +197,9 @@ def test_planted_t_to_a_leaves_a_to_t_as_it_was(aggregate, prior):
 @cache
 def copying(aggregate: str) -> Score:
     """The captioner writes what people write."""
-    corpus = altered(planted(), lambda _, record: replace(record, model=record.human[0]))
+    corpus = change_records(
+        planted_corpus(), lambda _, record: replace(record, model=record.human[0])
+    )
     return compute(corpus, aggregate=aggregate)
 
 
@@ -285,7 +287,7 @@ def pair_values(score: Score) -> dict[tuple[str, str], float]:
 def test_the_headline_is_the_mean_of_its_pairs(aggregate):
     """Alike, or with the captions in which people name each as its weight."""
     result = score(a_to_t=0.3, aggregate=aggregate)
-    lines = [(r.labels["race"], r.human[0]) for r in planted(a_to_t=0.3)]
+    lines = [(r.labels["race"], r.human[0]) for r in planted_corpus(a_to_t=0.3)]
     pairs = pair_values(result)
     named = [sum(item == g and o in text for item, text in lines) for g, o in pairs]
     weights = named if aggregate == "weighted" else None
@@ -324,7 +326,7 @@ def rare_kites(*, named: bool) -> Corpus:
             return replace(record, human=(kite,), model=kite if named else model)
         return replace(record, human=(human,), model=model)
 
-    return altered(planted(), change)
+    return change_records(planted_corpus(), change)
 
 
 @pytest.mark.parametrize(("rare", "others"), [("merge", {"other tasks"}), ("drop", set())])
@@ -369,7 +371,7 @@ def lines(table: str, direction: str = "a_to_t") -> list[dict[str, object]]:
     ids=["of the group", "named", "with the task", "of the other group"],
 )
 def test_listed_images_are_those_of_the_pair(direction, fits, table):
-    records = {record.id: record for record in planted(**{direction: STRONG[direction]})}
+    records = {record.id: record for record in planted_corpus(**{direction: STRONG[direction]})}
     listed = lines(table, direction)
     assert listed
     assert [line for line in listed if not fits(line, records[str(line["image_id"])])] == []
@@ -377,7 +379,7 @@ def test_listed_images_are_those_of_the_pair(direction, fits, table):
 
 def test_examples_quote_both_sides():
     (first, *_) = lines("examples")
-    record = next(r for r in planted(a_to_t=0.6) if r.id == first["image_id"])
+    record = next(r for r in planted_corpus(a_to_t=0.6) if r.id == first["image_id"])
     assert (first["model"], first["human"]) == (record.model, record.human[0])
 
 
@@ -396,7 +398,7 @@ def test_the_weight_makes_group_and_task_independent():
     (line, *_) = lines("resample")
     group, task = str(line["given"]), str(line["other"])
     of_group, of_task = (
-        np.array([test(record) for record in planted(a_to_t=0.6)])
+        np.array([test(record) for record in planted_corpus(a_to_t=0.6)])
         for test in (lambda r: r.labels["race"] == group, lambda r: task in (r.model or ""))
     )
     by_hand = of_group.mean() * of_task.mean() / (of_group & of_task).mean()
@@ -412,7 +414,9 @@ def test_a_captioner_that_adds_nothing_gives_nothing_to_resample():
 
 @pytest.mark.parametrize(("options", "n_people"), [({}, 5), ({"positions": 2}, 2)])
 def test_every_human_position_has_its_own_attackers(options, n_people):
-    five = altered(planted(300), lambda _, record: replace(record, human=record.human * 5))
+    five = change_records(
+        planted_corpus(300), lambda _, record: replace(record, human=record.human * 5)
+    )
     names = [p.name for p in compute(five, **options).predictions]
     sides = ["model:0", *(f"human:{k}" for k in range(n_people))]
     assert names == [f"{direction}:{side}" for direction in DIRECTIONS for side in sides]
@@ -432,7 +436,9 @@ def test_both_sides_are_tested_on_the_same_images():
 def half_without(field: str) -> Score:
     absent = {"human": (), "objects": None}[field]
     return compute(
-        altered(planted(), lambda i, r: replace(r, **{field: absent}) if i % 4 < 2 else r)
+        change_records(
+            planted_corpus(), lambda i, r: replace(r, **{field: absent}) if i % 4 < 2 else r
+        )
     )
 
 
@@ -452,15 +458,17 @@ def test_images_that_lack_what_a_direction_needs_are_left_out(field, direction, 
 
 def test_each_position_is_judged_by_what_its_own_captions_name():
     """A second human caption that names no object says nothing of any pair."""
-    corpus = altered(planted(), lambda _, item: replace(item, human=(*item.human, "somebody")))
+    corpus = change_records(
+        planted_corpus(), lambda _, item: replace(item, human=(*item.human, "somebody"))
+    )
     name = "a_to_t:light:umbrella"
     result = compute(corpus, prior="none")
     assert estimate(result, name) == estimate(score(prior="none"), name)
 
 
 def test_the_neutral_rate_is_the_share_that_names_no_group():
-    corpus = altered(
-        planted(), lambda i, item: replace(item, model="a hat" if i % 10 < 2 else item.model)
+    corpus = change_records(
+        planted_corpus(), lambda i, item: replace(item, model="a hat" if i % 10 < 2 else item.model)
     )
     assert compute(corpus).parts["a_to_t"].neutral_rate == pytest.approx(0.2)
 
@@ -470,7 +478,9 @@ def test_the_neutral_rate_is_the_share_that_names_no_group():
 
 @cache
 def knowing_objects_of(n: int) -> Score:
-    return compute(altered(planted(), lambda i, r: r if i < n else replace(r, objects=None)))
+    return compute(
+        change_records(planted_corpus(), lambda i, r: r if i < n else replace(r, objects=None))
+    )
 
 
 def test_without_objects_only_a_to_t_is_scored_as_with_them():
@@ -482,7 +492,11 @@ def test_without_objects_only_a_to_t_is_scored_as_with_them():
 @cache
 def wordless() -> Score:
     """The captioner names neither an object nor a group."""
-    return compute(altered(planted(), lambda _, record: replace(record, model="somebody outside")))
+    return compute(
+        change_records(
+            planted_corpus(), lambda _, record: replace(record, model="somebody outside")
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -522,7 +536,7 @@ def test_an_excluded_task_has_no_part():
 
 def test_no_human_captions_are_refused():
     with pytest.raises(DataError, match="needs images with model and human captions"):
-        compute(altered(planted(), lambda _, item: replace(item, human=())))
+        compute(change_records(planted_corpus(), lambda _, item: replace(item, human=())))
 
 
 @pytest.mark.parametrize(
@@ -545,7 +559,7 @@ def test_an_unknown_choice_is_refused_with_the_known_ones(options, message):
 
 @cache
 def three() -> Score:
-    return compute(planted(1500, a_to_t=0.6, n_groups=3), attribute=RACE)
+    return compute(planted_corpus(1500, a_to_t=0.6, n_groups=3), attribute=RACE)
 
 
 def test_planted_a_to_t_of_three_groups_is_seen_and_leaves_t_to_a_at_zero():
@@ -574,7 +588,7 @@ def test_a_talkative_captioner_owes_its_a_to_t_to_the_priors(tmp_path):
 
 def test_a_pair_of_few_test_captions_has_an_interval():
     """Twelve captions a pair: some resampling holds none of its few test captions."""
-    score = compute(planted(120), min_support=0.05)
+    score = compute(planted_corpus(120), min_support=0.05)
     pairs = {name: p for name, p in score.parts.items() if name.startswith("a_to_t:light:")}
     known = [p for p in pairs.values() if math.isfinite(p.value)]
     assert known
@@ -588,7 +602,7 @@ NAMELESS = Attribute("race", ("light", "dark"), {"light": ["pale"], "dark": ["br
 
 @cache
 def nameless(prior: str = "labels") -> Score:
-    return compute(planted(t_to_a=0.5), attribute=NAMELESS, prior=prior)
+    return compute(planted_corpus(t_to_a=0.5), attribute=NAMELESS, prior=prior)
 
 
 def test_groups_that_no_caption_names_are_scored_by_labels():
@@ -596,7 +610,7 @@ def test_groups_that_no_caption_names_are_scored_by_labels():
     assert math.isnan(estimate(silent, "t_to_a").value)
     assert any("metric.prior=labels counts groups" in note for note in silent.notes)
     assert math.isfinite(labelled.value)
-    assert labelled.n_images == len(planted())
+    assert labelled.n_images == len(planted_corpus())
 
 
 def test_by_labels_a_pair_is_its_tasks_qualities():
@@ -613,7 +627,7 @@ def test_by_labels_weights_are_the_images_of_each_pair():
     pairs = [(task, group) for task in OBJECTS[:4] for group in NAMELESS.groups]
     values = [estimate(nameless(), f"t_to_a:{task}:{group}").value for task, group in pairs]
     images = [
-        sum(task in r.objects and r.labels["race"] == group for r in planted(t_to_a=0.5))
+        sum(task in r.objects and r.labels["race"] == group for r in planted_corpus(t_to_a=0.5))
         for task, group in pairs
     ]
     expected = np.average(values, weights=images)
@@ -628,6 +642,8 @@ def test_by_labels_a_to_t_is_as_counted():
 
 
 def test_by_labels_people_as_the_captioner_score_zero():
-    corpus = altered(planted(), lambda _, record: replace(record, model=record.human[0]))
+    corpus = change_records(
+        planted_corpus(), lambda _, record: replace(record, model=record.human[0])
+    )
     parts = compute(corpus, attribute=NAMELESS, prior="labels").parts
     assert parts["t_to_a"].value == pytest.approx(0, abs=1e-9)

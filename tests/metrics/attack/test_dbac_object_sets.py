@@ -13,7 +13,7 @@ from bias_pipeline.metrics.base import Score
 from bias_pipeline.run import compose
 from bias_pipeline.stats.scoring import Confidence
 from tests.corpora import DATA
-from tests.metrics.attack.test_dbac import OBJECTS, build, planted
+from tests.metrics.attack.test_dbac import OBJECTS, build, planted_corpus
 
 FOLDER = DATA / "lic" / "bias_data"
 # A→T of published captioners as measured independently, per cent, and that of the sets alone.
@@ -22,14 +22,14 @@ MEASURED = {"att2in": (-46.6, -49.1), "sat": (-11.6, -12.4)}
 
 @cache
 def score() -> Score:
-    corpus = planted(300, a_to_t=0.4, says=(0.9, 0.6))
+    corpus = planted_corpus(300, a_to_t=0.4, says=(0.9, 0.6))
     dbac = build(prior="object_set", aggregate="images", split=SameImages(), scoring=Confidence())
     return dbac.compute(corpus, splits=dbac.draw_splits(corpus, (0, 12)))
 
 
-def expected(prior: str) -> float:
+def expected_score(prior: str) -> float:
     """A→T by loops over captions, mean over seeds."""
-    corpus = planted(300, a_to_t=0.4, says=(0.9, 0.6))
+    corpus = planted_corpus(300, a_to_t=0.4, says=(0.9, 0.6))
     codes = corpus.groupings["race"].codes
     p_group = Counter(codes.tolist())
     by_seed = []
@@ -54,7 +54,7 @@ def expected(prior: str) -> float:
 @pytest.mark.parametrize("part", ["", "priors"])
 def test_a_to_t_is_a_mean_over_captions(part):
     name = ":".join(filter(None, ["a_to_t", part]))
-    assert score().parts[name].value == pytest.approx(expected(part), abs=1e-6)
+    assert score().parts[name].value == pytest.approx(expected_score(part), abs=1e-6)
 
 
 def test_t_to_a_has_an_interval():
@@ -68,7 +68,7 @@ def test_sets_are_averaged_over_images_alone(settings):
 
 
 def test_a_reader_is_told_that_attackers_saw_the_captions():
-    corpus = planted(300)
+    corpus = planted_corpus(300)
     (split,) = SameImages().draw(corpus, "race", (0,))
     assert split.notes() == [
         "attackers are tested on the captions that they learnt from (split=same)"

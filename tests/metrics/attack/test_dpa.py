@@ -15,9 +15,9 @@ from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.attack.dpa import DPA
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.functional.dpa import (
-    equalised,
-    exchanged,
+    exchange_labels,
     expected_equalised,
+    flip_labels,
     ideal_accuracy,
     ideal_dpa,
 )
@@ -179,7 +179,7 @@ def test_equalised_labels_are_right_as_often_as_predictions(n_classes):
     generator = np.random.default_rng(0)
     labels, predicted = generator.integers(0, n_classes, (2, 500))
     keys = generator.integers(0, 2**63, 500).astype(np.uint64)
-    result = equalised(labels, predicted, n_classes, keys)
+    result = flip_labels(labels, predicted, n_classes, keys)
     assert (result == labels).sum() == (predicted == labels).sum()
     assert set(result.tolist()) <= set(range(n_classes))
 
@@ -187,7 +187,7 @@ def test_equalised_labels_are_right_as_often_as_predictions(n_classes):
 def test_flips_reach_every_other_class():
     generator = np.random.default_rng(0)
     labels, keys = np.zeros(3000, np.int64), generator.integers(0, 2**63, 3000).astype(np.uint64)
-    counts = np.bincount(equalised(labels, labels + 1, 4, keys))
+    counts = np.bincount(flip_labels(labels, labels + 1, 4, keys))
     assert counts[0] == 0
     assert counts[1:] == pytest.approx(1000, abs=100)
 
@@ -200,7 +200,7 @@ def test_exchanged_labels_are_as_frequent_as_before_and_as_right_as_predictions(
         predicted = labels.copy()
         predicted[:n_wrong] = (predicted[:n_wrong] + 1) % n_classes
         keys = generator.integers(0, 2**63, 5000).astype(np.uint64)
-        result = exchanged(labels, predicted, n_classes, keys)
+        result = exchange_labels(labels, predicted, n_classes, keys)
         assert sorted(result) == sorted(labels)
         assert abs((result != labels).sum() - n_wrong) <= n_wrong % 2
 
@@ -208,13 +208,15 @@ def test_exchanged_labels_are_as_frequent_as_before_and_as_right_as_predictions(
 def test_exchanged_labels_are_no_more_wrong_than_by_chance():
     """A captioner that errs more often than rare labels can has an exchange of all labels."""
     labels, keys = np.array([1] * 10 + [0] * 90), np.arange(100, dtype=np.uint64)
-    result = exchanged(labels, 1 - labels, 2, np.random.default_rng(0).permutation(keys))
+    result = exchange_labels(labels, 1 - labels, 2, np.random.default_rng(0).permutation(keys))
     assert (result != labels).sum() == pytest.approx(2 * 0.1 * 0.9 * 100, abs=4)
 
 
 def test_labels_of_one_class_cannot_be_exchanged():
     labels = np.zeros(10, np.int64)
-    assert exchanged(labels, 1 - labels, 2, np.arange(10, dtype=np.uint64)).tolist() == [0] * 10
+    assert (
+        exchange_labels(labels, 1 - labels, 2, np.arange(10, dtype=np.uint64)).tolist() == [0] * 10
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,7 +267,7 @@ def test_label_noise_that_leaves_a_seed_no_test_image_of_a_group_is_told():
 WORLD = ("metric=dpa", "dataset.n_images=2000", "stats.resamples=50", "probe.cache=null")
 
 
-def planted(captioner: str, *words: str, seeds: Sequence[int] = (0, 12, 456)) -> Score:
+def planted_score(captioner: str, *words: str, seeds: Sequence[int] = (0, 12, 456)) -> Score:
     cell = compose.cell([*WORLD, f"captioner={captioner}", *words])
     dpa, corpus = cell.build("metric"), cell.corpus()
     score: Score = dpa.compute(corpus, splits=dpa.draw_splits(corpus, seeds))
@@ -291,7 +293,7 @@ def test_a_common_task_named_by_group_is_amplified(model):
 
 def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_does_not():
     published, ours = (
-        planted("faithful", "metric.labels=first", f"metric.equalise={how}").parts["a_to_t"]
+        planted_score("faithful", "metric.labels=first", f"metric.equalise={how}").parts["a_to_t"]
         for how in ("flip", "exchange")
     )
     assert published.ci_low > 0
@@ -299,8 +301,8 @@ def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_do
 
 
 def test_a_captioner_that_lets_objects_decide_the_group_amplifies_t_to_a():
-    assert planted("stereotyper", seeds=range(10)).parts["t_to_a"].ci_low > 0
+    assert planted_score("stereotyper", seeds=range(10)).parts["t_to_a"].ci_low > 0
 
 
 def test_one_that_always_names_the_right_group_does_not():
-    assert value(planted("faithful"), "t_to_a") == 0.0
+    assert value(planted_score("faithful"), "t_to_a") == 0.0

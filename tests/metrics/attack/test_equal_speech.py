@@ -28,7 +28,7 @@ from tests.metrics.attack.test_dbac import build as build_dbac
 from tests.metrics.places import place
 from tests.witness import alike
 from tests.witness.attackers import PENALTY
-from tests.witness.equal_speech import attacked, matched
+from tests.witness.equal_speech import attack, match_words
 
 SEEDS = (0, 12)
 TYPICAL = {"m": ("truck", "hammer", "tie"), "f": ("flower", "purse", "dress")}
@@ -67,7 +67,7 @@ def corpus(
     return make_corpus(records)
 
 
-def plain(_: np.random.Generator, __: str, words: list[str]) -> list[str]:
+def keep_words(_: np.random.Generator, __: str, words: list[str]) -> list[str]:
     return words
 
 
@@ -75,11 +75,11 @@ def half(random: np.random.Generator, _: str, words: list[str]) -> list[str]:
     return [w for w in words if random.random() < 0.5] or words[:1]
 
 
-def doubled(_: np.random.Generator, __: str, words: list[str]) -> list[str]:
+def double_words(_: np.random.Generator, __: str, words: list[str]) -> list[str]:
     return [*words, *words]
 
 
-def stereotyped(random: np.random.Generator, group: str, words: list[str]) -> list[str]:
+def add_stereotype(random: np.random.Generator, group: str, words: list[str]) -> list[str]:
     extra = [str(random.choice(TYPICAL[group]))] if random.random() < 0.4 else []
     return [*words, *extra]
 
@@ -136,10 +136,10 @@ def estimate(score: Score, part: str = "score") -> tuple[float, float, float]:
 @pytest.mark.parametrize(
     ("manner", "align", "expected"),
     [
-        (plain, None, "around 0"),
+        (keep_words, None, "around 0"),
         (half, None, "around 0"),
         (half, ConstantAlignment(), "below 0"),  # the control has something to mend
-        (stereotyped, None, "above 0"),
+        (add_stereotype, None, "above 0"),
     ],
 )
 def test_a_speaker_without_bias_is_at_0_and_planted_bias_above(manner, align, expected):
@@ -174,18 +174,18 @@ def test_people_are_the_same_whoever_the_captioner_is():
 
 
 def test_other_alignments_have_no_such_parts():
-    parts = score(corpus(plain, 400), ConstantAlignment()).parts
+    parts = score(corpus(keep_words, 400), ConstantAlignment()).parts
     assert not [name for name in parts if name.startswith("matched")]
 
 
 def test_one_caption_an_image_has_no_people_to_hold_against():
-    result = score(corpus(plain, 400, n_people=1))
+    result = score(corpus(keep_words, 400, n_people=1))
     assert "matched:people" not in result.parts
     assert NO_SECOND_PERSON in result.notes
 
 
 def test_beyond_is_the_score_less_that_of_an_annotator_at_its_length():
-    parts = score(corpus(stereotyped, 600)).parts
+    parts = score(corpus(add_stereotype, 600)).parts
     whole, alike, beyond = (parts[name] for name in ("score", ALIKE, BEYOND))
     assert beyond.value == pytest.approx(whole.value - alike.value)
     assert beyond.draws.resampled == pytest.approx(whole.draws.resampled - alike.draws.resampled)
@@ -196,7 +196,7 @@ def test_beyond_is_the_score_less_that_of_an_annotator_at_its_length():
 
 @pytest.mark.parametrize(
     ("manner", "expected"),
-    [(plain, "around 0"), (half, "around 0"), (stereotyped, "above 0")],
+    [(keep_words, "around 0"), (half, "around 0"), (add_stereotype, "above 0")],
 )
 def test_planted_bias_alone_is_beyond_an_annotator_at_the_captioners_length(manner, expected):
     assert place(score(corpus(manner)).parts[BEYOND]) == expected
@@ -204,7 +204,7 @@ def test_planted_bias_alone_is_beyond_an_annotator_at_the_captioners_length(mann
 
 def two_joined(planted: float) -> Corpus:
     """A captioner that says what two people say, with words of its group in some captions."""
-    data = corpus(plain, n_people=5)
+    data = corpus(keep_words, n_people=5)
     random = np.random.default_rng(1)
     records = []
     for k, record in enumerate(data):
@@ -232,11 +232,11 @@ def test_annotators_at_its_length_score_what_a_witness_finds():
     groups = np.array([k % 2 for k in range(len(data))])
     differences = []
     for turn in range(4):
-        made = alike.alike([*data], turn=turn)
+        made = alike.alike_annotators([*data], turn=turn)
         people = [[text.split() for text in one.others] for one in made]
         says = [one.says.split() for one in made]
-        read = (says, matched(says, people, 0))
-        model, human = (attacked(captions, groups, len(SEEDS)) for captions in read)
+        read = (says, match_words(says, people, 0))
+        model, human = (attack(captions, groups, len(SEEDS)) for captions in read)
         differences.append(model - human)
     ours, *_ = estimate(score(data, penalty=PENALTY), ALIKE)
     assert ours == pytest.approx(np.mean(differences), abs=0.01)
@@ -245,8 +245,8 @@ def test_annotators_at_its_length_score_what_a_witness_finds():
 @pytest.mark.parametrize(
     ("n_people", "manner", "message"),
     [
-        (1, plain, "annotators wrote one caption an image"),
-        (2, doubled, "human captions are too short or too few"),
+        (1, keep_words, "annotators wrote one caption an image"),
+        (2, double_words, "human captions are too short or too few"),
     ],
 )
 def test_too_few_annotators_leave_no_number_and_a_reason(n_people, manner, message):
@@ -262,7 +262,7 @@ def test_too_few_annotators_leave_no_number_and_a_reason(n_people, manner, messa
 @pytest.mark.parametrize("metric", [LIC, Leakage])
 @pytest.mark.parametrize("align", [None, BOTH])
 def test_both_metrics_have_it_by_both_alignments_with_a_p_that_fits_its_interval(metric, align):
-    data = corpus(stereotyped, 400)
+    data = corpus(add_stereotype, 400)
     build = metric(
         GENDER,
         [align or MatchedAlignment(GENDER.words)],
@@ -302,7 +302,7 @@ def test_attackers_of_people_have_names_of_their_own_and_changes_are_a_table():
 
 
 def test_a_result_says_that_its_reading_is_flat_at_equal_speech():
-    data = corpus(plain, 400)
+    data = corpus(keep_words, 400)
     metric = LIC(
         GENDER, [MatchedAlignment()], ConvexProbe(Ngram(order=1)), CrossFit(), Lic(), Bootstrap(50)
     )

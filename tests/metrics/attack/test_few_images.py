@@ -52,7 +52,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 
 
 @cache
-def scored(metric: str, images: int, words: tuple[str, ...], third: int = 0) -> Result:
+def score_scenes(metric: str, images: int, words: tuple[str, ...], third: int = 0) -> Result:
     """A cell of scenes, with so many images in the third group."""
     small = (f"dataset.n_images={images}", *FEW, *FURTHER.get(metric, ()))
     cell = compose.cell([f"metric={metric}", *small, *words])
@@ -81,11 +81,11 @@ def test_a_seed_without_an_image_leaves_the_others_their_scores():
 @pytest.mark.parametrize("metric", ["lic", "leakage"])
 @pytest.mark.parametrize("images", [60, 100])
 def test_a_score_of_few_images_has_an_interval(metric, images):
-    assert not math.isnan(headline(scored(metric, images, ("split=lic",))).ci_low)
+    assert not math.isnan(headline(score_scenes(metric, images, ("split=lic",))).ci_low)
 
 
 def test_it_is_told_how_many_images_have_an_interval():
-    result = scored("lic", 40, ("split=lic",))
+    result = score_scenes("lic", 40, ("split=lic",))
     assert math.isnan(headline(result).ci_low)
     (note,) = (note for note in result.manifest["notes"] if "has no interval" in note)
     assert "some attacker is tested on only 2 images; about 59 images would be enough" in note
@@ -93,12 +93,12 @@ def test_it_is_told_how_many_images_have_an_interval():
 
 @pytest.mark.parametrize("metric", ["lic", "leakage", "dbac", "dpa"])
 def test_a_group_that_is_too_small_is_named(metric, three):
-    notes = scored(metric, 400, three, third=12).manifest["notes"]
+    notes = score_scenes(metric, 400, three, third=12).manifest["notes"]
     assert any("groups of fewer than 20 images: nonbinary (12)" in note for note in notes)
 
 
 def test_the_others_are_scored_as_if_it_were_not_there_and_its_images_are_not_covered(three):
-    row = headline(scored("lic", 400, three, third=12))
+    row = headline(score_scenes("lic", 400, three, third=12))
     assert row.ci_high - row.ci_low < 0.5
     assert round(row.n_images / row.coverage) == row.n_images + 12
 
@@ -113,7 +113,7 @@ def test_a_group_without_captions_is_named(three):
 
 
 def test_t_to_a_of_dpa_is_of_the_groups_that_captions_name(three):
-    result = scored("dpa", 400, three, third=60)
+    result = score_scenes("dpa", 400, three, third=60)
     assert not math.isnan(headline(result, "t_to_a").value)
     assert any("T→A leaves out" in note for note in result.manifest["notes"])
 
@@ -128,7 +128,7 @@ def test_words_of_a_group_that_is_left_out_still_count():
     whole = replace(corpus, groupings={"gender": grouping})
     without = without_small_groups(whole, "gender")
     assert without.groupings["gender"].names == ("a", "b")
-    named = CorpusView(without, attribute, None).named("model")
+    named = CorpusView(without, attribute, None).named_group("model")
     assert named[:3].tolist() == [0, SEVERAL_GROUPS, NO_GROUP]
 
 
@@ -174,7 +174,7 @@ def test_dbac_refuses_captions_of_which_no_image_is_tested():
         compose.cell(["metric=dbac"]).build("metric").compute(corpus, splits=[split])
 
 
-def known(n: int) -> Corpus:
+def corpus_with_known_objects(n: int) -> Corpus:
     """40 images, of n of which the objects are known."""
     return make_corpus(
         [
@@ -192,7 +192,7 @@ def known(n: int) -> Corpus:
 @pytest.mark.parametrize(("images", "scored"), [(18, False), (20, True)])
 def test_dpa_needs_ten_images_of_two_groups_in_either_direction(images, scored):
     metric = compose.cell(["metric=dpa", *FEW]).build("metric")
-    corpus = known(images)
+    corpus = corpus_with_known_objects(images)
     parts = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS)).parts
     values = [parts[direction].value for direction in ("a_to_t", "t_to_a")]
     assert [not math.isnan(value) for value in values] == [scored, scored]
@@ -202,7 +202,9 @@ def test_dpa_refuses_images_of_which_none_is_tested():
     rows, none = np.arange(40), np.empty(0, np.int64)
     split = Split(0, rows[:20], rows[20:], none, balanced=False)
     with pytest.raises(NotApplicableError, match="can be tested with seed 0"):
-        compose.cell(["metric=dpa", *FEW]).build("metric").compute(known(20), splits=[split])
+        compose.cell(["metric=dpa", *FEW]).build("metric").compute(
+            corpus_with_known_objects(20), splits=[split]
+        )
 
 
 def test_unsure_images_stay_unsure_where_a_small_group_is_left_out():

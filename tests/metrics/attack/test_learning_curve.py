@@ -18,7 +18,7 @@ from bias_pipeline.stats.scoring import Lic
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import GENDER
-from tests.metrics.attack.test_equal_speech import SEEDS, corpus, plain, stereotyped
+from tests.metrics.attack.test_equal_speech import SEEDS, add_stereotype, corpus, keep_words
 
 FEW = "stats.resamples=50"
 NOT_LEVEL = ": not level, so compare captioners on equally many images"
@@ -70,13 +70,13 @@ def test_a_group_without_images_leaves_the_others_their_curve():
 
 
 def test_they_leave_the_score_as_it_is():
-    captions = corpus(stereotyped)
+    captions = corpus(add_stereotype)
     scores = [score(captions, learning_curve=curve).parts["score"] for curve in (True, False)]
     assert scores[0].value == scores[1].value
 
 
 def test_who_has_no_bias_has_a_level_curve():
-    assert curve_of(score(corpus(plain))).endswith(": level")
+    assert curve_of(score(corpus(keep_words))).endswith(": level")
 
 
 @pytest.mark.parametrize("values", [(0.05, 0.03, 0.02), (0.02, 0.03, 0.05)], ids=["up", "down"])
@@ -120,7 +120,7 @@ def test_noise_is_that_of_the_seed_whose_curve_it_is():
 
 def test_the_whole_of_a_curve_is_the_first_seed_alone():
     """All its points are tested on the same images, also where seeds test different ones."""
-    metric, captions = build(), corpus(stereotyped)
+    metric, captions = build(), corpus(add_stereotype)
     splits = metric.draw_splits(captions, (3, 4))
     first = metric.compute(captions, splits=[s for s in splits if s.seed == splits[0].seed])
     whole = metric.compute(captions, splits=splits).parts["learning:all"].value
@@ -128,12 +128,12 @@ def test_the_whole_of_a_curve_is_the_first_seed_alone():
 
 
 def test_groups_too_small_for_a_quarter_have_none():
-    parts = score(corpus(plain, n_images=120)).parts
+    parts = score(corpus(keep_words, n_images=120)).parts
     assert ("learning:half" in parts, "learning:quarter" in parts) == (True, False)
 
 
 def test_half_of_a_split_leaves_no_group_out():
-    captions = corpus(plain)
+    captions = corpus(keep_words)
     (split, *_) = build().draw_splits(captions, SEEDS)
     codes = captions.groupings["gender"].codes
     sizes = [np.bincount(codes[one.train]) for one in (split, split.with_fewer(1 / 2))]

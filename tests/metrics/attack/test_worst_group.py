@@ -64,7 +64,7 @@ def test_one_group_has_no_gap():
 
 
 @cache
-def scored(metric: str, other: str, *words: str) -> Score:
+def score_scenes(metric: str, other: str, *words: str) -> Score:
     cell = compose.cell(
         [
             f"attribute=[gender,{other}]", "captioner=amplifier", f"metric={metric}",
@@ -91,7 +91,7 @@ NAMES = {
     ("cell", "prefix", "whole"), [(LIC, "", "score"), (DBAC, "a_to_t:", "a_to_t")]
 )
 def test_a_group_rests_on_its_own_images(cell, prefix, whole):
-    score = scored(*cell)
+    score = score_scenes(*cell)
     images = [score.parts[f"{prefix}group:{name}"].n_images for name in NAMES[cell[1]]]
     assert sum(images) == score.parts[whole].n_images
 
@@ -104,7 +104,7 @@ def test_a_group_rests_on_its_own_images(cell, prefix, whole):
     ],
 )
 def test_groups_are_rows_and_their_gap_is_one(cell, prefix):
-    score = scored(*cell)
+    score = score_scenes(*cell)
     parts = {name: score.parts[f"{prefix}group:{name}"] for name in NAMES[cell[1]]}
     values = [part.value for part in parts.values() if math.isfinite(part.value)]
     gap = score.parts[f"{prefix}gap"]
@@ -114,6 +114,6 @@ def test_groups_are_rows_and_their_gap_is_one(cell, prefix):
 
 
 def test_lic_of_all_is_the_mean_of_the_groups_that_are_cut_to_one_size():
-    score = scored(*LIC)
+    score = score_scenes(*LIC)
     groups = [score.parts[f"group:{name}"].value for name in NAMES["race"]]
     assert score.parts["score"].value == pytest.approx(np.mean(groups), abs=0.01)

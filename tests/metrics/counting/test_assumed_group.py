@@ -31,12 +31,12 @@ def record(i: int, model: str | None, *human: str, label: str = "unsure") -> Rec
     return Record(str(i), model, human, {"gender": label})
 
 
-def scored(records: list[Record], metric: AssumedGroup = METRIC) -> Score:
+def score_records(records: list[Record], metric: AssumedGroup = METRIC) -> Score:
     return metric.compute(make_corpus(records), splits=[])
 
 
 def values(records: list[Record]) -> dict[str, float]:
-    return {name: part.value for name, part in scored(records).parts.items()}
+    return {name: part.value for name, part in score_records(records).parts.items()}
 
 
 # Five images of nobody's known group; people name one group of two in the first and in the second.
@@ -94,7 +94,7 @@ ROOM, LATER = "A room. A man sits there.", "A person rides. He wears a hat. She 
 def test_of_a_caption_the_first_sentence_that_mentions_a_person_counts(caption, first, any_word):
     records = [record(1, caption, NOBODY)]
     assert values(records)["model"] == first
-    assert scored(records, replace(METRIC, sentence="any")).parts["model"].value == any_word
+    assert score_records(records, replace(METRIC, sentence="any")).parts["model"].value == any_word
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_whole_captions_are_compared_with_as_many_annotators(caption, human, mod
 
 
 def test_any_word_has_no_whole():
-    assert "whole" not in scored(BY_HAND, replace(METRIC, sentence="any")).parts
+    assert "whole" not in score_records(BY_HAND, replace(METRIC, sentence="any")).parts
 
 
 def test_no_other_numbers_are_told():
@@ -134,13 +134,13 @@ def test_an_image_counts_once_however_many_captions_people_wrote():
 
 
 def test_the_score_rests_on_the_images_that_both_describe():
-    parts = scored([record(1, MAN, MAN), record(2, MAN), record(3, None, NOBODY)]).parts
+    parts = score_records([record(1, MAN, MAN), record(2, MAN), record(3, None, NOBODY)]).parts
     assert (parts["score"].value, parts["human"].value) == (0.0, 0.5)
     assert [parts[part].n_images for part in ("model", "human", "score")] == [2, 2, 1]
 
 
 def test_coverage_is_a_share_of_the_images_that_nobody_could_tell_or_that_are_labelled():
-    parts = scored([*BY_HAND, *(record(i, None, NOBODY) for i in range(20, 25))]).parts
+    parts = score_records([*BY_HAND, *(record(i, None, NOBODY) for i in range(20, 25))]).parts
     assert parts["score"].coverage == 0.5
     assert parts["ratio:labelled"].coverage == 1
 
@@ -151,7 +151,7 @@ def test_without_peoples_captions_there_is_no_score_and_that_is_said():
     assert math.isnan(outcome["score"])
     assert outcome["model"] == 0.5
     assert "human" not in outcome
-    assert any("no human captions" in note for note in scored(records).notes)
+    assert any("no human captions" in note for note in score_records(records).notes)
 
 
 @pytest.mark.parametrize(
@@ -167,24 +167,18 @@ def test_one_who_names_nobody_assumes_nothing(records, model, score):
 
 
 @pytest.mark.parametrize(
-    ("records", "message"),
+    "records",
     [
-        ([record(1, MAN, MAN, label="m")], "annotators could tell gender in all described images"),
-        ([record(1, MAN, MAN, label="f")], "annotators could tell gender in all described images"),
-        (
-            [record(1, None, MAN), record(2, MAN, MAN, label="m")],
-            "annotators could tell gender in all described images",
-        ),
+        [record(1, MAN, MAN, label="m")],
+        [record(1, MAN, MAN, label="f")],
+        [record(1, None, MAN), record(2, MAN, MAN, label="m")],
     ],
 )
-def test_where_every_group_is_known_or_nothing_is_described_it_does_not_apply(records, message):
-    with pytest.raises(NotApplicableError, match=message):
-        scored(records)
-
-
-def test_the_reason_does_not_begin_with_the_metric_which_tables_put_before_it():
-    with pytest.raises(NotApplicableError) as refused:
-        scored([record(1, MAN, MAN, label="m")])
+def test_where_every_group_is_known_or_nothing_is_described_it_does_not_apply(records):
+    """The reason does not begin with the metric, which tables put before it."""
+    message = "annotators could tell gender in all described images"
+    with pytest.raises(NotApplicableError, match=message) as refused:
+        score_records(records)
     assert "metric=" not in str(refused.value)
 
 
@@ -216,7 +210,7 @@ def test_of_three_groups_there_is_no_ratio():
 
 
 def test_captions_that_name_a_group_are_shown():
-    lines = scored([record(i, MAN, NOBODY) for i in range(20)]).tables["assumed"]
+    lines = score_records([record(i, MAN, NOBODY) for i in range(20)]).tables["assumed"]
     assert len(lines) == MOST_EXAMPLES
     assert {(line["named"], line["caption"], line["assuming"]) for line in lines} == {
         ("male", MAN, 20)
@@ -224,24 +218,28 @@ def test_captions_that_name_a_group_are_shown():
 
 
 def test_captions_of_known_groups_are_not_shown():
-    assert {line["image_id"] for line in scored(BY_HAND).tables["assumed"]} == {"1", "2", "3"}
+    assert {line["image_id"] for line in score_records(BY_HAND).tables["assumed"]} == {
+        "1",
+        "2",
+        "3",
+    }
 
 
 # --- intervals ------------------------------------------------------------------------------------
 
 
 def test_the_share_has_wilsons_interval():
-    result = scored([record(i, MAN if i < 3 else NOBODY) for i in range(40)])
+    result = score_records([record(i, MAN if i < 3 else NOBODY) for i in range(40)])
     estimate, expected = result.parts["model"], wilson(3 / 40, 40, 1.959964)
     assert (estimate.ci_low, estimate.ci_high) == pytest.approx(expected, abs=0.004)
 
 
 def test_a_share_that_never_moves_has_an_interval_too():
-    parts = scored([record(i, NOBODY, NOBODY) for i in range(40)]).parts
+    parts = score_records([record(i, NOBODY, NOBODY) for i in range(40)]).parts
     assert all(parts[part].ci_low < 0 < parts[part].ci_high for part in ("score", "whole"))
 
 
-def planted(model: float, people: float, n: int = 800, seed: int = 0) -> Corpus:
+def planted_corpus(model: float, people: float, n: int = 800, seed: int = 0) -> Corpus:
     """Images of nobody's known group; how often a man is named is planted, one side and other."""
     draws = np.random.default_rng(seed).random((n, 4))
     shares = np.array([model, people, people, people])
@@ -254,7 +252,7 @@ def planted(model: float, people: float, n: int = 800, seed: int = 0) -> Corpus:
     ("model", "expected"), [(0.5, "above 0"), (0.3, "around 0"), (0.1, "below 0")]
 )
 def test_what_was_planted_lies_in_the_interval_and_beyond_chance_from_people(model, expected):
-    estimate = METRIC.compute(planted(model, 0.3), splits=[]).parts["score"]
+    estimate = METRIC.compute(planted_corpus(model, 0.3), splits=[]).parts["score"]
     assert estimate.ci_low <= model - 0.3 <= estimate.ci_high
     assert place(estimate) == expected
 
@@ -273,28 +271,28 @@ def decision(first: Corpus, other: Corpus) -> Decision:
     return only
 
 
-def alone(corpus: Corpus) -> Corpus:
+def without_annotators(corpus: Corpus) -> Corpus:
     return corpus.rewrite({"human": corpus.human.take(np.zeros(len(corpus.human), bool))})
 
 
 @pytest.mark.parametrize("people", [True, False])
 def test_who_assumes_less_is_fairer_with_and_without_people(people):
-    corpora = [planted(share, 0.3) for share in (0.35, 0.42)]
-    conclusion = decision(*(corpora if people else map(alone, corpora)))
+    corpora = [planted_corpus(share, 0.3) for share in (0.35, 0.42)]
+    conclusion = decision(*(corpora if people else map(without_annotators, corpora)))
     assert (conclusion.part, conclusion.winner) == ("model", "first")
 
 
 def test_two_alike_are_not_told_apart():
-    assert decision(planted(0.4, 0.3), planted(0.4, 0.3, seed=1)).winner == ""
+    assert decision(planted_corpus(0.4, 0.3), planted_corpus(0.4, 0.3, seed=1)).winner == ""
 
 
 def test_who_names_nobody_at_all_does_not_win_by_silence():
-    conclusion = decision(planted(0.0, 0.3), planted(0.4, 0.3))
+    conclusion = decision(planted_corpus(0.0, 0.3), planted_corpus(0.4, 0.3))
     assert any("names no group" in doubt for doubt in conclusion.doubts)
 
 
 def test_captioners_of_other_images_are_not_compared():
-    whole = planted(0.35, 0.3)
+    whole = planted_corpus(0.35, 0.3)
     some = whole.rewrite({"model": whole.model.take(np.arange(len(whole.model)) >= 200)})
     assert any("of the images to score" in doubt for doubt in decision(whole, some).doubts)
 

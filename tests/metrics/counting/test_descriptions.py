@@ -59,7 +59,7 @@ def sometimes(text: str, women: float, men: float) -> Say:
 FAIR = sometimes("The person looks focused.", 0.2, 0.2)
 
 
-def scored(say: Say, n: int = 1500, **options: int) -> Score:
+def score_captions(say: Say, n: int = 1500, **options: int) -> Score:
     return METRIC.compute(make_corpus(records(n, say, **options)), splits=[])
 
 
@@ -79,38 +79,38 @@ def value(score: Score, part: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def planted() -> Score:
-    return scored(sometimes("The person looks focused.", 0.1, 0.25))
+def planted_score() -> Score:
+    return score_captions(sometimes("The person looks focused.", 0.1, 0.25))
 
 
-def test_a_planted_description_is_noticed_with_its_size(planted):
-    assert answer(planted)["answer"] == "yes"
-    assert answer(planted)["named"] == ["focused"]
-    assert value(planted, "own:focused") == pytest.approx(-0.15, abs=0.04)
-    assert value(planted, "concept:focused") == pytest.approx(-0.15, abs=0.04)
-    assert value(planted, "score") == pytest.approx(0.075, abs=0.04)
-    low, high = (getattr(planted.parts["own:focused"], end) for end in ("ci_low", "ci_high"))
+def test_a_planted_description_is_noticed_with_its_size(planted_score):
+    assert answer(planted_score)["answer"] == "yes"
+    assert answer(planted_score)["named"] == ["focused"]
+    assert value(planted_score, "own:focused") == pytest.approx(-0.15, abs=0.04)
+    assert value(planted_score, "concept:focused") == pytest.approx(-0.15, abs=0.04)
+    assert value(planted_score, "score") == pytest.approx(0.075, abs=0.04)
+    low, high = (getattr(planted_score.parts["own:focused"], end) for end in ("ci_low", "ci_high"))
     assert low < -0.15 < high
 
 
-def test_a_concept_that_annotators_hardly_ever_say_is_no_more_than_they_would(planted):
-    (sentence,) = [note for note in planted.notes if note.startswith("focused")]
+def test_a_concept_that_annotators_hardly_ever_say_is_no_more_than_they_would(planted_score):
+    (sentence,) = [note for note in planted_score.notes if note.startswith("focused")]
     assert "annotators hardly ever say it" in sentence
     assert "would show" not in sentence
 
 
-def test_the_parts_are_those_of_the_contract(planted):
-    names = set(planted.parts)
+def test_the_parts_are_those_of_the_contract(planted_score):
+    names = set(planted_score.parts)
     assert {"score", "model", "human", "null", "concept:young", "own:young"} <= names
     assert {"word:focused:female", "word:focused:male"} <= names
-    assert value(planted, "word:focused:male") == pytest.approx(0.25, abs=0.03)
-    assert 0 < value(planted, "human") < value(planted, "model") < 1
-    assert planted.tables["descriptions"][0]["concept"] == "focused"
+    assert value(planted_score, "word:focused:male") == pytest.approx(0.25, abs=0.03)
+    assert 0 < value(planted_score, "human") < value(planted_score, "model") < 1
+    assert planted_score.tables["descriptions"][0]["concept"] == "focused"
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_fair_captioner_is_not_accused(seed):
-    score = scored(FAIR, 600, seed=seed)
+    score = score_captions(FAIR, 600, seed=seed)
     assert not_shown(score)
     assert any("would be noticed" in note for note in score.notes)
 
@@ -127,11 +127,11 @@ def test_annotators_as_captioners_differ_by_nothing():
 
 
 def test_whoever_describes_groups_more_alike_than_annotators_is_not_accused():
-    def alike(group: str, generator: random.Random) -> str:
+    def describe_young(group: str, generator: random.Random) -> str:
         return "The person looks young." if generator.random() < 0.2 else ""
 
     made = [
-        replace(r, model=f"{NOUNS[r.labels['gender']]}. " + alike("", random.Random(r.id)))
+        replace(r, model=f"{NOUNS[r.labels['gender']]}. " + describe_young("", random.Random(r.id)))
         for r in records(4000, lambda *_: "")
     ]
     score = METRIC.compute(make_corpus(made), splits=[])
@@ -144,14 +144,14 @@ def test_spellings_that_follow_the_group_are_one_concept():
         word = "pretty" if group == "f" else "handsome"
         return f"The person looks {word}." if generator.random() < 0.1 else ""
 
-    score = scored(say)
+    score = score_captions(say)
     assert "concept:good-looking" in score.parts
     assert abs(value(score, "own:good-looking")) < 0.04
     assert value(score, "word:pretty:male") == 0
 
 
 def test_what_annotators_say_of_one_group_alone_is_listed_and_never_judged():
-    score = scored(sometimes("He has a beard.", 0.0, 0.2))
+    score = score_captions(sometimes("He has a beard.", 0.0, 0.2))
     assert answer(score)["answer"] != "yes"
     assert "own:facial hair" in score.parts
     assert "concept:facial hair" not in score.parts
@@ -201,12 +201,12 @@ def test_captions_alone_are_compared_by_their_other_words():
 
 
 def test_few_images_tell_nothing_and_fewer_are_refused():
-    score = scored(sometimes("The person looks focused.", 0.0, 0.9), 400)
+    score = score_captions(sometimes("The person looks focused.", 0.0, 0.9), 400)
     assert answer(score)["answer"] == "cannot_tell"
     assert "too few" in answer(score)["reason"]
     assert "concept:focused" in score.parts
     with pytest.raises(NotApplicableError, match=r"descriptions needs 100"):
-        scored(FAIR, 99)
+        score_captions(FAIR, 99)
     few = [r for r in records(600, FAIR) if r.labels["gender"] == "m" or int(r.id) < 40]
     with pytest.raises(NotApplicableError, match=r"at least 30 images"):
         METRIC.compute(make_corpus(few), splits=[])
@@ -221,7 +221,7 @@ def test_an_image_without_annotators_is_left_out_and_counted():
 
 
 def test_one_annotator_is_enough():
-    score = scored(sometimes("The person looks focused.", 0.05, 0.3), annotators=1)
+    score = score_captions(sometimes("The person looks focused.", 0.05, 0.3), annotators=1)
     assert answer(score)["named"] == ["focused"]
 
 
@@ -258,32 +258,28 @@ def test_capitals_and_tags_count_as_captions_do():
     assert value(METRIC.compute(make_corpus(tags), splits=[]), "model") > 0.5
 
 
-def test_two_captioners_are_compared_by_the_draws_of_their_scores(planted):
-    difference = paired_difference(drawn(planted), drawn(scored(FAIR)))
+def test_two_captioners_are_compared_by_the_draws_of_their_scores(planted_score):
+    difference = paired_difference(
+        draws_of_score(planted_score), draws_of_score(score_captions(FAIR))
+    )
     assert difference.value > 0.05
     assert difference.p_value < 0.01
 
 
-def test_equal_captions_are_equally_biased(planted):
-    again = scored(sometimes("The person looks focused.", 0.1, 0.25))
-    assert paired_difference(drawn(planted), drawn(again)).p_value == 1.0
+def test_equal_captions_are_equally_biased(planted_score):
+    again = score_captions(sometimes("The person looks focused.", 0.1, 0.25))
+    assert paired_difference(draws_of_score(planted_score), draws_of_score(again)).p_value == 1.0
 
 
-def test_draws_vary_as_much_as_the_score_may(planted):
-    score = planted.parts["score"]
-    assert drawn(planted).image_std == pytest.approx(score.error, rel=0.1)
+def test_draws_vary_as_much_as_the_score_may(planted_score):
+    score = planted_score.parts["score"]
+    assert draws_of_score(planted_score).image_std == pytest.approx(score.error, rel=0.1)
 
 
-def drawn(score: Score) -> Draws:
+def draws_of_score(score: Score) -> Draws:
     draws = score.parts["score"].draws
     assert draws is not None
     return draws
-
-
-def test_the_order_of_the_images_changes_nothing():
-    made = records(600, FAIR)
-    one, other = (METRIC.compute(make_corpus(m), splits=[]) for m in (made, made[::-1]))
-    assert value(one, "score") == value(other, "score")
 
 
 # --- other attributes -------------------------------------------------------------------------
@@ -291,7 +287,7 @@ def test_the_order_of_the_images_changes_nothing():
 PLACES = Attribute("place", ("a", "b", "c"), {"a": ["alps"], "b": ["beach"], "c": ["city"]}, {})
 
 
-def placed(say: Callable[[str, random.Random], str], n: int = 1500) -> Corpus:
+def corpus_of_places(say: Callable[[str, random.Random], str], n: int = 1500) -> Corpus:
     made = records(n, lambda *_: "")
     made = [
         replace(r, model=f"{r.model} {say(r.labels['place'], random.Random(r.id))}") for r in made
@@ -308,7 +304,7 @@ def test_each_of_several_groups_is_compared_with_the_others():
         return "The person looks calm." if generator.random() < rate else ""
 
     metric = replace(METRIC, attribute=PLACES)
-    score = metric.compute(placed(say), splits=[])
+    score = metric.compute(corpus_of_places(say), splits=[])
     assert answer(score)["answer"] == "yes"
     assert value(score, "concept:calm:b") == pytest.approx(0.25, abs=0.06)
     assert value(score, "concept:calm:a") < -0.05
@@ -317,7 +313,8 @@ def test_each_of_several_groups_is_compared_with_the_others():
         sum(value(score, f"group:{name}") for name in "abc") / 3
     )
     fair = metric.compute(
-        placed(lambda _, g: "The person looks calm." if g.random() < 0.2 else ""), splits=[]
+        corpus_of_places(lambda _, g: "The person looks calm." if g.random() < 0.2 else ""),
+        splits=[],
     )
     assert not_shown(fair)
 
@@ -334,7 +331,7 @@ def test_crossed_groups_and_the_attribute_itself_are_compared():
 
 def test_many_images_are_read_in_part(monkeypatch):
     monkeypatch.setattr(compared_groups, "MOST_IMAGES", 500)
-    score = scored(FAIR, 700)
+    score = score_captions(FAIR, 700)
     assert score.parts["score"].n_images == 500
     assert any("descriptions reads 500 of 700 images" in note for note in score.notes)
 

@@ -83,22 +83,22 @@ def rows(result: Result) -> dict[str, Row]:
     return {row.part: row for row in result.rows}
 
 
-def scored(
+def score_rows(
     corpus: Corpus, gold: GoldLabels | None, metric: CountingMetric | None = None
 ) -> dict[str, Row]:
     metric = metric or GenderError(GENDER, STATS, words=None)
     return rows(run_cell(corpus, metric, [0], run_id="x", gold=gold))
 
 
-def drawn(n: int, seed: int = 1) -> np.ndarray:
+def draw_images(n: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).choice(N, n, replace=False)
 
 
 def test_corrected_numbers_are_near_the_truth_and_machine_labels_are_not():
     world = World()
-    truth = scored(world.corpus(world.truth), None)
-    machine = scored(world.corpus(), None)
-    corrected = scored(world.corpus(), world.gold(drawn(600)))
+    truth = score_rows(world.corpus(world.truth), None)
+    machine = score_rows(world.corpus(), None)
+    corrected = score_rows(world.corpus(), world.gold(draw_images(600)))
     for part in ("score", "named", "group:male", "group:female", "named:male", "named:female"):
         row = corrected[part]
         assert row.ci_low < truth[part].value < row.ci_high
@@ -107,8 +107,8 @@ def test_corrected_numbers_are_near_the_truth_and_machine_labels_are_not():
 
 
 def test_gold_labels_alone_are_a_share_with_wilsons_interval():
-    world, chosen = World(), drawn(600)
-    row = scored(world.corpus(), world.gold(chosen))["score:gold"]
+    world, chosen = World(), draw_images(600)
+    row = score_rows(world.corpus(), world.gold(chosen))["score:gold"]
     texts = {"m": "a woman", "f": "a man"}
     wrong = sum(world.captions[i] == texts[world.truth[i]] for i in chosen.tolist())
     assert row.value == pytest.approx(wrong / 600)
@@ -117,8 +117,8 @@ def test_gold_labels_alone_are_a_share_with_wilsons_interval():
 
 def test_gold_labels_of_every_image_give_their_numbers():
     world = World()
-    truth = scored(world.corpus(world.truth), None)
-    corrected = scored(world.corpus(), world.gold(np.arange(N)))
+    truth = score_rows(world.corpus(world.truth), None)
+    corrected = score_rows(world.corpus(), world.gold(np.arange(N)))
     for part in ("score", "named", "group:female"):
         assert corrected[part].value == pytest.approx(truth[part].value, abs=0.002)
 
@@ -126,10 +126,12 @@ def test_gold_labels_of_every_image_give_their_numbers():
 def test_a_gap_of_few_errors_has_an_interval_and_no_point():
     world = World()
     metric = GroupAccuracy(GENDER, STATS, words=None)
-    few, many = (scored(world.corpus(), world.gold(drawn(n)), metric)["score"] for n in (200, 900))
+    few, many = (
+        score_rows(world.corpus(), world.gold(draw_images(n)), metric)["score"] for n in (200, 900)
+    )
     assert np.isnan(few.value)
     assert 0 <= few.ci_low < few.ci_high < 0.3
-    truth = scored(world.corpus(world.truth), None, metric)["score"]
+    truth = score_rows(world.corpus(world.truth), None, metric)["score"]
     assert many.ci_low <= truth.value <= many.ci_high
     assert not np.isnan(many.value)
 
@@ -137,8 +139,8 @@ def test_a_gap_of_few_errors_has_an_interval_and_no_point():
 def test_declines_are_corrected():
     world = World(declined=(0.02, 0.1))
     metric = Declines(GENDER, STATS)
-    truth = scored(world.corpus(world.truth), None, metric)
-    corrected = scored(world.corpus(), world.gold(drawn(1500)), metric)
+    truth = score_rows(world.corpus(world.truth), None, metric)
+    corrected = score_rows(world.corpus(), world.gold(draw_images(1500)), metric)
     for part in ("score", "group:male", "group:female", "overall"):
         assert corrected[part].ci_low <= truth[part].value <= corrected[part].ci_high
     assert corrected["score"].p_value < 0.05
@@ -147,14 +149,16 @@ def test_declines_are_corrected():
 
 def test_what_never_happened_among_all_captions_may_still_happen():
     world = World()
-    row = scored(world.corpus(), world.gold(drawn(900)), Declines(GENDER, STATS))["overall"]
+    row = score_rows(world.corpus(), world.gold(draw_images(900)), Declines(GENDER, STATS))[
+        "overall"
+    ]
     assert 0 < row.ci_high < 0.002
 
 
 def test_stored_draws_fit_the_settings_of_the_run(tmp_path: Path):
     world = World()
     metric = GenderError(GENDER, STATS, words=None)
-    result = run_cell(world.corpus(), metric, [0], run_id="x", gold=world.gold(drawn(400)))
+    result = run_cell(world.corpus(), metric, [0], run_id="x", gold=world.gold(draw_images(400)))
     assert {draws.resampled.shape for draws in result.draws.values()} == {(50, 1)}
     config = {"stats": {"resamples": 50}}
     check_draws(result.draws, replace(result, manifest={**result.manifest, "config": config}))
@@ -164,8 +168,8 @@ def test_groups_that_nobody_can_see_are_corrected():
     world = World(unsure=0.3)
     persons = compose.cell(["metric=assumed_group"]).build("metric").persons
     metric = AssumedGroup(GENDER, STATS, words=None, persons=persons)
-    truth = scored(world.corpus(world.truth, human=True), None, metric)
-    corrected = scored(world.corpus(human=True), world.gold(drawn(900)), metric)
+    truth = score_rows(world.corpus(world.truth, human=True), None, metric)
+    corrected = score_rows(world.corpus(human=True), world.gold(draw_images(900)), metric)
     for part in ("model", "human", "score", "group:male"):
         assert corrected[part].ci_low <= truth[part].value <= corrected[part].ci_high, part
     assert np.isnan(corrected["whole"].value)
@@ -173,8 +177,8 @@ def test_groups_that_nobody_can_see_are_corrected():
 
 def test_human_captions_are_corrected_with_all_of_an_image():
     world = World()
-    truth = scored(world.corpus(world.truth, human=True), None)
-    corrected = scored(world.corpus(human=True), world.gold(drawn(600)))
+    truth = score_rows(world.corpus(world.truth, human=True), None)
+    corrected = score_rows(world.corpus(human=True), world.gold(draw_images(600)))
     for part in ("human", "named:human", "named:increase"):
         row = corrected[part]
         assert row.ci_low <= truth[part].value <= row.ci_high, part
@@ -184,21 +188,21 @@ def test_images_that_were_not_drawn_at_random_are_refused():
     world = World()
     easy = np.array([i for i in range(N) if world.captions[i] == NAMED_BY[world.machine[i]]][:500])
     with pytest.raises(DataError, match=r"not drawn at random.*--gold-size"):
-        scored(world.corpus(), world.gold(easy))
+        score_rows(world.corpus(), world.gold(easy))
     chances = {str(i): 0.2 for i in easy.tolist()}
-    assert scored(world.corpus(), world.gold(easy, chances))
+    assert score_rows(world.corpus(), world.gold(easy, chances))
 
 
 def test_other_images_are_refused():
     world = World()
     gold = GoldLabels("gold.csv", "gender", {"9000": "male"}, frozenset(), frozenset(), {})
     with pytest.raises(DataError, match=r"gold\.csv: the gold labels are of other images"):
-        scored(world.corpus(), gold)
+        score_rows(world.corpus(), gold)
 
 
 def test_gold_labels_of_images_that_are_not_scored_are_noted():
     world = World()
-    gold = replace(world.gold(drawn(400)), others=frozenset({"9000"}))
+    gold = replace(world.gold(draw_images(400)), others=frozenset({"9000"}))
     metric = GenderError(GENDER, STATS, words=None)
     notes = run_cell(world.corpus(), metric, [0], run_id="x", gold=gold).notes
     assert "400 of 401 gold labels are of images that are scored" in "\n".join(notes)
@@ -208,27 +212,29 @@ def test_several_captions_an_image_are_not_corrected():
     world = World()
     corpus = replace(world.corpus(), samples=(world.corpus(),))
     with pytest.raises(NotApplicableError, match=r"metric\.samples=first"):
-        scored(corpus, world.gold(drawn(400)))
+        score_rows(corpus, world.gold(draw_images(400)))
 
 
 def test_a_maximum_over_groups_and_attackers_are_not_corrected():
     world = World()
     metric = compose.cell(["metric=differential_fairness"]).build("metric")
     with pytest.raises(NotApplicableError, match="do not correct differential_fairness"):
-        scored(world.corpus(), world.gold(drawn(500)), metric)
+        score_rows(world.corpus(), world.gold(draw_images(500)), metric)
 
 
 def test_notes_say_what_the_correction_is_worth_and_how_often_the_machine_errs():
     world = World()
     metric = GenderError(GENDER, STATS, words=None)
-    gold = world.gold(drawn(600))
+    gold = world.gold(draw_images(600))
     notes = "\n".join(run_cell(world.corpus(), metric, [0], run_id="x", gold=gold).notes)
     assert "by machine labels, corrected" in notes
     assert "times as many gold labels" in notes
     assert "machine labels are wrong for" in notes
     everything = World()
     everything.machine = everything.truth
-    alike = run_cell(everything.corpus(), metric, [0], run_id="x", gold=everything.gold(drawn(500)))
+    alike = run_cell(
+        everything.corpus(), metric, [0], run_id="x", gold=everything.gold(draw_images(500))
+    )
     assert "if the machine was fitted to them" in "\n".join(alike.notes)
 
 

@@ -11,7 +11,7 @@ from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.counting.gold_plan import CaptionedImages, NeededLabels, draw_images
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import GENDER
-from tests.metrics.counting.test_gold import World, scored
+from tests.metrics.counting.test_gold import World, score_rows
 
 METRIC = GenderError(GENDER, Bootstrap(resamples=50), words=None)
 KEYS = hash_ids(map(str, range(100)))
@@ -49,29 +49,29 @@ def test_the_draw_depends_on_ids_alone():
     assert set(first) < set(draw_images(images(40), KEYS, 60)[0].tolist())
 
 
-def planned(world: World, corpus: Corpus, half_width: float) -> NeededLabels:
+def plan_labels(world: World, corpus: Corpus, half_width: float) -> NeededLabels:
     pilot = world.gold(np.random.default_rng(3).choice(3000, 800, replace=False))
-    return NeededLabels.of(corpus, METRIC, pilot, half_width, 1.96)
+    return NeededLabels.from_pilot(corpus, METRIC, pilot, half_width, 1.96)
 
 
 def test_as_many_labels_as_planned_give_the_planned_interval():
     world = World()
     corpus = world.corpus()
-    needed = planned(world, corpus, 0.01)
+    needed = plan_labels(world, corpus, 0.01)
     assert needed.best < needed.drawn < needed.evenly
     rows, chances = draw_images(
-        CaptionedImages.of(corpus, METRIC), corpus.keys, round(needed.drawn)
+        CaptionedImages.from_corpus(corpus, METRIC), corpus.keys, round(needed.drawn)
     )
     gold = world.gold(rows, dict(zip(map(str, rows.tolist()), chances.tolist(), strict=True)))
-    row = scored(corpus, gold, METRIC)["named"]
+    row = score_rows(corpus, gold, METRIC)["named"]
     assert (row.ci_high - row.ci_low) / 2 == pytest.approx(0.01, rel=0.25)
-    truth = scored(world.corpus(world.truth), None, METRIC)["named"]
+    truth = score_rows(world.corpus(world.truth), None, METRIC)["named"]
     assert row.ci_low < truth.value < row.ci_high
 
 
 def test_no_number_is_enough_where_machine_labels_are_too_few():
     world = World()
-    needed = planned(world, world.corpus(), 0.002)
+    needed = plan_labels(world, world.corpus(), 0.002)
     assert needed.drawn == needed.best == np.inf
     assert 0.002 < needed.floor < 0.01
     assert needed.evenly < np.inf
@@ -80,11 +80,11 @@ def test_no_number_is_enough_where_machine_labels_are_too_few():
 def test_a_pilot_drawn_by_design_plans_the_same():
     world = World()
     corpus = world.corpus()
-    rows, chances = draw_images(CaptionedImages.of(corpus, METRIC), corpus.keys, 800)
+    rows, chances = draw_images(CaptionedImages.from_corpus(corpus, METRIC), corpus.keys, 800)
     pilot = replace(
         world.gold(rows), chances=dict(zip(map(str, rows.tolist()), chances.tolist(), strict=True))
     )
-    needed = NeededLabels.of(corpus, METRIC, pilot, 0.01, 1.96)
-    of_all = NeededLabels.of(corpus, METRIC, world.gold(np.arange(3000)), 0.01, 1.96)
+    needed = NeededLabels.from_pilot(corpus, METRIC, pilot, 0.01, 1.96)
+    of_all = NeededLabels.from_pilot(corpus, METRIC, world.gold(np.arange(3000)), 0.01, 1.96)
     assert needed.drawn == pytest.approx(of_all.drawn, rel=0.4)
     assert needed.floor == pytest.approx(of_all.floor, rel=0.2)

@@ -1,8 +1,8 @@
 """Counting metrics where there is nothing to amplify.
 
-The captioner's caption of an image is drawn from those that people wrote of it (:func:`drawn`), so
-it amplifies nothing; in the second design the labels are dealt out over the images anew besides
-(:func:`shuffled`), so captions and objects do not go with them either. Tested is how many of the
+The captioner's caption of an image is drawn from those that people wrote of it (``draw_corpus``),
+so it amplifies nothing; in the second design the labels are dealt out over the images anew besides
+(``shuffle_labels``), so captions and objects do not go with them either. Tested is how many of the
 95 % intervals of 40 data sets cover what is neutral; "too few" is a count that a binomial of 95 %
 reaches with a probability below 1 %.
 
@@ -104,7 +104,7 @@ SAME_LABELS = [("ba_directional", "t_to_a:published:named"), ("multi_directional
 
 
 @cache
-def drawn(seed: int, women: float = 0.4) -> Corpus:
+def draw_corpus(seed: int, women: float = 0.4) -> Corpus:
     """Images whose captioner's caption is one of the four that people wrote of each.
 
     People name two of three objects that are there, no group in a fifth of their captions and the
@@ -120,20 +120,20 @@ def drawn(seed: int, women: float = 0.4) -> Corpus:
     records = []
     for i, (label, named_row) in enumerate(zip(female.tolist(), named.tolist(), strict=True)):
         pairs = zip(nouns[i], named_row, strict=True)
-        texts = [" ".join([noun, *_chosen(flags)]) for noun, flags in pairs]
-        objects = frozenset([*_chosen(present[i].tolist()), "person"])
+        texts = [" ".join([noun, *_chosen_names(flags)]) for noun, flags in pairs]
+        objects = frozenset([*_chosen_names(present[i].tolist()), "person"])
         labels = {"gender": "f" if label else "m"}
         records.append(Record(f"{seed}-{i}", texts[0], tuple(texts[1:]), labels, objects))
     return make_corpus(records)
 
 
-def _chosen(flags: Sequence[bool]) -> list[str]:
+def _chosen_names(flags: Sequence[bool]) -> list[str]:
     return [name for name, flag in zip(NAMES, flags, strict=True) if flag]
 
 
-def shuffled(seed: int, women: float = 0.4) -> Corpus:
+def shuffle_labels(seed: int, women: float = 0.4) -> Corpus:
     """The same with its labels dealt out over the images anew."""
-    corpus = drawn(seed, women)
+    corpus = draw_corpus(seed, women)
     grouping = corpus.groupings["gender"]
     codes = np.random.default_rng(seed).permutation(grouping.codes)
     return replace(corpus, groupings={"gender": replace(grouping, codes=codes)})
@@ -141,7 +141,7 @@ def shuffled(seed: int, women: float = 0.4) -> Corpus:
 
 @cache
 def parts(name: str, design: str, seed: int) -> Mapping[str, Number]:
-    make: Callable[[int], Corpus] = {"drawn": drawn, "shuffled": shuffled}[design]
+    make: Callable[[int], Corpus] = {"drawn": draw_corpus, "shuffled": shuffle_labels}[design]
     metric, corpus = METRICS[name], make(seed)
     if metric.info.images == base.UNSURE:
         grouping = corpus.groupings["gender"]
@@ -257,7 +257,7 @@ def test_ba_mals_of_shuffled_labels_is_neutral_where_groups_are_even():
 def of_even_groups(part: str) -> list[Estimate]:
     metric = METRICS["ba_mals"]
     return [
-        metric.compute(shuffled(seed, women=0.5), splits=[]).parts[part]
+        metric.compute(shuffle_labels(seed, women=0.5), splits=[]).parts[part]
         for seed in range(DATA_SETS)
     ]
 
@@ -266,7 +266,7 @@ def test_t_to_a_of_shuffled_labels_is_0_where_other_labels_say_how_pairs_lean():
     """The reason of the test before: with the next data set's signs nothing is lost."""
     metric = METRICS["ba_directional"]
     assert isinstance(metric, LabelledTaskMetric)
-    counts = [counted(metric, shuffled(seed)) for seed in range(DATA_SETS)]
+    counts = [count_tasks(metric, shuffle_labels(seed)) for seed in range(DATA_SETS)]
     unseen = [
         ba_directional(one, "t_to_a", denominator="named", training=other).item()
         for one, other in zip(counts, [*counts[1:], counts[0]], strict=True)
@@ -278,7 +278,7 @@ def falls_below_0(values: Sequence[float]) -> bool:
     return bool(stats.ttest_1samp(values, 0, alternative="less").pvalue < TOO_RARE)
 
 
-def counted(metric: LabelledTaskMetric, corpus: Corpus) -> Counts:
+def count_tasks(metric: LabelledTaskMetric, corpus: Corpus) -> Counts:
     """Groups and tasks of the labels and of the captions."""
     sides = metric.sides(metric.see(corpus))
     sums = {name: np.asarray(table.sum(axis=0))[None] for name, table in sides.tables().items()}

@@ -61,7 +61,9 @@ def test_a_difference_of_shares_without_an_event_has_an_interval():
 
     tally = Tally({"all": table}, numbers)
     keys = np.arange(N_IMAGES, dtype=np.uint64)
-    estimates = estimates_of(tally, tally.counted(tally.totals), keys, Bootstrap(resamples=50))
+    estimates = estimates_of(
+        tally, tally.counted_numbers(tally.totals), keys, Bootstrap(resamples=50)
+    )
     score, group = estimates[SCORE], estimates[PartName(group="a")]
     assert (score.value, group.value, group.ci_low) == (0, 0, 0)
     assert score.ci_low < 0 < score.ci_high == group.ci_high

@@ -119,14 +119,14 @@ def gender(masculine: list[str], feminine: list[str]) -> Attribute:
     return Attribute("gender", ("male", "female"), words, {"toy": LABELS})
 
 
-def inflected(name: str) -> list[str]:
+def inflections(name: str) -> list[str]:
     """A category in the endings of the worked cases' rule: no synonyms."""
     return [name, f"{name}s", f"{name}es"]
 
 
 def categories(name: str) -> TaskVocabulary:
     listed = oracle(name)["categories"]
-    return TaskVocabulary("coco", {task: inflected(task) for task in listed})
+    return TaskVocabulary("coco", {task: inflections(task) for task in listed})
 
 
 def corpus_of(records: list[Record]) -> Corpus:

@@ -50,7 +50,7 @@ def pictures() -> Pictures:
     return Pictures.read(DATA)
 
 
-def scored(model: Mapping[int, str], human: Mapping[int, list[str]] | None = None) -> Score:
+def score_captions(model: Mapping[int, str], human: Mapping[int, list[str]] | None = None) -> Score:
     metric, attribute = metric_and_attribute()
     labelled = {i: model[i] for i in pictures().pool if i in model}
     people = human or pictures().captions
@@ -71,7 +71,7 @@ def answer(score: Score) -> str:
 @pytest.mark.parametrize("captioner", PUBLISHED)
 def test_no_published_captioner_describes_differently(captioner):
     started = time.process_time()
-    score = scored(captions_in(DATA / "captioners" / f"{captioner}.json"))
+    score = score_captions(captions_in(DATA / "captioners" / f"{captioner}.json"))
     assert answer(score) == "no"
     assert abs(100 * score.parts["score"].value) <= PUBLISHED[captioner]
     assert time.process_time() - started < 16  # with reading, twice what is promised
@@ -79,7 +79,7 @@ def test_no_published_captioner_describes_differently(captioner):
 
 @pytest.mark.parametrize("captioner", ["oscar", "att2in", "nicplus", "oscar_cider"])
 def test_published_captioners_call_women_young_less_than_annotators(captioner):
-    score = scored(captions_in(DATA / "captioners" / f"{captioner}.json"))
+    score = score_captions(captions_in(DATA / "captioners" / f"{captioner}.json"))
     assert "closer together than annotators: young" in score.notes
     assert -0.065 < score.parts["concept:young"].value < -0.02
     assert abs(score.parts["own:young"].value) < 0.03
@@ -87,14 +87,14 @@ def test_published_captioners_call_women_young_less_than_annotators(captioner):
 
 @pytest.mark.parametrize("model", TODAY)
 def test_no_file_of_today_has_enough_images_for_a_yes(model):
-    score = scored(captions_in(DATA / "vlm" / f"{model}.json"))
+    score = score_captions(captions_in(DATA / "vlm" / f"{model}.json"))
     assert answer(score) == ("not shown" if model.endswith("xl") else "cannot_tell")
     low, high = TODAY[model]
     assert low <= 100 * score.parts["score"].value <= high
 
 
 def test_gpt4o_mentions_womens_hair_as_annotators_would():
-    score = scored(captions_in(DATA / "vlm" / "gpt4o_comprecap.json"))
+    score = score_captions(captions_in(DATA / "vlm" / "gpt4o_comprecap.json"))
     assert score.parts["own:hair"].value == pytest.approx(0.40, abs=0.06)
     assert score.parts["concept:hair"].ci_low < 0
 
@@ -117,7 +117,7 @@ def test_paragraphs_are_judged_by_what_was_planted(paragraphs, version):
         people[line["image_id"]].append(line["caption"])
     lines = json.loads((paragraphs / f"{version}.json").read_text())
     model = {int(re.search(r"(\d+)\.jpg", x["image"])[1]): x["response"] for x in lines}
-    score = scored(model, people)
+    score = score_captions(model, people)
     assert answer(score) == ("yes" if version == "traits" else "not shown")
     low, high = PARAGRAPHS[version]
     assert low <= 100 * score.parts["score"].value <= high

@@ -26,7 +26,7 @@ def pictures() -> Pictures:
     return Pictures.read(DATA)
 
 
-def scored(captioner: str) -> Score:
+def score_captioner(captioner: str) -> Score:
     path = DATA / "captioners" / f"{captioner}.json"
     if not path.is_file() or not (DATA / "coco" / "annotations").is_dir():
         pytest.skip(f"no captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
@@ -41,9 +41,9 @@ def scored(captioner: str) -> Score:
 
 @pytest.mark.parametrize("captioner", PUBLISHED)
 def test_published_captioners_invent_as_often_as_another_computation_finds(captioner):
-    scored("nic")  # what is imported and read once
+    score_captioner("nic")  # what is imported and read once
     started = time.process_time()
-    score = scored(captioner)
+    score = score_captioner(captioner)
     assert time.process_time() - started < 16  # with reading, twice what is promised
     numbers = [100 * score.parts[p].value for p in ("invented", "gap", "gap:alike")]
     assert numbers == pytest.approx(PUBLISHED[captioner][:3], abs=0.25)
@@ -51,7 +51,7 @@ def test_published_captioners_invent_as_often_as_another_computation_finds(capti
 
 
 def test_ties_of_men_and_teddy_bears_of_women():
-    score = scored("nic")
+    score = score_captioner("nic")
     assert set(score.audit["objects"]["named"]) == {"tie", "teddy bear"}
     assert score.parts["object:tie"].ci_high < 0
     assert score.parts["object:teddy bear"].ci_low > 0

@@ -48,7 +48,9 @@ def mostly_men(who: str, item: str) -> str:
     return f"man {item}" if item == "car" else f"{who} {item}"
 
 
-def swapped(caption: Callable[[str, str], str], words: Sequence[str]) -> Callable[[str, str], str]:
+def swap_words(
+    caption: Callable[[str, str], str], words: Sequence[str]
+) -> Callable[[str, str], str]:
     """The same captions with two words in each other's stead."""
     other = dict(zip(words, reversed(words), strict=True))
     return lambda who, item: " ".join(other.get(w, w) for w in caption(who, item).split())
@@ -82,12 +84,12 @@ def value(name: str, part: str, corpus: Corpus) -> float:
 def test_the_sign_turns_when_captions_swap_the_groups(name, part, caption, words):
     """Everything goes with its own group instead of 7 in 10, and then with the other: 0.3, -0.7."""
     assert value(name, part, world(caption, truly)) == pytest.approx(0.3)
-    assert value(name, part, world(swapped(caption, words), truly)) == pytest.approx(-0.7)
+    assert value(name, part, world(swap_words(caption, words), truly)) == pytest.approx(-0.7)
 
 
 def test_the_sign_of_the_ratio_turns_when_captions_swap_the_groups():
     before = value("gender_ratio", "score", world(mostly_men, truly))
-    after = value("gender_ratio", "score", world(swapped(mostly_men, GROUPS), truly))
+    after = value("gender_ratio", "score", world(swap_words(mostly_men, GROUPS), truly))
     assert before > 0 > after
     assert before + 1 == pytest.approx(1 / (after + 1))  # as many men as women by label
 
@@ -98,12 +100,12 @@ def test_the_sign_turns_when_captioner_and_people_change_places(name):
     result = value(name, "score", world(by_person, truly))
     assert result > 0
     assert value(name, "score", world(truly, by_person)) == pytest.approx(-result)
-    same = value(name, "score", world(swapped(by_person, OBJECTS), truly))
+    same = value(name, "score", world(swap_words(by_person, OBJECTS), truly))
     assert same == pytest.approx(result)
 
 
 def test_the_parts_of_groups_change_places_in_co_occurrence():
-    one, other = world(by_person, truly), world(swapped(by_person, GROUPS), truly)
+    one, other = world(by_person, truly), world(swap_words(by_person, GROUPS), truly)
     ratio, disparity = "object:cake:model", "disparity:male:car"
     before = value("cooccurrence", ratio, one)
     assert value("cooccurrence", ratio, other) == pytest.approx(1 - before)
@@ -111,7 +113,7 @@ def test_the_parts_of_groups_change_places_in_co_occurrence():
 
 
 def test_right_and_wrong_change_places_when_captions_swap_the_groups():
-    right, wrong = world(by_object, truly), world(swapped(by_object, GROUPS), truly)
+    right, wrong = world(by_object, truly), world(swap_words(by_object, GROUPS), truly)
     assert value("gender_error", "score", right) == pytest.approx(0.3)
     assert value("gender_error", "score", wrong) == pytest.approx(0.7)
     assert value("group_accuracy", "group:female", right) == pytest.approx(

@@ -32,7 +32,7 @@ def weights_of(rows: list[dict[str, Any]]) -> np.ndarray:
 
 
 def counts_of(name: str) -> Counts:
-    return Counts.of(*columns(case(name)["rows"]))
+    return Counts.from_rows(*columns(case(name)["rows"]))
 
 
 of_hand_tables = pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_multi_of_hand_tables(name, reading, kind, direction, key):
     assert [list(item) for item in sets] == expected["attribute_sets"]
     both = (holds(item, sets).toarray() for item in (labels, predicted))
     labelled_sets, predicted_sets = both
-    counts = Counts.of(a, labelled_sets, a_hat, predicted_sets, weights)
+    counts = Counts.from_rows(a, labelled_sets, a_hat, predicted_sets, weights)
     multi_directional = amplification.multi_directional(counts, direction)
     assert multi_directional == pytest.approx(tuple(expected[f"{key}_mean_var"]), abs=1e-9)
 
@@ -86,7 +86,7 @@ def tied() -> Counts:
     first = np.arange(n) < a
     task = np.where(first, np.arange(n) < both, np.arange(n) < a + t - both)
     groups_ = np.stack([first, ~first], axis=1)
-    return Counts.of(groups_, task[:, None], groups_, (task | first)[:, None])
+    return Counts.from_rows(groups_, task[:, None], groups_, (task | first)[:, None])
 
 
 def test_exact_independence_is_decided_with_integers_and_may_count_as_a_negative_correlation():
@@ -111,7 +111,7 @@ def test_the_authors_example_by_group():
     labels = np.array([[0, 1, 1, 0, 0, 0, 0, 1]]).T
     predicted = np.array([[1, 1, 1, 0, 0, 0, 0, 0]]).T
     pairs = amplification.directional_pairs(
-        Counts.of(groups_, labels, groups_, predicted), "a_to_t"
+        Counts.from_rows(groups_, labels, groups_, predicted), "a_to_t"
     )
     assert pairs[:, 0].round(4).tolist() == [0.2, 0.3333]
 
@@ -186,10 +186,10 @@ flags = arrays.arrays(np.int64, (N, T), elements=st.integers(0, 1))
 rows = st.tuples(codes, flags, named, flags)
 
 
-def counted(arrays: tuple[np.ndarray, ...]) -> Counts:
+def count_rows(arrays: tuple[np.ndarray, ...]) -> Counts:
     a, t, a_hat, t_hat = arrays
     onehot = np.vstack([np.eye(K), np.zeros(K)])
-    return Counts.of(onehot[a], t, onehot[a_hat], t_hat)
+    return Counts.from_rows(onehot[a], t, onehot[a_hat], t_hat)
 
 
 def numbers(counts: Counts) -> dict[str, np.ndarray]:
@@ -202,14 +202,14 @@ def numbers(counts: Counts) -> dict[str, np.ndarray]:
 
 @given(rows)
 def test_amplification_lies_in_its_range(item):
-    values = np.array(list(numbers(counted(item)).values()))
+    values = np.array(list(numbers(count_rows(item)).values()))
     known = values[np.isfinite(values)]
     assert (np.abs(known) <= 1 + 1e-12).all()
 
 
 @given(codes, flags)
 def test_predictions_that_equal_labels_amplify_nothing(a, t):
-    result = numbers(counted((a, t, a, t)))
+    result = numbers(count_rows((a, t, a, t)))
     assert all(np.isnan(value) or abs(value) < 1e-12 for value in result.values())
 
 
@@ -217,8 +217,8 @@ def test_predictions_that_equal_labels_amplify_nothing(a, t):
 def test_names_and_order_do_not_matter(item, names, order):
     a, t, a_hat, t_hat = (column[order] for column in item)
     turned = np.append(np.array(names), -1)
-    other = numbers(counted((turned[a], t, turned[a_hat], t_hat)))
-    for key, value in numbers(counted(item)).items():
+    other = numbers(count_rows((turned[a], t, turned[a_hat], t_hat)))
+    for key, value in numbers(count_rows(item)).items():
         np.testing.assert_allclose(value, other[key], atol=1e-12)
 
 
@@ -294,5 +294,5 @@ def test_an_object_never_predicted_stays_in_the_number_of_objects_or_not(absent)
     a = np.array([[1, 0], [1, 0], [0, 1]])
     t, never = np.array([[1, 1]] * 3), np.array([[1, 0]] * 3)
     men = np.array([[1, 0]] * 3)
-    mals = amplification.ba_mals(Counts.of(a, t, men, never), absent=absent)
+    mals = amplification.ba_mals(Counts.from_rows(a, t, men, never), absent=absent)
     assert mals == pytest.approx({"keep": 1 / 6, "drop": 1 / 3}[absent])

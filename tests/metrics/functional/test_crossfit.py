@@ -19,7 +19,7 @@ from bias_pipeline.metrics.functional.counts import Counts, nanmean
 RANDOM = np.random.default_rng(0)
 
 
-def stacked(*folds: Counts) -> Counts:
+def stack_folds(*folds: Counts) -> Counts:
     """Counts of folds, as the functions take them."""
     names = [field.name for field in fields(Counts)]
     return Counts(**{name: np.stack([getattr(one, name) for one in folds]) for name in names})
@@ -34,20 +34,20 @@ def images(n: int, random: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 def halves(n: int, random: np.random.Generator) -> Counts:
     columns = images(n, random)
-    return stacked(*(Counts.of(*(column[k::2] for column in columns)) for k in range(2)))
+    return stack_folds(*(Counts.from_rows(*(column[k::2] for column in columns)) for k in range(2)))
 
 
 @pytest.mark.parametrize("denominator", DENOMINATORS)
 def test_where_folds_are_alike_t_to_a_is_the_published(denominator):
-    one = Counts.of(*images(50, RANDOM))
-    pairs = crossfit.t_to_a_pairs(stacked(one, one), denominator=denominator)
+    one = Counts.from_rows(*images(50, RANDOM))
+    pairs = crossfit.t_to_a_pairs(stack_folds(one, one), denominator=denominator)
     np.testing.assert_allclose(pairs, directional_pairs(one, "t_to_a", denominator=denominator))
 
 
 @pytest.mark.parametrize("predictions", PREDICTIONS)
 def test_where_folds_are_alike_mals_is_the_published(predictions):
-    one = Counts.of(*images(50, RANDOM))
-    result = crossfit.mals_tasks_of_folds(stacked(one, one), predictions=predictions)
+    one = Counts.from_rows(*images(50, RANDOM))
+    result = crossfit.mals_tasks_of_folds(stack_folds(one, one), predictions=predictions)
     np.testing.assert_allclose(result, mals_tasks(one, predictions=predictions))
 
 
@@ -55,15 +55,15 @@ def test_a_fold_is_counted_in_the_direction_of_the_others():
     """Men with the task in one fold, women in the other; captions name nobody."""
     men, women = (np.eye(2)[[k, k, 1 - k]] for k in range(2))
     task, nobody = np.array([[1], [1], [0]]), np.zeros((3, 2))
-    folds = stacked(*(Counts.of(item, task, nobody, task) for item in (men, women)))
+    folds = stack_folds(*(Counts.from_rows(item, task, nobody, task) for item in (men, women)))
     # Each group loses half of the task's images, where the other fold leans away from it.
     assert crossfit.t_to_a_pairs(folds).tolist() == [[0.5], [0.5]]
-    assert directional_pairs(crossfit.whole(folds), "t_to_a").tolist() == [[0.0], [0.0]]
+    assert directional_pairs(crossfit.sum_folds(folds), "t_to_a").tolist() == [[0.0], [0.0]]
 
 
 def test_a_task_that_is_absent_stays_unknown():
     a, _, a_hat, t_hat = images(20, RANDOM)
-    folds = stacked(*(Counts.of(a, np.zeros((20, 3)), a_hat, t_hat) for _ in range(2)))
+    folds = stack_folds(*(Counts.from_rows(a, np.zeros((20, 3)), a_hat, t_hat) for _ in range(2)))
     assert np.isnan(crossfit.t_to_a_pairs(folds)).all()
     assert np.isnan(crossfit.mals_tasks_of_folds(folds)).all()
 
@@ -74,9 +74,9 @@ def test_labels_that_are_noise_are_no_mitigation():
     t_to_a = [nanmean(crossfit.t_to_a_pairs(fold, denominator="named"), 2) for fold in folds]
     of_mals = [crossfit.mean_of_tasks(crossfit.mals_tasks_of_folds(fold), "drop") for fold in folds]
     published = [
-        ba_directional(crossfit.whole(fold), "t_to_a", denominator="named") for fold in folds
+        ba_directional(crossfit.sum_folds(fold), "t_to_a", denominator="named") for fold in folds
     ]
     assert np.mean(published) < -0.05
-    assert np.mean([ba_mals(crossfit.whole(fold)) for fold in folds]) < -0.05
+    assert np.mean([ba_mals(crossfit.sum_folds(fold)) for fold in folds]) < -0.05
     assert abs(np.mean(t_to_a)) < 0.01
     assert abs(np.mean(of_mals)) < 0.01

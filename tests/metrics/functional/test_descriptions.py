@@ -29,13 +29,13 @@ def pictures(n: int, effect: float = 0.0, seed: int = 0):
     says = (random.random(n) < rate).astype(float)
     keys = hash_ids(map(str, range(n)))
     table, folds = sparse.csr_array(features), np.arange(n) % 5
-    return Comparison.of(groups, table, folds, keys), says[:, None]
+    return Comparison.fit(groups, table, folds, keys), says[:, None]
 
 
 def test_ridge_is_that_of_the_normal_equations():
     features = RANDOM.random((60, 4))
     values, folds = RANDOM.random((60, 3)), np.arange(60) % 5
-    fitted = CrossFittedRidge(_folds(sparse.csr_array(features), folds), 10.0).expected(values)
+    fitted = CrossFittedRidge(_folds(sparse.csr_array(features), folds), 10.0).predict(values)
     for fold in range(5):
         training, tested = folds != fold, folds == fold
         centre, level = features[training].mean(axis=0), values[training].mean(axis=0)
@@ -81,8 +81,8 @@ def test_the_chance_that_some_annotators_say_it_is_that_of_all_choices(speakers)
 
 
 def test_annotators_are_as_many_as_nine_of_ten_images_have():
-    assert Annotators(np.zeros((20, 1)), np.array([1, *[3] * 9, *[5] * 10])).joined == 3
-    assert Annotators(np.zeros((20, 1)), np.array([1, 1, 1, *[5] * 17])).joined == 1
+    assert Annotators(np.zeros((20, 1)), np.array([1, *[3] * 9, *[5] * 10])).n_joined == 3
+    assert Annotators(np.zeros((20, 1)), np.array([1, 1, 1, *[5] * 17])).n_joined == 1
 
 
 @pytest.mark.parametrize("log_ratio", [-1.0, 0.0, 0.7, 4.0])
@@ -103,7 +103,7 @@ def test_a_hazard_ratio_is_measured_as_it_was_planted():
     hazard = 0.05 * np.exp(1.2 * groups)
     counts = random.binomial(5, 1 - np.exp(-hazard))[:, None].astype(float)
     features = sparse.csr_array((random.random((n, 3)) < 0.5).astype(float))
-    comparison = Comparison.of(groups, features, np.arange(n) % 5, hash_ids(map(str, range(n))))
+    comparison = Comparison.fit(groups, features, np.arange(n) % 5, hash_ids(map(str, range(n))))
     (ratio,) = hazard_ratios(comparison, Annotators(counts, np.full(n, 5)))
     assert ratio.log_ratio == pytest.approx(1.2, abs=3 * ratio.error)
     assert 0.01 < ratio.error < 0.06
@@ -114,7 +114,7 @@ def at_rate(rate: float, share: float, ratios=None, rare=False):
     n, random = 400, np.random.default_rng(5)
     groups = (np.arange(n) % 2).astype(float)
     features = sparse.csr_array((random.random((n, 3)) < 0.5).astype(float))
-    comparison = Comparison.of(groups, features, np.arange(n) % 5, hash_ids(map(str, range(n))))
+    comparison = Comparison.fit(groups, features, np.arange(n) % 5, hash_ids(map(str, range(n))))
     counts = random.binomial(3, share, (n, 1)).astype(float)
     annotators = Annotators(counts, np.full(n, 3), ratios or {}, np.array([rare]))
     return annotators_at_rate(comparison, annotators, np.array([rate]), np.full((n, 1), rate))

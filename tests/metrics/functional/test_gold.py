@@ -1,4 +1,4 @@
-"""Corrections by gold labels: against brute force, a published package, and the truth."""
+"""Corrections by gold labels: against brute force, and the truth."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes, TrueLabe
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.functional.gold import (
     label_priors,
-    prediction_powered,
     true_label_counts,
 )
 
@@ -33,45 +32,7 @@ def test_images_of_a_cell_are_divided_as_its_gold_images():
     assert true_label_counts(cells, gold).tolist() == [[[2.5, 7.5], [30.0, 0.0]]]
 
 
-def test_the_interval_of_a_mean_is_that_of_ppi_py():
-    """Its printed interval of these numbers is [.18593, .23067]."""
-    rng = np.random.default_rng(0)
-    truth = (rng.random(5000) < 0.2).astype(float)
-    machine = np.where(rng.random(5000) < 0.06, 1 - truth, truth)
-    mean = prediction_powered(
-        lambda means: float(means[0]),
-        lambda means: np.ones(1),
-        *(values[:, None] for values in (truth[:400], machine[:400], machine[400:])),
-    )
-    ends = mean.value - 1.959964 * mean.error, mean.value + 1.959964 * mean.error
-    assert ends == pytest.approx((0.18593, 0.23067), abs=4e-5)
-
-
-def test_a_ratio_is_that_of_brute_force():
-    """Lambda by trying a thousand, the error by its definition."""
-    rng = np.random.default_rng(1)
-    truth = rng.random((600, 2)) < (0.2, 0.8)
-    moments = np.stack([truth.all(axis=1), truth[:, 1]], axis=1).astype(float)
-    noisy = np.where(rng.random((600, 1)) < 0.1, 1 - moments, moments)
-    gold, machine, rest = moments[:100], noisy[:100], noisy[100:]
-
-    def gradient(means: Float64Array) -> Float64Array:
-        return np.array([1 / means[1], -means[0] / means[1] ** 2])
-
-    corrected = prediction_powered(lambda m: float(m[0] / m[1]), gradient, gold, machine, rest)
-    slope = gradient(gold.mean(0) + rest.mean(0) - machine.mean(0))
-    tried = np.linspace(0, 1, 1001)
-    errors = [
-        np.var((gold - lam * machine) @ slope, ddof=1) / 100
-        + lam**2 * np.var(rest @ slope, ddof=1) / 500
-        for lam in tried
-    ]
-    assert corrected.weight == pytest.approx(tried[np.argmin(errors)], abs=0.05)  # other variances
-    means = gold.mean(0) + corrected.weight * (rest.mean(0) - machine.mean(0))
-    assert corrected.value == pytest.approx(means[0] / means[1])
-
-
-def labelled(
+def true_labels(
     truth: IntArray, machine: IntArray, gold: IntArray, chances: Float64Array | None = None
 ) -> TrueLabels:
     return TrueLabels(
@@ -89,7 +50,7 @@ def one_each(named: IntArray) -> CaptionOutcomes:
     return CaptionOutcomes(np.arange(len(named)), named, np.ones(len(named)))
 
 
-def wrong(counts: Float64Array) -> Float64Array:
+def wrong_share(counts: Float64Array) -> Float64Array:
     """(B,) share of the captions naming one group that name the wrong one."""
     return (counts[:, 0, 1] + counts[:, 1, 0]) / counts[:, :2, :2].sum(axis=(1, 2))
 
@@ -108,7 +69,7 @@ def test_draws_are_those_of_the_dirichlet_distributions():
     """Brute force: numpy's own Beta and Dirichlet draws of the same counts."""
     truth, machine, named = drawn_world(np.random.default_rng(2))
     gold = np.random.default_rng(3).choice(2000, 300, replace=False)
-    drawn = wrong(labelled(truth, machine, gold).counts(one_each(named), "a"))
+    drawn = wrong_share(true_labels(truth, machine, gold).counts(one_each(named), "a"))
 
     rng, cells = np.random.default_rng(4), [(c, m) for c in (0, 1, NONE) for m in (0, 1)]
     sizes = [((named == c) & (machine == m)).sum() for c, m in cells]
@@ -132,7 +93,7 @@ def test_draws_are_those_of_the_dirichlet_distributions():
 def test_gold_labels_of_all_images_give_peoples_number():
     truth, machine, named = drawn_world(np.random.default_rng(5))
     every = np.arange(2000)
-    drawn = wrong(labelled(truth, machine, every).counts(one_each(named), "a"))
+    drawn = wrong_share(true_labels(truth, machine, every).counts(one_each(named), "a"))
     known = named != NONE
     share = (named != truth)[known].mean()
     assert np.median(drawn) == pytest.approx(share, abs=0.001)
@@ -142,7 +103,7 @@ def test_gold_labels_of_all_images_give_peoples_number():
 def test_a_machine_that_equals_people_gives_the_width_of_all_images():
     truth, _, named = drawn_world(np.random.default_rng(6))
     gold = np.arange(500)
-    drawn = wrong(labelled(truth, truth, gold).counts(one_each(named), "a"))
+    drawn = wrong_share(true_labels(truth, truth, gold).counts(one_each(named), "a"))
     known = named != NONE
     share = (named != truth)[known].mean()
     width = np.sqrt(share * (1 - share) / known.sum())
@@ -151,9 +112,9 @@ def test_a_machine_that_equals_people_gives_the_width_of_all_images():
 
 def test_two_captioners_have_the_same_images_in_a_draw():
     truth, machine, named = drawn_world(np.random.default_rng(7))
-    labels = labelled(truth, machine, np.arange(600))
-    first = wrong(labels.counts(one_each(named), "a"))
-    other = wrong(labels.counts(one_each(named), "b"))
+    labels = true_labels(truth, machine, np.arange(600))
+    first = wrong_share(labels.counts(one_each(named), "a"))
+    other = wrong_share(labels.counts(one_each(named), "b"))
     assert np.corrcoef(first, other)[0, 1] > 0.6  # the same captions; priors are drawn apart
 
 
@@ -161,10 +122,10 @@ def test_images_drawn_unevenly_are_found_out_without_their_chances():
     truth, machine, named = drawn_world(np.random.default_rng(8))
     captions = one_each(named)
     odd = np.flatnonzero((machine != named) | (np.arange(2000) % 9 == 0))
-    assert labelled(truth, machine, odd).p_random(captions) < 1e-6
+    assert true_labels(truth, machine, odd).p_random(captions) < 1e-6
     rng = np.random.default_rng(9)
     p_values = [
-        labelled(truth, machine, rng.choice(2000, 300, replace=False)).p_random(captions)
+        true_labels(truth, machine, rng.choice(2000, 300, replace=False)).p_random(captions)
         for _ in range(200)
     ]
     assert np.mean(np.array(p_values) < 0.05) < 0.1
@@ -207,7 +168,7 @@ def test_intervals_cover_the_truth(n: int, captions: int):
         each = np.where(errs, 1 - truth[:, None], truth[:, None])
         each = np.where(rng.random(each.shape) < 0.2, NONE, each)
         gold, chances = draw_gold(rng, machine, each[:, 0], n, 0.25)
-        labels = labelled(truth, machine, gold, chances)
+        labels = true_labels(truth, machine, gold, chances)
         labels = TrueLabels(**{**vars(labels), "draws": 500})
         rows = np.repeat(np.arange(4000), captions)
         counts = labels.counts(CaptionOutcomes(rows, each.ravel(), np.ones(len(rows))), "a")
@@ -239,10 +200,10 @@ def test_intervals_of_the_difference_of_two_captioners_cover_the_truth():
         errors = [rng.random(4000) < np.where(hard, 0.3, rate) for rate in (0.01, 0.03)]
         named = [np.where(error, 1 - truth, truth) for error in errors]
         gold, chances = draw_gold(rng, machine, named[0], 400, 0.5)
-        labels = labelled(truth, machine, gold, chances)
+        labels = true_labels(truth, machine, gold, chances)
         labels = TrueLabels(**{**vars(labels), "draws": 500})
         first, other = (
-            wrong(labels.counts(one_each(each), str(i))) for i, each in enumerate(named)
+            wrong_share(labels.counts(one_each(each), str(i))) for i, each in enumerate(named)
         )
         middle, spread = np.median(first) - np.median(other), np.std(first - other)
         covered += abs(middle - 0.9 * (0.01 - 0.03)) < 1.96 * spread

@@ -126,7 +126,7 @@ def test_without_an_image_the_score_lacks_what_it_added(runs):
     root, lic, *_ = runs
     ids = sorted({str(one) for one in scores_of(lic, root).ids.to_pylist()})
     model = [p for p in ResultStore(root).predictions(lic.run_id, ids) if p.name == "model"]
-    table = ScoreTable.of(model, Lic())
+    table = ScoreTable.from_predictions(model, Lic())
     config = {**lic.manifest["config"], "scoring": {"_target_": "x.Lic", "average": "captions"}}
     scores = scores_of(replace(lic, manifest={**lic.manifest, "config": config}), root)
     assert scores is not None
