@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from bias_pipeline.data.blocks import Block, blocks_of
+from bias_pipeline.data.blocks import ArrowColumns, Block, blocks_of
 from bias_pipeline.data.columns import plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, heading_place
 from bias_pipeline.data.text_folders import is_text_folder
@@ -117,7 +117,8 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
     read = text = 0
     try:
         for batch in batches:
-            columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+            arrays = [_paths(column) for column in batch.columns]
+            columns = ArrowColumns(pa.record_batch(arrays, names=batch.schema.names))
             ended, text = text, text + sum(map(_characters, columns.values()))
             if text > MAX_TEXT or read + batch.num_rows > MAX_ROWS:
                 ends = accumulate(map(_characters, zip(*columns.values(), strict=True)))
@@ -130,14 +131,14 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
         raise broken(path, error) from error
 
 
-def _values(column: Array) -> list[Any]:
-    """The values of a column, of pictures their paths."""
+def _paths(column: Array) -> Array:
+    """A column, of pictures their paths."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     kind = column.type
     is_path = pa.types.is_struct(kind) and [field.name for field in kind] == ["path"]
-    values: list[Any] = column.to_pylist()
-    return [value and value["path"] for value in values] if is_path else values
+    return pc.struct_field(column, "path") if is_path else column
 
 
 def _characters(values: Iterable[Any]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import filterfalse, repeat
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
 
@@ -178,7 +179,7 @@ class CocoDataset(Dataset):
             *joined,
             *renamed,
             *labels.notes,
-            *strata_note((raw[image] for image in images), labels.map),
+            *strata_note(map(raw.__getitem__, images), labels.map),
             *_collapsed(captioner_file.repeated, "captions of the captioner"),
             *_collapsed(repeated_human, "human captions"),
             *_copied(contents.model, contents.human),
@@ -379,19 +380,17 @@ def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
 
 def _records(images: Sequence[str], contents: _Contents, attribute: str) -> RecordColumns:
     """Records of the labelled images in the order of the captioner's file."""
-    wanted = set(images)
-    raw, model, objects = contents.labels.raw, contents.model, contents.objects
+    model, human, objects = contents.model, contents.human, contents.objects
     sets = contents.labels.sets
-    ids = [image for image in model if image in wanted]
-    ids += [image for image in images if image not in model]
+    ids = [*filter(set(images).__contains__, model), *filterfalse(model.__contains__, images)]
     pictures = contents.pictures
     pictured = bool(pictures.photos or pictures.regions)
     return RecordColumns(
         ids,
-        [model.get(image) for image in ids],
-        [contents.human.get(image, ()) for image in ids],
-        {attribute: [raw[image] for image in ids]},
-        None if objects is None else [objects.get(image) for image in ids],
+        [*map(model.get, ids)],
+        [*map(human.get, ids, repeat(()))] if human else [()] * len(ids),
+        {attribute: [*map(contents.labels.raw.__getitem__, ids)]},
+        None if objects is None else [*map(objects.get, ids)],
         [pictures.photo(image) for image in ids] if pictured else None,
         [pictures.regions_of(image) for image in ids] if pictured else None,
         set_ids=[sets.get(image, "") for image in ids] if sets else None,

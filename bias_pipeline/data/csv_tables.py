@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TextIO
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TextIO
 
-from bias_pipeline.data.blocks import Block, until_fault
+from bias_pipeline.data.blocks import ROWS, ArrowColumns, Block, until_fault
 from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, Heading, find_heading, lacks_heading
 from bias_pipeline.data.quotation_marks import (
@@ -27,7 +27,12 @@ from bias_pipeline.data.quotation_marks import (
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.json_files import decode, open_input
 
+if TYPE_CHECKING:
+    from pyarrow import Table
+
 MAX_BYTES = 1 << 32
+_MOST_AT_ONCE = 1 << 28  # bytes of a file that Arrow reads
+_LONGEST_LINE = 1 << 24  # bytes
 _SIGNS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _MARKED = 60  # characters from a mark on
 _SHOWN = 80  # characters of a faulty line
@@ -60,13 +65,13 @@ def csv_blocks(
         marks, note = _marks(path, what, heading, len(names))
         table = replace(table, quoted=marks)
         notes += [note] if note else []
-    records = table.records()
+    above = heading.place
     if column is not None and lacks_heading(names, wanted):
         names = [IMAGE.name, column]
         notes.append(f"no heading: read as {IMAGE.name} and {column}")
     else:
-        next(records, None)
-    return names, _blocks(table, names, records), ", ".join(notes)
+        above += 1
+    return names, _blocks(table, names, above), ", ".join(notes)
 
 
 @contextmanager
@@ -162,10 +167,16 @@ class _Table:
         )
 
 
-def _blocks(
-    table: _Table, names: Sequence[str], records: Iterator[tuple[int, list[str]]]
-) -> Iterator[Block]:
-    """The rows, unless a cell swallowed some."""
+def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
+    """The rows below the lines ``above``, unless a cell swallowed some."""
+    columns = _without_marks(table, names, above)
+    if columns is not None:
+        for begin in range(0, columns.num_rows, ROWS):
+            part = columns.slice(begin, ROWS)
+            first = above + begin + 1
+            yield Block(range(first, first + part.num_rows), ArrowColumns(part))
+        return
+    records = islice(table.records(), above - table.heading.place, None)
     place = next((k for k, name in enumerate(names) if plain_name(name) in IMAGE.names), 0)
     ended = table.heading.place + 1
     suspects: dict[str, _Swallowed] = {}
@@ -179,6 +190,34 @@ def _blocks(
         ended = last
     if suspects:
         _check_suspects(table, suspects, place)
+
+
+def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | None:
+    """A table without quotation marks as Arrow reads it; None where not every line is a row."""
+    import pyarrow as pa
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
+    if table.path.stat().st_size > _MOST_AT_ONCE or len(names) < 2:
+        return None
+    with open_input(table.path, what=table.what, max_bytes=MAX_BYTES) as handle:
+        data = handle.read()
+    n_rows = data.count(b"\n") + (not data.endswith(b"\n")) - above
+    sign = table.heading.separator
+    plain = b'"' not in data and data.count(b"\r") == data.count(b"\r\n") and sign.isascii()
+    if not plain or n_rows < 1:
+        return None
+    try:
+        read = read_csv(
+            pa.BufferReader(data),
+            ReadOptions(
+                use_threads=False, block_size=_LONGEST_LINE, skip_rows=above, column_names=names
+            ),
+            ParseOptions(delimiter=sign, quote_char=False, ignore_empty_lines=False),
+            ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+    except pa.ArrowException:  # worded by who reads row by row
+        return None
+    return read if read.num_rows == n_rows else None
 
 
 def _fitted_rows(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -158,21 +159,22 @@ def _wide(
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     sets: dict[str, object] = {}
-    repeated = 0
+    n_rows = 0
     for block, ids, read in noting_names(rows, first, key, layout).read(
         partial(rows.ids, name=key), partial(rows.labels, name=field)
     ):
-        for number, identifier, label in zip(block.numbers, ids, read, strict=True):
-            if identifier in raw:
-                repeated += 1
-                _check_same(rows, number, identifier, raw[identifier], label)
-            raw[identifier] = label
+        more = dict(zip(ids, read, strict=True))
+        if len(more) < len(ids) or not raw.keys().isdisjoint(more):
+            for number, identifier, label in zip(block.numbers, ids, read, strict=True):
+                _check_same(rows, number, identifier, raw.setdefault(identifier, label), label)
+        n_rows += len(ids)
+        raw |= more
         named = zip(ids, block.columns.get("split", ()), strict=False)
         parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
         sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
     rows.note_mended(layout)
-    labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
-    return Labels(raw, labels, groups, parts, _collapsed(repeated), sets=_named_sets(sets))
+    labels = _understood(rows.path, field, raw.items(), labels, attribute, layout)
+    return Labels(raw, labels, groups, parts, _collapsed(n_rows - len(raw)), sets=_named_sets(sets))
 
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
@@ -233,13 +235,13 @@ def _label_column(
 def _understood(
     path: Path,
     field: str,
-    labelled: Sequence[tuple[str, str]],
+    labelled: Collection[tuple[str, str]],
     labels: LabelMap,
     attribute: Attribute,
     layout: Layout,
 ) -> LabelMap:
     """The label map, with all labels that occur."""
-    counts = Counter(label for _, label in labelled)
+    counts = Counter(map(itemgetter(1), labelled))
     whole, read = recognised(counts, labels, attribute, layout.label_map)
     if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
         example = next(image for image, label in labelled if label == unknown[0])
