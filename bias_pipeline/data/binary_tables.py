@@ -240,17 +240,17 @@ def _only_part(folder: Path) -> Path:
     if len(names) != 1:
         listed = ", ".join(str(folder / name) for name in names) or "nothing"
         raise DataError(f"{folder}: has {len(names)} parts; name one of them ({listed})")
-    return _inside(folder, names[0])
+    return _find_inside(folder, names[0])
 
 
 def _data_file(folder: Path, entry: object, number: int) -> Path:
     path = folder / _STATE
     fields = expect(entry, dict, path, f"_data_files[{number}]")
     name = expect(fields.get("filename"), str, path, f"_data_files[{number}].filename")
-    return _inside(folder, name)
+    return _find_inside(folder, name)
 
 
-def _inside(folder: Path, name: str) -> Path:
+def _find_inside(folder: Path, name: str) -> Path:
     """Find a file or folder by name inside ``folder``, never outside it."""
     if name in ("", ".", "..") or set(name) & set("/\\\0"):
         raise DataError(f"{folder}: {name!r} is not in the folder; save the data set again")
@@ -331,7 +331,7 @@ def _check_size(path: Path) -> None:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise _broken(path, error) from error
+        raise _sheet_fault(path, error) from error
     if size > MAX_UNPACKED:
         raise DataError(
             f"{path}: unpacks to {size:,} bytes, more than the {MAX_UNPACKED:,} that are read; "
@@ -353,9 +353,9 @@ def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
     except DataError:
         raise
     except Exception as error:  # openpyxl raises whatever its parsers do
-        raise _broken(path, error) from error
+        raise _sheet_fault(path, error) from error
 
 
-def _broken(path: Path, error: Exception) -> DataError:
+def _sheet_fault(path: Path, error: Exception) -> DataError:
     first = (str(error).splitlines() or [""])[0][:200]
     return DataError(f"{path}: not a readable .xlsx file ({first}); save it again, or as CSV")

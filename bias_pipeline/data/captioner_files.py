@@ -95,7 +95,7 @@ class ImageMatch:
         self.check_any(self.path, model)
         labelled = set(self.images)
         lacking = labelled.difference(model)
-        scored = self._grouped(lacking)
+        scored = self._with_group(lacking)
         if scored:
             yield self._fault(
                 self.path,
@@ -167,7 +167,7 @@ class ImageMatch:
                 lacking,
             )
 
-    def _grouped(self, images: Iterable[str]) -> list[str]:
+    def _with_group(self, images: Iterable[str]) -> list[str]:
         group_of = self.labels.map.group_of
         return [image for image in images if group_of(self.labels.raw[image]) is not None]
 

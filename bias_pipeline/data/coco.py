@@ -180,10 +180,10 @@ class CocoDataset(Dataset):
             *renamed,
             *labels.notes,
             *strata_note(map(raw.__getitem__, images), labels.map),
-            *_collapsed(captioner_file.repeated, "captions of the captioner"),
-            *_collapsed(repeated_human, "human captions"),
-            *_copied(contents.model, contents.human),
-            *self._chosen(captioner_file.unused),
+            *_repetition_note(captioner_file.repeated, "captions of the captioner"),
+            *_repetition_note(repeated_human, "human captions"),
+            *_warn_of_copies(contents.model, contents.human),
+            *self._note_on_choice(captioner_file.unused),
             *match.check_captions(contents.model, known=(raw, contents.human, objects or {})),
             *(match.check_objects(objects, self.files["instances"]) if objects is not None else ()),
             *unseen,
@@ -233,7 +233,7 @@ class CocoDataset(Dataset):
         index = self.sample or None if self.caption_index is None else self.caption_index
         return model_captions(path, index, layout)
 
-    def _chosen(self, unused: int) -> tuple[str, ...]:
+    def _note_on_choice(self, unused: int) -> tuple[str, ...]:
         if not unused or self.caption_index is None:
             return ()
         return (
@@ -362,19 +362,19 @@ class _Contents:
         shortened = _Contents(
             replace(
                 self.labels,
-                raw=_renamed(self.labels.raw, short),
-                sets=_renamed(self.labels.sets, short),
+                raw=_rename_images(self.labels.raw, short),
+                sets=_rename_images(self.labels.sets, short),
             ),
-            _renamed(self.model, short),
-            _renamed(self.human, short),
-            None if self.objects is None else _renamed(self.objects, short),
-            _renamed(self.parts, short),
+            _rename_images(self.model, short),
+            _rename_images(self.human, short),
+            None if self.objects is None else _rename_images(self.objects, short),
+            _rename_images(self.parts, short),
             self.pictures,
         )
         return shortened, reading_notes(short)
 
 
-def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+def _rename_images(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
     return {names.get(image, image): value for image, value in values.items()}
 
 
@@ -397,7 +397,9 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
     )
 
 
-def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _warn_of_copies(
+    model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
     """A warning if human captions are the captioner's."""
     if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
         return ()
@@ -407,5 +409,5 @@ def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> t
     )
 
 
-def _collapsed(repeated: int, what: str) -> tuple[str, ...]:
+def _repetition_note(repeated: int, what: str) -> tuple[str, ...]:
     return (counted(repeated, f"repeated {what} were collapsed"),) if repeated else ()

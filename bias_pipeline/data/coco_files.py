@@ -97,7 +97,7 @@ def model_captions(
     captions, more = _of_cells(path, captions, more, index, layout)
     numbered.note_origins(layout)
     rows.note_printed(layout)
-    chosen = captions if numbered.others else _numbered(captions, more, index or 0)
+    chosen = captions if numbered.others else _choose_caption(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, spoken.repeated, unused, human, tuple(sorted(prompts)))
 
@@ -266,7 +266,9 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     return noting_names(rows, first, key, layout), key, layout.columns(path, first, kind)
 
 
-def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) -> dict[str, str]:
+def _choose_caption(
+    first: dict[str, str], more: Mapping[str, list[str]], index: int
+) -> dict[str, str]:
     """The caption number ``index`` of every image that has so many."""
     if index == 0:
         return first
@@ -350,7 +352,7 @@ class _Written:
         numbers, codes, ids, known = map(np.concatenate, zip(*self.blocks, strict=True))
         repeated = np.zeros(len(ids), bool)
         if len(np.unique(ids[known])) < known.sum():
-            repeated = self._repeated(numbers, codes, ids, known)
+            repeated = self._find_repeated(numbers, codes, ids, known)
         places = np.where(known, ids, numbers)
         next_image, later = np.diff(codes), np.diff(places) > 0
         texts = self.captions
@@ -364,7 +366,7 @@ class _Written:
             parts = (chain.from_iterable(map(_texts, part)) for part in parts)
         return dict(zip(self.images, map(tuple, parts), strict=True)), int(repeated.sum())
 
-    def _repeated(
+    def _find_repeated(
         self, numbers: IntArray, codes: IntArray, ids: IntArray, known: BoolArray
     ) -> BoolArray:
         """(N,) whether each row repeats an annotation; refused where contents differ."""
@@ -470,7 +472,7 @@ def _json_objects(
     data = expect([] if isinstance(contents, ObjectColumns) else contents, dict, path, "")
     layout.names[path] = listed_names(path, data.get("images"))
     listed, categories, annotations = (
-        Rows(path, f"{key} entry", None, _listed(data, key, path))
+        Rows(path, f"{key} entry", None, _blocks_under(data, key, path))
         for key in ("images", "categories", "annotations")
     )
     for block in listed.blocks:
@@ -498,7 +500,7 @@ def _json_objects(
         yield np.stack([rows, kinds])
 
 
-def _listed(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Block]:
+def _blocks_under(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Block]:
     if key not in data:
         raise DataError(f"{path}: key {key!r} is absent; expected {INSTANCES}")
     yield from entry_blocks(data[key], path, key)

@@ -103,7 +103,7 @@ def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[boo
     return quoted, f"quotation marks {'enclose cells' if quoted else 'are text'}"
 
 
-class _Swallowed(NamedTuple):
+class _SwallowedRow(NamedTuple):
     """A cell that may hold rows."""
 
     line: int  # in which the cell begins
@@ -147,7 +147,7 @@ class _Table:
             f"separator or line end: {shown!r}",
         )
 
-    def refuse_swallowed(self, identifier: str, place: _Swallowed) -> NoReturn:
+    def refuse_swallowed(self, identifier: str, place: _SwallowedRow) -> NoReturn:
         """Raise the DataError for a cell that holds the row of an image."""
         shown = f'"{place.cell}'[:_MARKED]
         self.refuse_mark(
@@ -179,11 +179,11 @@ def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
     records = islice(table.records(), above - table.heading.place, None)
     place = next((k for k, name in enumerate(names) if plain_name(name) in IMAGE.names), 0)
     ended = table.heading.place + 1
-    suspects: dict[str, _Swallowed] = {}
+    suspects: dict[str, _SwallowedRow] = {}
     for part in until_fault(records):
         last = part[-1][0]
         plain = last - ended == len(part) and {len(cells) for _, cells in part} == {len(names)}
-        fitted = part if plain else _fitted_rows(table, names, part, ended, (place, suspects))
+        fitted = part if plain else _fit_rows(table, names, part, ended, (place, suspects))
         for rows in until_fault(fitted):
             numbers, cells = zip(*rows, strict=True)
             yield Block(numbers, dict(zip(names, zip(*cells, strict=True), strict=True)))
@@ -220,12 +220,12 @@ def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | N
     return read if read.num_rows == n_rows else None
 
 
-def _fitted_rows(
+def _fit_rows(
     table: _Table,
     names: Sequence[str],
     records: Iterable[tuple[int, list[str]]],
     ended: int,
-    suspected: tuple[int, dict[str, _Swallowed]],
+    suspected: tuple[int, dict[str, _SwallowedRow]],
 ) -> Iterator[tuple[int, list[str]]]:
     """Records with a cell under each column, of lines behind ``ended``, without blank ones."""
     place, suspects = suspected
@@ -234,29 +234,29 @@ def _fitted_rows(
         if not cells:
             continue  # a blank line
         if len(cells) != len(names):
-            cells = _fitted(table, names, cells, first, number)
+            cells = _fit_cells(table, names, cells, first, number)
         if number > first and not table.whole:
-            suspects.update(_swallowed(table, cells, first, place))
+            suspects.update(_find_swallowed(table, cells, first, place))
         yield number, cells
 
 
-def _swallowed(
+def _find_swallowed(
     table: _Table, cells: Sequence[str], first: int, place: int
-) -> dict[str, _Swallowed]:
+) -> dict[str, _SwallowedRow]:
     """The ids with which lines within cells begin, each with its cell."""
-    suspects: dict[str, _Swallowed] = {}
+    suspects: dict[str, _SwallowedRow] = {}
     for k, cell in enumerate(cells):
         within = ids_within(cell, table.heading.separator, len(cells), place)
         if not within:
             continue
         line = first + sum(map(line_ends, cells[:k]))
-        suspects.update(dict.fromkeys(within, _Swallowed(line, cell)))
+        suspects.update(dict.fromkeys(within, _SwallowedRow(line, cell)))
         if len(within) == line_ends(cell) and all(resembles(cells[place], i) for i in within):
             table.refuse_swallowed(within[0], suspects[within[0]])
     return suspects
 
 
-def _fitted(
+def _fit_cells(
     table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
 ) -> list[str]:
     """The cells without blank cells at the end; refuses more or fewer cells than columns."""
@@ -277,7 +277,7 @@ def _fitted(
     )
 
 
-def _check_suspects(table: _Table, suspects: Mapping[str, _Swallowed], place: int) -> None:
+def _check_suspects(table: _Table, suspects: Mapping[str, _SwallowedRow], place: int) -> None:
     """Refuse a cell in which a line begins with an id of another row."""
     for _, cells in islice(table.records(), 1, None):
         identifier = cells[place].strip() if place < len(cells) else ""

@@ -124,7 +124,7 @@ def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = N
         sum(frequent[hint[0]] for hint in sign.hints) >= least
         and sum(map(together.count, sign.hints)) >= least
         for sign in _SIGNS.values()
-        if (least := _least(sign) * n_images / 2) or True
+        if (least := _least_share(sign) * n_images / 2) or True
     )
 
 
@@ -146,7 +146,11 @@ def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
     together = "\0".join(texts)
     for name, sign in _SIGNS.items():
         holding = sum(map(together.count, sign.hints))
-        if not holding or holding < _least(sign) * len(texts) or (name, kind) == ("lines", MODEL):
+        if (
+            not holding
+            or holding < _least_share(sign) * len(texts)
+            or (name, kind) == ("lines", MODEL)
+        ):
             continue
         lists = _lists(texts, sign)
         if not lists:
@@ -160,13 +164,13 @@ def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
     return ""
 
 
-def _least(sign: _Sign) -> float:
+def _least_share(sign: _Sign) -> float:
     return _SOME if sign.strong else _OFTEN
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
     """The parts of cells with several; none if they are few, or tags."""
-    least = _least(sign) * len(texts)
+    least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
     words = [len(_WORD.findall(part)) for parts in lists[:_READ] for part in parts]

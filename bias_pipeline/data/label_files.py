@@ -130,13 +130,13 @@ def read_labels(
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
     if all(name in first for name in _LONG) and layout.label_column is None:
         rows = noting_names(rows, first, IMAGE.name, layout)
-        return _long(rows, groups, labels, attribute, annotator, layout)
+        return _read_votes(rows, groups, labels, attribute, annotator, layout)
     if annotator != MAJORITY:
         raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
-    return _wide(rows, first, groups, labels, attribute, layout)
+    return _read_columns(rows, first, groups, labels, attribute, layout)
 
 
-def _wide(
+def _read_columns(
     rows: Rows,
     first: Mapping[str, Any],
     groups: tuple[str, ...],
@@ -173,8 +173,10 @@ def _wide(
         parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
         sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
     rows.note_mended(layout)
-    labels = _understood(rows.path, field, raw.items(), labels, attribute, layout)
-    return Labels(raw, labels, groups, parts, _collapsed(n_rows - len(raw)), sets=_named_sets(sets))
+    labels = _interpret(rows.path, field, raw.items(), labels, attribute, layout)
+    return Labels(
+        raw, labels, groups, parts, _repetition_note(n_rows - len(raw)), sets=_named_sets(sets)
+    )
 
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
@@ -232,7 +234,7 @@ def _label_column(
     return column
 
 
-def _understood(
+def _interpret(
     path: Path,
     field: str,
     labelled: Collection[tuple[str, str]],
@@ -256,7 +258,7 @@ def _understood(
     return whole
 
 
-def _long(
+def _read_votes(
     rows: Rows,
     groups: tuple[str, ...],
     labels: LabelMap,
@@ -289,14 +291,19 @@ def _long(
         )
     rows.note_mended(layout)
     labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
-    labels = _understood(rows.path, "value", labelled, labels, attribute, layout)
-    counts = _counted(
-        _alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated)
+    labels = _interpret(rows.path, "value", labelled, labels, attribute, layout)
+    counts = _count_votes(
+        _unify_spellings(votes, labels),
+        images,
+        groups,
+        labels,
+        annotator,
+        _repetition_note(repeated),
     )
     return replace(counts, sets=_named_sets(sets))
 
 
-def _alike(
+def _unify_spellings(
     votes: Mapping[str, Mapping[str, tuple[str, float]]], labels: LabelMap
 ) -> dict[str, dict[str, tuple[str, float]]]:
     """The votes with one spelling a group, so that "M" and "Male" are one vote."""
@@ -314,7 +321,7 @@ def _alike(
     }
 
 
-def _counted(
+def _count_votes(
     votes: Mapping[str, Mapping[str, tuple[str, float]]],
     images: Mapping[str, None],
     groups: tuple[str, ...],
@@ -431,7 +438,7 @@ def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) 
     layout.add_note(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
 
 
-def _collapsed(repeated: int) -> tuple[str, ...]:
+def _repetition_note(repeated: int) -> tuple[str, ...]:
     return (counted(repeated, "repeated labels were collapsed"),) if repeated else ()
 
 

@@ -139,7 +139,7 @@ class Rows:
         """
         cell = self.value(number, row, name)
         if isinstance(cell, str):
-            return self._printed(number, cell, name)
+            return self._read_print(number, cell, name)
         if not isinstance(cell, list | Mapping | bytes):
             return (self.text(number, row, name),)
         try:
@@ -154,7 +154,7 @@ class Rows:
             return (cell,)
         return self.texts(number, {name: "" if cell is None else cell}, name)
 
-    def _printed(self, number: int, cell: str, name: str) -> Sequence[str]:
+    def _read_print(self, number: int, cell: str, name: str) -> Sequence[str]:
         try:
             texts = printed_texts(cell)
         except NotWholeError as fault:
