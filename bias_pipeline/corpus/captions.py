@@ -160,9 +160,9 @@ class Captions(ReadCache):
         """(N,) whether each caption contains at least one of the words."""
         wanted = frozenset(words)
         hit = np.array([word in wanted for word in self.types], dtype=bool)
-        return self._any(hit[self.tokens] if len(self.types) else np.empty(0, bool))
+        return self._flag_captions(hit[self.tokens] if len(self.types) else np.empty(0, bool))
 
-    def _any(self, flags: BoolArray) -> BoolArray:
+    def _flag_captions(self, flags: BoolArray) -> BoolArray:
         """(N,) whether any word of each caption has its flag set."""
         hits = np.zeros(len(self), bool)
         worded = self.lengths > 0  # reduceat knows no empty slices
@@ -247,10 +247,12 @@ class Captions(ReadCache):
         if (sizes == 1).all():
             return Captions(tuple(index), flat[self.tokens], self.starts, self.image_rows)
         if (sizes <= 1).all():  # signs are dropped, nothing is cut in two: no need to expand
-            return self._without(tuple(index), flat, sizes > 0)
+            return self._drop_words(tuple(index), flat, sizes > 0)
         return self._expand(tuple(index), flat, sizes)
 
-    def _without(self, types: tuple[str, ...], flat: Int32Array, retained: BoolArray) -> Captions:
+    def _drop_words(
+        self, types: tuple[str, ...], flat: Int32Array, retained: BoolArray
+    ) -> Captions:
         """Replace the retained words, (V,) flags, by the words of ``flat``; drop the others."""
         renumber = np.full(len(retained), -1, np.int32)
         renumber[retained] = flat
@@ -282,7 +284,7 @@ class Captions(ReadCache):
             for k in range(len(phrase)):
                 inside[retained + k] = True
             starts.append(retained)
-        return self._joined([phrase for phrase, _ in occurrences], starts)
+        return self._join_places([phrase for phrase, _ in occurrences], starts)
 
     def _places(self, phrases: Iterable[str]) -> list[tuple[list[str], IntArray]]:
         """Where each phrase of two words or more occurs, the longest phrases first.
@@ -313,7 +315,9 @@ class Captions(ReadCache):
         caption = np.searchsorted(self.starts, begins, side="right")
         return begins[begins + len(phrase) <= self.starts[caption]]
 
-    def _joined(self, phrases: Sequence[Sequence[str]], places: Sequence[IntArray]) -> Captions:
+    def _join_places(
+        self, phrases: Sequence[Sequence[str]], places: Sequence[IntArray]
+    ) -> Captions:
         """Captions with each phrase replaced by one new word at its places."""
         if not phrases:
             return self

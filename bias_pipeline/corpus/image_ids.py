@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -66,10 +67,11 @@ def plain_ids(raw: Sequence[object]) -> list[str] | None:
     kinds = set(map(type, raw))
     if kinds == {int}:
         return list(map(str, raw))
-    texts = [text for text in raw if isinstance(text, str)] if kinds == {str} else []
+    texts = cast("Sequence[str]", raw) if kinds == {str} else ()
     if not are_digits(texts):
         return None
-    return [text.lstrip("0") or "0" for text in texts]
+    padded = "\n0" in "\n" + "\n".join(texts)
+    return [text.lstrip("0") or "0" for text in texts] if padded else list(texts)
 
 
 def _check_whole(text: str, power: re.Match[str]) -> None:

@@ -281,19 +281,19 @@ class ObjectsRead:
             return ""
         what = f"of {total} objects ({self.unknown_share:.1%}) are not counted"
         number = counted(sum(self.images[name] for name in unknown), what)
-        most = ", ".join(f"{_quoted(name)} ({self.images[name]})" for name in unknown[:_SHOWN])
+        most = ", ".join(f"{_quote(name)} ({self.images[name]})" for name in unknown[:_SHOWN])
         often = "most often " if len(unknown) > _SHOWN else ""
         return f"{number}, since {tasks} has no task of such a name: {often}{most}"
 
     def renamed(self) -> str:
         """The names that were taken for other names; possibly empty."""
         others = self._by_frequency(name for name in self.meanings if name != self.meanings[name])
-        names = ", ".join(f"{_quoted(name)} is {self.meanings[name]}" for name in others[:_SHOWN])
+        names = ", ".join(f"{_quote(name)} is {self.meanings[name]}" for name in others[:_SHOWN])
         further = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         return f"names of objects: {names}{further}" if others else ""
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """A name in a sentence."""
     return repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
 

@@ -180,7 +180,10 @@ class Pictures:
         """SHA-256 (hex) of each picture; None where there is none on disk."""
         files = [file for file in self.files if isinstance(file, Path)]
         read = dict(zip(files, digests_of(files), strict=True))
-        return tuple(read[file] if isinstance(file, Path) else _drawn(file) for file in self.files)
+        return tuple(
+            read[file] if isinstance(file, Path) else _digest_of_drawing(file)
+            for file in self.files
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -211,5 +214,5 @@ class Pictures:
             )
 
 
-def _drawn(picture: Drawing | MissingPicture | None) -> str | None:
+def _digest_of_drawing(picture: Drawing | MissingPicture | None) -> str | None:
     return None if isinstance(picture, MissingPicture | None) else picture.digest

@@ -122,12 +122,13 @@ def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
     codes = np.where(known, first.codes * len(second.names) + second.codes, unknown)
     names = tuple(f"{a}-{b}" for a, b in product(first.names, second.names))
     strata = [
-        f"{_named(first, row)}-{_named(second, row)}" for row in np.flatnonzero(~known).tolist()
+        f"{_group_name(first, row)}-{_group_name(second, row)}"
+        for row in np.flatnonzero(~known).tolist()
     ]
     return Grouping(names, codes, dict(Counter(strata)))
 
 
-def _named(grouping: Grouping, row: int) -> str:
+def _group_name(grouping: Grouping, row: int) -> str:
     code = int(grouping.codes[row])
     return grouping.names[code] if code >= 0 else "none"
 
@@ -149,14 +150,14 @@ def with_attributes(corpus: Corpus, others: Mapping[str, Corpus]) -> Corpus:
         groupings={
             **corpus.groupings,
             **{
-                name: _at(corpus.ids, other.groupings[name], other.ids)
+                name: _grouping_at(corpus.ids, other.groupings[name], other.ids)
                 for name, other in others.items()
             },
         },
     )
 
 
-def _at(ids: Sequence[str], grouping: Grouping, known: Sequence[str]) -> Grouping:
+def _grouping_at(ids: Sequence[str], grouping: Grouping, known: Sequence[str]) -> Grouping:
     place = {identifier: row for row, identifier in enumerate(known)}
     rows = np.array([place.get(identifier, -1) for identifier in ids], np.int64)
     return replace(grouping, codes=np.where(rows >= 0, grouping.codes[rows], NO_GROUP))
@@ -185,12 +186,12 @@ def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
     note = f"attackers leave out groups of fewer than {fewest} images: {listing}"
     return replace(
         corpus,
-        groupings={**corpus.groupings, attribute: _only(grouping, large)},
+        groupings={**corpus.groupings, attribute: _keep_groups(grouping, large)},
         notes=(*corpus.notes, note),
     )
 
 
-def _only(grouping: Grouping, groups: IntArray) -> Grouping:
+def _keep_groups(grouping: Grouping, groups: IntArray) -> Grouping:
     """A grouping with some of its groups; images of the others are counted as strata."""
     place = np.full(len(grouping.names), NO_GROUP, np.int64)
     place[groups] = np.arange(len(groups))
@@ -258,9 +259,9 @@ class LabelNoise:
                     f"dataset.label_noise has nothing on {self.attribute} {group!r}; give its "
                     "share of wrong labels, 0 if none is wrong"
                 )
-        return {group: self._wrong(group) for group in groups}
+        return {group: self._wrong_share(group) for group in groups}
 
-    def _wrong(self, group: str) -> float:
+    def _wrong_share(self, group: str) -> float:
         rate = self.rates[group]
         if isinstance(rate, Mapping):
             return min(1.0, sum(share for label, share in rate.items() if label != group))

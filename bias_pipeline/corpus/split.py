@@ -273,11 +273,11 @@ def _same_captions(captions: Captions) -> Iterator[IntArray]:
         chosen = counts == count
         texts = np.sort(captions.identities[starts[chosen][:, None] + np.arange(count)], axis=1)
         several = 1 + (np.diff(texts, axis=1) > 0).sum(axis=1) >= _FEWEST_TEXTS
-        sets = _alike(images[chosen][several], texts[several])
+        sets = _rows_of_equal_keys(images[chosen][several], texts[several])
         yield from (rows for rows in sets if len(rows) <= _MOST_IMAGES)
 
 
-def _alike(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
+def _rows_of_equal_keys(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
     """The sets of two or more of (M,) rows whose (M, C) keys are equal."""
     _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")

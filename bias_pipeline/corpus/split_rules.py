@@ -278,7 +278,7 @@ class CrossFit(SplitRule):
         assert self.tested is not None
         for fold in range(self.tested):
             # The folds after the tested one come first, so each fold's cut leaves other images out.
-            train = [_after(order, fold_of[order], fold) for order in orders]
+            train = [_other_folds(order, fold_of[order], fold) for order in orders]
             test = np.concatenate([order[fold_of[order] == fold] for order in orders])
             if len(test):
                 yield Split(
@@ -286,11 +286,11 @@ class CrossFit(SplitRule):
                 )
 
 
-def _after(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
+def _other_folds(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
     """The rows of all folds except one; rows of later folds come first.
 
     Example:
-        >>> _after(np.array([7, 8, 9]), np.array([0, 1, 2]), 1).tolist()
+        >>> _other_folds(np.array([7, 8, 9]), np.array([0, 1, 2]), 1).tolist()
         [9, 7]
     """
     return np.concatenate([order[fold_of > fold], order[fold_of < fold]])

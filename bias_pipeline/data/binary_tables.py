@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from bias_pipeline.data.blocks import Block, blocks_of
+from bias_pipeline.data.blocks import ArrowColumns, Block, blocks_of
 from bias_pipeline.data.columns import plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, heading_place
 from bias_pipeline.data.text_folders import is_text_folder
@@ -117,7 +117,8 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
     read = text = 0
     try:
         for batch in batches:
-            columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+            arrays = [_paths(column) for column in batch.columns]
+            columns = ArrowColumns(pa.record_batch(arrays, names=batch.schema.names))
             ended, text = text, text + sum(map(_characters, columns.values()))
             if text > MAX_TEXT or read + batch.num_rows > MAX_ROWS:
                 ends = accumulate(map(_characters, zip(*columns.values(), strict=True)))
@@ -130,14 +131,14 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
         raise broken(path, error) from error
 
 
-def _values(column: Array) -> list[Any]:
-    """The values of a column, of pictures their paths."""
+def _paths(column: Array) -> Array:
+    """A column, of pictures their paths."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     kind = column.type
     is_path = pa.types.is_struct(kind) and [field.name for field in kind] == ["path"]
-    values: list[Any] = column.to_pylist()
-    return [value and value["path"] for value in values] if is_path else values
+    return pc.struct_field(column, "path") if is_path else column
 
 
 def _characters(values: Iterable[Any]) -> int:
@@ -239,17 +240,17 @@ def _only_part(folder: Path) -> Path:
     if len(names) != 1:
         listed = ", ".join(str(folder / name) for name in names) or "nothing"
         raise DataError(f"{folder}: has {len(names)} parts; name one of them ({listed})")
-    return _inside(folder, names[0])
+    return _find_inside(folder, names[0])
 
 
 def _data_file(folder: Path, entry: object, number: int) -> Path:
     path = folder / _STATE
     fields = expect(entry, dict, path, f"_data_files[{number}]")
     name = expect(fields.get("filename"), str, path, f"_data_files[{number}].filename")
-    return _inside(folder, name)
+    return _find_inside(folder, name)
 
 
-def _inside(folder: Path, name: str) -> Path:
+def _find_inside(folder: Path, name: str) -> Path:
     """Find a file or folder by name inside ``folder``, never outside it."""
     if name in ("", ".", "..") or set(name) & set("/\\\0"):
         raise DataError(f"{folder}: {name!r} is not in the folder; save the data set again")
@@ -330,7 +331,7 @@ def _check_size(path: Path) -> None:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise _broken(path, error) from error
+        raise _sheet_fault(path, error) from error
     if size > MAX_UNPACKED:
         raise DataError(
             f"{path}: unpacks to {size:,} bytes, more than the {MAX_UNPACKED:,} that are read; "
@@ -352,9 +353,9 @@ def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
     except DataError:
         raise
     except Exception as error:  # openpyxl raises whatever its parsers do
-        raise _broken(path, error) from error
+        raise _sheet_fault(path, error) from error
 
 
-def _broken(path: Path, error: Exception) -> DataError:
+def _sheet_fault(path: Path, error: Exception) -> DataError:
     first = (str(error).splitlines() or [""])[0][:200]
     return DataError(f"{path}: not a readable .xlsx file ({first}); save it again, or as CSV")

@@ -3,14 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bias_pipeline.array_types import IntArray
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Table
 
 T = TypeVar("T")
 
 ROWS = 1 << 16  # of a block, at most
 _AT_ONCE = 1 << 9  # rows that are read one by one: Python looks through many objects for garbage
+
+
+@dataclass(frozen=True)
+class ArrowColumns(Mapping[str, Sequence[Any]]):
+    """Columns of Arrow; a column becomes Python's objects when somebody looks at them."""
+
+    table: Table | RecordBatch
+    objects: dict[str, list[Any]] = field(default_factory=dict)  # of the columns looked at
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """The values of a column."""
+        import pyarrow as pa
+
+        if name not in self.objects:
+            column = self.table.column(name)
+            kind = column.type
+            whole = pa.types.is_int64(kind) or pa.types.is_boolean(kind)
+            plain = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            plain = plain or (whole and not column.null_count)
+            self.objects[name] = (
+                column.to_numpy(zero_copy_only=False).tolist() if plain else column.to_pylist()
+            )
+        return self.objects[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table.schema.names)
+
+    def __len__(self) -> int:
+        return self.table.num_columns
+
+    def whole_numbers(self, name: str) -> IntArray | None:
+        """The whole numbers of a column; None if a cell has something else."""
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        whole = pa.types.is_int64(column.type) and not column.null_count
+        return column.to_numpy() if whole else None
 
 
 @dataclass(frozen=True)
@@ -28,6 +70,10 @@ class Block:
     def cells(self, name: str) -> Sequence[Any]:
         """The values of a column, None where rows lack it."""
         return self.columns.get(name) or [None] * len(self)
+
+    def whole_numbers(self, name: str) -> IntArray | None:
+        """The whole numbers of a column that was read as such; None of other columns."""
+        return self.columns.whole_numbers(name) if isinstance(self.columns, ArrowColumns) else None
 
     def row(self, place: int) -> dict[str, Any]:
         """One row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 
 from bias_pipeline.corpus.image_ids import few, short_id
@@ -92,8 +93,9 @@ class ImageMatch:
         if self.path is None:
             return
         self.check_any(self.path, model)
-        lacking = [image for image in self.images if image not in model]
-        scored = self._grouped(lacking)
+        labelled = set(self.images)
+        lacking = labelled.difference(model)
+        scored = self._with_group(lacking)
         if scored:
             yield self._fault(
                 self.path,
@@ -111,7 +113,7 @@ class ImageMatch:
                 "neither the labels nor another file",
                 foreign,
             )
-        unlabelled = len(model.keys() - set(self.images)) - len(foreign)
+        unlabelled = len(model) - len(labelled) + len(lacking) - len(foreign)
         if unlabelled:
             yield (
                 f"{counted(unlabelled, 'captions are')} left out, whose images are not scored here"
@@ -122,7 +124,7 @@ class ImageMatch:
 
         It is 1 if hardly any of its captions is of a labelled image: ids may fit by accident then.
         """
-        described = sum(image in model for image in self.images)
+        described = sum(map(model.__contains__, self.images))
         return described / len(self.images) if described >= LEAST_LABELLED * len(model) > 0 else 1.0
 
     def check_any(self, path: Path | None, captions: Collection[str]) -> None:
@@ -156,7 +158,7 @@ class ImageMatch:
         self, objects: Mapping[str, frozenset[str]], path: Path | None
     ) -> Iterator[str]:
         """Refuse, or note, images whose objects the file does not know."""
-        lacking = [image for image in self.images if image not in objects]
+        lacking = [*filterfalse(objects.__contains__, self.images)]
         if lacking:
             yield self._fault(
                 path,
@@ -165,7 +167,7 @@ class ImageMatch:
                 lacking,
             )
 
-    def _grouped(self, images: Iterable[str]) -> list[str]:
+    def _with_group(self, images: Iterable[str]) -> list[str]:
         group_of = self.labels.map.group_of
         return [image for image in images if group_of(self.labels.raw[image]) is not None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import filterfalse, repeat
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
 
@@ -178,11 +179,11 @@ class CocoDataset(Dataset):
             *joined,
             *renamed,
             *labels.notes,
-            *strata_note((raw[image] for image in images), labels.map),
-            *_collapsed(captioner_file.repeated, "captions of the captioner"),
-            *_collapsed(repeated_human, "human captions"),
-            *_copied(contents.model, contents.human),
-            *self._chosen(captioner_file.unused),
+            *strata_note(map(raw.__getitem__, images), labels.map),
+            *_repetition_note(captioner_file.repeated, "captions of the captioner"),
+            *_repetition_note(repeated_human, "human captions"),
+            *_warn_of_copies(contents.model, contents.human),
+            *self._note_on_choice(captioner_file.unused),
             *match.check_captions(contents.model, known=(raw, contents.human, objects or {})),
             *(match.check_objects(objects, self.files["instances"]) if objects is not None else ()),
             *unseen,
@@ -232,7 +233,7 @@ class CocoDataset(Dataset):
         index = self.sample or None if self.caption_index is None else self.caption_index
         return model_captions(path, index, layout)
 
-    def _chosen(self, unused: int) -> tuple[str, ...]:
+    def _note_on_choice(self, unused: int) -> tuple[str, ...]:
         if not unused or self.caption_index is None:
             return ()
         return (
@@ -361,44 +362,44 @@ class _Contents:
         shortened = _Contents(
             replace(
                 self.labels,
-                raw=_renamed(self.labels.raw, short),
-                sets=_renamed(self.labels.sets, short),
+                raw=_rename_images(self.labels.raw, short),
+                sets=_rename_images(self.labels.sets, short),
             ),
-            _renamed(self.model, short),
-            _renamed(self.human, short),
-            None if self.objects is None else _renamed(self.objects, short),
-            _renamed(self.parts, short),
+            _rename_images(self.model, short),
+            _rename_images(self.human, short),
+            None if self.objects is None else _rename_images(self.objects, short),
+            _rename_images(self.parts, short),
             self.pictures,
         )
         return shortened, reading_notes(short)
 
 
-def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+def _rename_images(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
     return {names.get(image, image): value for image, value in values.items()}
 
 
 def _records(images: Sequence[str], contents: _Contents, attribute: str) -> RecordColumns:
     """Records of the labelled images in the order of the captioner's file."""
-    wanted = set(images)
-    raw, model, objects = contents.labels.raw, contents.model, contents.objects
+    model, human, objects = contents.model, contents.human, contents.objects
     sets = contents.labels.sets
-    ids = [image for image in model if image in wanted]
-    ids += [image for image in images if image not in model]
+    ids = [*filter(set(images).__contains__, model), *filterfalse(model.__contains__, images)]
     pictures = contents.pictures
     pictured = bool(pictures.photos or pictures.regions)
     return RecordColumns(
         ids,
-        [model.get(image) for image in ids],
-        [contents.human.get(image, ()) for image in ids],
-        {attribute: [raw[image] for image in ids]},
-        None if objects is None else [objects.get(image) for image in ids],
+        [*map(model.get, ids)],
+        [*map(human.get, ids, repeat(()))] if human else [()] * len(ids),
+        {attribute: [*map(contents.labels.raw.__getitem__, ids)]},
+        None if objects is None else [*map(objects.get, ids)],
         [pictures.photo(image) for image in ids] if pictured else None,
         [pictures.regions_of(image) for image in ids] if pictured else None,
         set_ids=[sets.get(image, "") for image in ids] if sets else None,
     )
 
 
-def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _warn_of_copies(
+    model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
     """A warning if human captions are the captioner's."""
     if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
         return ()
@@ -408,5 +409,5 @@ def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> t
     )
 
 
-def _collapsed(repeated: int, what: str) -> tuple[str, ...]:
+def _repetition_note(repeated: int, what: str) -> tuple[str, ...]:
     return (counted(repeated, f"repeated {what} were collapsed"),) if repeated else ()

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.records import StockCaption
 from bias_pipeline.data.binary_tables import file_of
 from bias_pipeline.data.blocks import Block, blocks_of
@@ -34,10 +35,10 @@ from bias_pipeline.data.columns import (
 )
 from bias_pipeline.data.file_names import listed_names
 from bias_pipeline.data.image_numbers import noting_names
-from bias_pipeline.data.joined_captions import check_chosen, split_cells
+from bias_pipeline.data.joined_captions import check_chosen, may_be_joined, split_cells
 from bias_pipeline.data.json_columns import ObjectColumns, load_lists
 from bias_pipeline.data.program_outputs import COLUMNS, program_output
-from bias_pipeline.data.tables import Rows, entry_blocks, is_json, open_rows
+from bias_pipeline.data.tables import Rows, entry_blocks, is_json, open_rows, places_of
 from bias_pipeline.data.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import MAX_BYTES, expect, open_input
@@ -96,7 +97,7 @@ def model_captions(
     captions, more = _of_cells(path, captions, more, index, layout)
     numbered.note_origins(layout)
     rows.note_printed(layout)
-    chosen = captions if numbered.others else _numbered(captions, more, index or 0)
+    chosen = captions if numbered.others else _choose_caption(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, spoken.repeated, unused, human, tuple(sorted(prompts)))
 
@@ -153,7 +154,7 @@ def _of_cells(
     layout: Layout,
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
     """The first caption of each cell, and the others of cells that have several."""
-    if more:
+    if more or not may_be_joined(cells.values(), layout):
         return cells, more
     lists = split_cells(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
     if not any(len(texts) > 1 for texts in lists.values()):
@@ -265,7 +266,9 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     return noting_names(rows, first, key, layout), key, layout.columns(path, first, kind)
 
 
-def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) -> dict[str, str]:
+def _choose_caption(
+    first: dict[str, str], more: Mapping[str, list[str]], index: int
+) -> dict[str, str]:
     """The caption number ``index`` of every image that has so many."""
     if index == 0:
         return first
@@ -285,12 +288,12 @@ def human_captions(
         layout = replace(layout, id_column=None)
     rows, image, columns = _captions(path, CAPTIONS, HUMAN, layout)
     written = _Written(rows)
-    for block, ids, numbered, captions in rows.read(
-        partial(rows.ids, name=image),
+    for block, images, numbered, captions in rows.read(
+        partial(rows.places, name=image, index=written.images),
         partial(_annotation_ids, rows, image=image),
         partial(_human_texts, rows, columns=columns),
     ):
-        written.add(block, ids, numbered, captions)
+        written.add(block, images, numbered, captions)
     rows.note_printed(layout)
     if rows.people and not any(written.captions):
         raise DataError(f"{path}: has no human captions in 'answer'; expected {CAPTIONS}")
@@ -307,44 +310,40 @@ def _index() -> dict[str, int]:
 class _Written:
     """Human captions, by the rows of a file."""
 
-    rows: Rows
+    rows: Rows  # of the file
     images: dict[str, int] = field(default_factory=_index)  # image to its place among all
     # The captions of each row; a text where a column has one in each cell
     captions: list[str | Sequence[str]] = field(default_factory=list)
     # Of the rows of each block: their numbers, their images, the ids of annotations (0 for rows
     # without one), and which rows have one
     blocks: list[tuple[IntArray, IntArray, IntArray, BoolArray]] = field(default_factory=list)
-    described: set[str] = field(default_factory=set)  # images with captions beside a captioner's
+    described: set[int] = field(default_factory=set)  # images with captions beside a captioner's
 
     def add(
         self,
         block: Block,
-        ids: Sequence[str],
-        annotations: Sequence[int | None],
+        images: IntArray,
+        annotations: tuple[IntArray, BoolArray],
         captions: Sequence[str | Sequence[str]],
     ) -> None:
-        """Add the rows of a block."""
-        numbers = np.array(block.numbers, np.int64)
-        known = np.array([identifier is not None for identifier in annotations], bool)
-        whole = _whole_numbers([identifier or 0 for identifier in annotations])
-        if not self.rows.people:
-            self.captions += captions
-            self.blocks.append((numbers, _codes(ids, self.images), whole, known))
-            return
-        taken = np.array([*self._are_first(ids, captions)], bool)
-        rows = np.flatnonzero(taken).tolist()
-        self.captions += [captions[row] for row in rows]
-        codes = _codes([ids[row] for row in rows], self.images)
-        self.blocks.append((numbers[taken], codes, whole[taken], known[taken]))
+        """Add the rows of a block; beside a captioner's captions an image's first human ones."""
+        columns = (np.array(block.numbers, np.int64), images, *annotations)
+        if self.rows.people:
+            rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
+            captions = [captions[row] for row in rows.tolist()]
+            columns = tuple(column[rows] for column in columns)
+        self.captions += captions
+        self.blocks.append(columns)
 
-    def _are_first(
-        self, ids: Sequence[str], captions: Sequence[str | Sequence[str]]
-    ) -> Iterator[bool]:
-        """Whether each row has the first human captions beside captions of its image."""
-        for identifier, texts in zip(ids, captions, strict=True):
-            yield identifier not in self.described
+    def _first_described(
+        self, images: Sequence[int], captions: Sequence[str | Sequence[str]]
+    ) -> Iterator[int]:
+        """The rows before which no row has captions of their image."""
+        for row, (image, texts) in enumerate(zip(images, captions, strict=True)):
+            if image not in self.described:
+                yield row
             if texts:
-                self.described.add(identifier)
+                self.described.add(image)
 
     def by_image(self) -> tuple[dict[str, tuple[str, ...]], int]:
         """Each image's captions in the order of their ids, and how many rows repeat others."""
@@ -353,7 +352,7 @@ class _Written:
         numbers, codes, ids, known = map(np.concatenate, zip(*self.blocks, strict=True))
         repeated = np.zeros(len(ids), bool)
         if len(np.unique(ids[known])) < known.sum():
-            repeated = self._repeated(numbers, codes, ids, known)
+            repeated = self._find_repeated(numbers, codes, ids, known)
         places = np.where(known, ids, numbers)
         next_image, later = np.diff(codes), np.diff(places) > 0
         texts = self.captions
@@ -367,7 +366,7 @@ class _Written:
             parts = (chain.from_iterable(map(_texts, part)) for part in parts)
         return dict(zip(self.images, map(tuple, parts), strict=True)), int(repeated.sum())
 
-    def _repeated(
+    def _find_repeated(
         self, numbers: IntArray, codes: IntArray, ids: IntArray, known: BoolArray
     ) -> BoolArray:
         """(N,) whether each row repeats an annotation; refused where contents differ."""
@@ -387,12 +386,6 @@ class _Written:
 def _texts(captions: str | Sequence[str]) -> Sequence[str]:
     """The captions of one row."""
     return (captions,) if isinstance(captions, str) else captions
-
-
-def _whole_numbers(values: Sequence[int]) -> IntArray:
-    """Numbers as an array, of Python's own where one is large."""
-    large = max(map(abs, values), default=0) >> 63
-    return np.array(values, object if large else np.int64)
 
 
 def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[str | Sequence[str]]:
@@ -422,17 +415,20 @@ def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str
     return [*map(StockCaption, captions)] if marked else captions
 
 
-def _annotation_ids(rows: Rows, block: Block, image: str) -> Sequence[int | None]:
-    """The id of each row's annotation; None where it has none."""
+def _annotation_ids(rows: Rows, block: Block, image: str) -> tuple[IntArray, BoolArray]:
+    """The id of each row's annotation, 0 where it has none, and which rows have one."""
     if image == "id" or "id" not in block.columns:
-        return [None] * len(block)
-    cells = block.columns["id"]
-    if set(map(type, cells)) == {int}:
-        return cells
-    return [
-        cell if type(cell) is int else _annotation_id(rows, number, cell)
-        for number, cell in zip(block.numbers, cells, strict=True)
-    ]
+        return np.zeros(len(block), np.int64), np.zeros(len(block), bool)
+    numbers = block.whole_numbers("id")
+    if numbers is not None:
+        return numbers, np.ones(len(block), bool)
+    pairs = zip(block.numbers, block.columns["id"], strict=True)
+    ids = [_annotation_id(rows, number, cell) for number, cell in pairs]
+    large = max((abs(each) for each in ids if each is not None), default=0) >> 63
+    return (
+        np.array([each or 0 for each in ids], object if large else np.int64),
+        np.array([each is not None for each in ids], bool),
+    )
 
 
 def _annotation_id(rows: Rows, number: int, identifier: object) -> int | None:
@@ -449,68 +445,70 @@ def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozens
     """The objects in each image by category name; boxes, if there are any, are not needed."""
     read = _json_objects if is_json(path) else _table_objects
     images, names = _index(), _index()
-    pairs = [np.empty((2, 0), np.int64)]
-    for ids, categories in read(path, layout or Layout()):
-        rows = _codes(ids, images)
-        if categories is not None:
-            pairs.append(np.stack([rows, _codes(categories, names)]))
+    pairs = [np.empty((2, 0), np.int64), *read(path, layout or Layout(), images, names)]
     rows, kinds = np.concatenate(pairs, axis=1)
     pair = np.sort(rows * max(1, len(names)) + kinds)
     rows, kinds = np.divmod(pair[np.diff(pair, prepend=-1) > 0], max(1, len(names)))
-    ends, listed = np.searchsorted(rows, np.arange(len(images) + 1)).tolist(), kinds.tolist()
-    all_names = [*names]
-    alike: dict[tuple[int, ...], frozenset[str]] = {}  # images of the same objects share a set
-    for key in (keys := [tuple(listed[a:b]) for a, b in pairwise(ends)]):
-        if key not in alike:
-            alike[key] = frozenset(all_names[kind] for kind in key)
-    return dict(zip(images, map(alike.__getitem__, keys), strict=True))
+    listed = Captions(
+        tuple(names),
+        kinds.astype(np.int32),
+        np.searchsorted(rows, np.arange(len(images) + 1)),
+        np.arange(len(images)),
+    )
+    first = np.unique(listed.identities, return_index=True)[1]
+    sets = [frozenset(listed.words(row)) for row in first.tolist()]  # images share equal ones
+    return dict(zip(images, map(sets.__getitem__, listed.identities.tolist()), strict=True))
 
 
-def _codes(values: Sequence[str], index: dict[str, int]) -> IntArray:
-    """(N,) the place of each value among the distinct ones; new ones are added to the index."""
-    return np.fromiter(map(index.__getitem__, values), np.int64, len(values))
+# The place of an image and of a category among all, for each object of some rows
+_Pairs = Iterator[IntArray]
 
 
-# Images of the rows of a file, and the category of each; None: no more than that there are images
-_ObjectRows = Iterator[tuple[Sequence[str], Sequence[str] | None]]
-
-
-def _json_objects(path: Path, layout: Layout) -> _ObjectRows:
+def _json_objects(
+    path: Path, layout: Layout, images: dict[str, int], names: dict[str, int]
+) -> _Pairs:
     wanted = ("id", "name", "image_id", "category_id", *IMAGE.names)
     contents = load_lists(path, what=INSTANCES, wanted=wanted)
     data = expect([] if isinstance(contents, ObjectColumns) else contents, dict, path, "")
     layout.names[path] = listed_names(path, data.get("images"))
-    images, categories, annotations = (
-        Rows(path, f"{key} entry", None, _listed(data, key, path))
+    listed, categories, annotations = (
+        Rows(path, f"{key} entry", None, _blocks_under(data, key, path))
         for key in ("images", "categories", "annotations")
     )
-    for block in images.blocks:
-        yield images.ids(block, "id"), None
-    names = {
-        categories.id(number, row, "id"): categories.text(number, row, "name")
+    for block in listed.blocks:
+        listed.places(block, "id", images)
+    known = {
+        categories.id(number, row, "id"): names[categories.text(number, row, "name")]
         for number, row in categories.items
     }
+    numbers = _index()  # ids of categories
 
-    def category_names(block: Block) -> list[str]:
-        listed = annotations.ids(block, "category_id")
-        if unknown := set(listed) - names.keys():
-            place = next(place for place, category in enumerate(listed) if category in unknown)
+    def kinds_of(block: Block) -> IntArray:
+        places = annotations.places(block, "category_id", numbers)
+        kinds = np.array([known.get(number, -1) for number in numbers], np.int64)[places]
+        if kinds.min(initial=0) < 0:
+            row = int(np.argmin(kinds))
+            number = [*numbers][places[row]]
             annotations.refuse(
-                block.numbers[place], f"category_id {listed[place]} is not among the categories"
+                block.numbers[row], f"category_id {number} is not among the categories"
             )
-        return [names[category] for category in listed]
+        return kinds
 
-    for _, read, ids in annotations.read(category_names, partial(annotations.ids, name="image_id")):
-        yield ids, read
+    for _, kinds, rows in annotations.read(
+        kinds_of, partial(annotations.places, name="image_id", index=images)
+    ):
+        yield np.stack([rows, kinds])
 
 
-def _listed(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Block]:
+def _blocks_under(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Block]:
     if key not in data:
         raise DataError(f"{path}: key {key!r} is absent; expected {INSTANCES}")
     yield from entry_blocks(data[key], path, key)
 
 
-def _table_objects(path: Path, layout: Layout) -> _ObjectRows:
+def _table_objects(
+    path: Path, layout: Layout, images: dict[str, int], names: dict[str, int]
+) -> _Pairs:
     rows = open_rows(path, what=INSTANCES, wanted=("category", *layout.wanted(IMAGE)))
     rows.require("category")
     first, rows = rows.peek()
@@ -521,10 +519,9 @@ def _table_objects(path: Path, layout: Layout) -> _ObjectRows:
         cells = zip(block.numbers, rows.column(block, "category"), strict=True)
         return [_category_names(rows, number, cell) for number, cell in cells]
 
-    for _, listed, ids in rows.read(categories, partial(rows.ids, name=image)):
-        yield ids, None  # the cell of an image without objects is empty
-        counts = [len(names) for names in listed]
-        yield np.repeat(np.array(ids, object), counts).tolist(), [*chain.from_iterable(listed)]
+    for _, listed, places in rows.read(categories, partial(rows.places, name=image, index=images)):
+        counts = [len(categories) for categories in listed]  # 0 for an image without objects
+        yield np.stack([np.repeat(places, counts), places_of(chain(*listed), names)])
 
 
 def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:

@@ -194,7 +194,7 @@ class Layout:
             raise UsageError(
                 f"{path}: dataset.{kind.key}={chosen} is absent; {did_you_mean(chosen, row)}"
             )
-        column = _usual(path, row, kind)
+        column = _usual_column(path, row, kind)
         if column is None:
             raise DataError(
                 f"{path}: {kind.name!r} is absent, and no other column is known for {kind.what}; "
@@ -205,7 +205,7 @@ class Layout:
         return column
 
 
-def _usual(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
+def _usual_column(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
     """The one column of a usual name."""
     if "sentids" in row:  # Karpathy's file, or a table of it, whose imgid is a line's number
         row = {name: value for name, value in row.items() if plain_name(str(name)) != "imgid"}

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TextIO
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TextIO
 
-from bias_pipeline.data.blocks import Block, until_fault
+from bias_pipeline.data.blocks import ROWS, ArrowColumns, Block, until_fault
 from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, Heading, find_heading, lacks_heading
 from bias_pipeline.data.quotation_marks import (
@@ -27,7 +27,12 @@ from bias_pipeline.data.quotation_marks import (
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.json_files import decode, open_input
 
+if TYPE_CHECKING:
+    from pyarrow import Table
+
 MAX_BYTES = 1 << 32
+_MOST_AT_ONCE = 1 << 28  # bytes of a file that Arrow reads
+_LONGEST_LINE = 1 << 24  # bytes
 _SIGNS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _MARKED = 60  # characters from a mark on
 _SHOWN = 80  # characters of a faulty line
@@ -60,13 +65,13 @@ def csv_blocks(
         marks, note = _marks(path, what, heading, len(names))
         table = replace(table, quoted=marks)
         notes += [note] if note else []
-    records = table.records()
+    above = heading.place
     if column is not None and lacks_heading(names, wanted):
         names = [IMAGE.name, column]
         notes.append(f"no heading: read as {IMAGE.name} and {column}")
     else:
-        next(records, None)
-    return names, _blocks(table, names, records), ", ".join(notes)
+        above += 1
+    return names, _blocks(table, names, above), ", ".join(notes)
 
 
 @contextmanager
@@ -98,7 +103,7 @@ def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[boo
     return quoted, f"quotation marks {'enclose cells' if quoted else 'are text'}"
 
 
-class _Swallowed(NamedTuple):
+class _SwallowedRow(NamedTuple):
     """A cell that may hold rows."""
 
     line: int  # in which the cell begins
@@ -142,7 +147,7 @@ class _Table:
             f"separator or line end: {shown!r}",
         )
 
-    def refuse_swallowed(self, identifier: str, place: _Swallowed) -> NoReturn:
+    def refuse_swallowed(self, identifier: str, place: _SwallowedRow) -> NoReturn:
         """Raise the DataError for a cell that holds the row of an image."""
         shown = f'"{place.cell}'[:_MARKED]
         self.refuse_mark(
@@ -162,17 +167,23 @@ class _Table:
         )
 
 
-def _blocks(
-    table: _Table, names: Sequence[str], records: Iterator[tuple[int, list[str]]]
-) -> Iterator[Block]:
-    """The rows, unless a cell swallowed some."""
+def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
+    """The rows below the lines ``above``, unless a cell swallowed some."""
+    columns = _without_marks(table, names, above)
+    if columns is not None:
+        for begin in range(0, columns.num_rows, ROWS):
+            part = columns.slice(begin, ROWS)
+            first = above + begin + 1
+            yield Block(range(first, first + part.num_rows), ArrowColumns(part))
+        return
+    records = islice(table.records(), above - table.heading.place, None)
     place = next((k for k, name in enumerate(names) if plain_name(name) in IMAGE.names), 0)
     ended = table.heading.place + 1
-    suspects: dict[str, _Swallowed] = {}
+    suspects: dict[str, _SwallowedRow] = {}
     for part in until_fault(records):
         last = part[-1][0]
         plain = last - ended == len(part) and {len(cells) for _, cells in part} == {len(names)}
-        fitted = part if plain else _fitted_rows(table, names, part, ended, (place, suspects))
+        fitted = part if plain else _fit_rows(table, names, part, ended, (place, suspects))
         for rows in until_fault(fitted):
             numbers, cells = zip(*rows, strict=True)
             yield Block(numbers, dict(zip(names, zip(*cells, strict=True), strict=True)))
@@ -181,12 +192,40 @@ def _blocks(
         _check_suspects(table, suspects, place)
 
 
-def _fitted_rows(
+def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | None:
+    """A table without quotation marks as Arrow reads it; None where not every line is a row."""
+    import pyarrow as pa
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
+    if table.path.stat().st_size > _MOST_AT_ONCE or len(names) < 2:
+        return None
+    with open_input(table.path, what=table.what, max_bytes=MAX_BYTES) as handle:
+        data = handle.read()
+    n_rows = data.count(b"\n") + (not data.endswith(b"\n")) - above
+    sign = table.heading.separator
+    plain = b'"' not in data and data.count(b"\r") == data.count(b"\r\n") and sign.isascii()
+    if not plain or n_rows < 1:
+        return None
+    try:
+        read = read_csv(
+            pa.BufferReader(data),
+            ReadOptions(
+                use_threads=False, block_size=_LONGEST_LINE, skip_rows=above, column_names=names
+            ),
+            ParseOptions(delimiter=sign, quote_char=False, ignore_empty_lines=False),
+            ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+    except pa.ArrowException:  # worded by who reads row by row
+        return None
+    return read if read.num_rows == n_rows else None
+
+
+def _fit_rows(
     table: _Table,
     names: Sequence[str],
     records: Iterable[tuple[int, list[str]]],
     ended: int,
-    suspected: tuple[int, dict[str, _Swallowed]],
+    suspected: tuple[int, dict[str, _SwallowedRow]],
 ) -> Iterator[tuple[int, list[str]]]:
     """Records with a cell under each column, of lines behind ``ended``, without blank ones."""
     place, suspects = suspected
@@ -195,29 +234,29 @@ def _fitted_rows(
         if not cells:
             continue  # a blank line
         if len(cells) != len(names):
-            cells = _fitted(table, names, cells, first, number)
+            cells = _fit_cells(table, names, cells, first, number)
         if number > first and not table.whole:
-            suspects.update(_swallowed(table, cells, first, place))
+            suspects.update(_find_swallowed(table, cells, first, place))
         yield number, cells
 
 
-def _swallowed(
+def _find_swallowed(
     table: _Table, cells: Sequence[str], first: int, place: int
-) -> dict[str, _Swallowed]:
+) -> dict[str, _SwallowedRow]:
     """The ids with which lines within cells begin, each with its cell."""
-    suspects: dict[str, _Swallowed] = {}
+    suspects: dict[str, _SwallowedRow] = {}
     for k, cell in enumerate(cells):
         within = ids_within(cell, table.heading.separator, len(cells), place)
         if not within:
             continue
         line = first + sum(map(line_ends, cells[:k]))
-        suspects.update(dict.fromkeys(within, _Swallowed(line, cell)))
+        suspects.update(dict.fromkeys(within, _SwallowedRow(line, cell)))
         if len(within) == line_ends(cell) and all(resembles(cells[place], i) for i in within):
             table.refuse_swallowed(within[0], suspects[within[0]])
     return suspects
 
 
-def _fitted(
+def _fit_cells(
     table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
 ) -> list[str]:
     """The cells without blank cells at the end; refuses more or fewer cells than columns."""
@@ -238,7 +277,7 @@ def _fitted(
     )
 
 
-def _check_suspects(table: _Table, suspects: Mapping[str, _Swallowed], place: int) -> None:
+def _check_suspects(table: _Table, suspects: Mapping[str, _SwallowedRow], place: int) -> None:
     """Refuse a cell in which a line begins with an id of another row."""
     for _, cells in islice(table.records(), 1, None):
         identifier = cells[place].strip() if place < len(cells) else ""

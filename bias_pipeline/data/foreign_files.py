@@ -24,17 +24,17 @@ def _python(code: str, **names: str) -> str:
     return f'python -c "{written}"' if plain else f"python -c {shlex.quote(written)}"
 
 
-def _unpacked(tool: str) -> Callable[[Path], str]:
+def _unpack(tool: str) -> Callable[[Path], str]:
     return lambda path: (
         f"Unpack it: {tool} -c {shlex.quote(str(path))} > {shlex.quote(str(path.with_suffix('')))}"
     )
 
 
-def _opened(tool: str) -> Callable[[Path], str]:
+def _open_archive(tool: str) -> Callable[[Path], str]:
     return lambda path: f"It holds several files; unpack them: {tool} {shlex.quote(str(path))}"
 
 
-def _renamed(ending: str) -> Callable[[Path], str]:
+def _rename(ending: str) -> Callable[[Path], str]:
     return lambda path: (
         f"Rename it: mv {shlex.quote(str(path))} {shlex.quote(f'{_stem(path)}{ending}')}"
     )
@@ -64,19 +64,19 @@ def _array(path: Path) -> str:
 
 
 _BY_FIRST_BYTES: tuple[tuple[bytes, Callable[[Path], str]], ...] = (
-    (b"\x1f\x8b", _unpacked("gunzip")),
-    (b"\x28\xb5\x2f\xfd", _unpacked("unzstd")),
-    (b"BZh", _unpacked("bunzip2")),
-    (b"\xfd7zXZ", _unpacked("unxz")),
-    (b"PK\x03\x04", _opened("unzip")),
-    (b"PAR1", _renamed(".parquet")),
+    (b"\x1f\x8b", _unpack("gunzip")),
+    (b"\x28\xb5\x2f\xfd", _unpack("unzstd")),
+    (b"BZh", _unpack("bunzip2")),
+    (b"\xfd7zXZ", _unpack("unxz")),
+    (b"PK\x03\x04", _open_archive("unzip")),
+    (b"PAR1", _rename(".parquet")),
     (b"ARROW1", _arrow("file")),
     (b"\xff\xff\xff\xff", _arrow("stream")),
     (b"\x93NUMPY", _array),
     (b"\x80", _objects),
     (b"\xd0\xcf\x11\xe0", lambda _: "Save it as .xlsx"),
-    (b"[", _renamed(".json")),
-    (b"{", _renamed(".jsonl")),
+    (b"[", _rename(".json")),
+    (b"{", _rename(".jsonl")),
 )
 
 
@@ -85,7 +85,7 @@ def way_to_read(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head[_TAR] == b"ustar":
-        return _opened("tar -xf")(path)
+        return _open_archive("tar -xf")(path)
     if path.suffix.lower() in (".yaml", ".yml"):
         return "Write it as JSON: " + _python(_YAML, file=str(path), new=f"{_stem(path)}.json")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -106,9 +106,9 @@ def _text(path: Path) -> str:
     if b"\0" in line:
         return _WRITE
     if b"\t" in line:
-        return _renamed(".tsv")(path)
+        return _rename(".tsv")(path)
     if any(sign in line for sign in (b",", b";", b"|")):
-        return _renamed(".csv")(path)
+        return _rename(".csv")(path)
     return f"Its first line has no columns. {_WRITE}"
 
 

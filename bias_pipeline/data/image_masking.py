@@ -88,7 +88,7 @@ class ImageMasking(Configurable):
             return corpus
         able = self._maskable(corpus.pictures)
         n_lost = int((corpus.pictures.present & ~able).sum())
-        sought = self._sought + (self._how_sure(corpus.pictures) if n_lost else "")
+        sought = self._what_is_sought + (self._how_sure(corpus.pictures) if n_lost else "")
         if n_lost and not able.any():
             first = corpus.ids[int(np.argmin(able))]
             raise NotApplicableError(
@@ -123,10 +123,10 @@ class ImageMasking(Configurable):
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
         """What a picture lacks to be masked, in words; None if nothing."""
-        return None if self.idle or self._knows(regions, file) else self._sought
+        return None if self.idle or self._knows(regions, file) else self._what_is_sought
 
     @property
-    def _sought(self) -> str:
+    def _what_is_sought(self) -> str:
         if self.person == "none":
             return "annotated things"
         return "box of a person" if self.person == "box" else "outline of a person"

@@ -37,10 +37,10 @@ def noting_names(rows: Rows, first: Mapping[str, Any], key: str, layout: Layout)
     """The same rows; the layout gets the names of files in the file's list, or beside its ids."""
     names = layout.names[rows.path] = dict(rows.names)
     column = None if names or key == layout.id_column else name_column(first, key)
-    return rows if column is None else replace(rows, blocks=_noted(rows, names, key, column))
+    return rows if column is None else replace(rows, blocks=_note_names(rows, names, key, column))
 
 
-def _noted(rows: Rows, names: dict[str, str], key: str, column: str) -> Iterator[Block]:
+def _note_names(rows: Rows, names: dict[str, str], key: str, column: str) -> Iterator[Block]:
     for block in rows.blocks:
         for number, name in zip(block.cells(key), block.cells(column), strict=True):
             note_name(names, rows.path, number, name)
@@ -111,7 +111,7 @@ class LabelledImages:
     def _reading(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
         """Each id to its picture's id, for ids that change."""
         names = self._lists.get(path, {})
-        named = self._named(names, ids)
+        named = self._names_of(names, ids)
         by_name, by_number = self._count(named.values()), self._count(ids)
         if not by_name and not (names and by_number):
             return self._of_others(path, ids, alike)
@@ -126,7 +126,7 @@ class LabelledImages:
                 f"{path.name}: joined by file_name, not by image id: names find {by_name} {whole}, "
                 f"ids {by_number}"
             )
-            return self._whole(path, ids, named, "its images")
+            return self._check_names(path, ids, named, "its images")
         self.numbers |= {self._key(name): number for number, name in names.items()}
         if by_name or self.by_name:
             self.notes.append(
@@ -173,7 +173,7 @@ class LabelledImages:
         if through and (written or not as_is):
             return through
         lists = {other: names for other, names in self._lists.items() if other != path}
-        readings = {other: self._named(names, ids) for other, names in lists.items()}
+        readings = {other: self._names_of(names, ids) for other, names in lists.items()}
         other = max(readings, key=lambda one: self._count(readings[one].values()), default=None)
         best = readings[other] if other else {}
         most = self._count(best.values())
@@ -191,18 +191,18 @@ class LabelledImages:
                 f"names of the files as ids, such as {min(self.ids)}"
             )
         self.notes.append(f"{path.name}: image ids are those of {other.name}, joined by file_name")
-        return self._whole(path, ids, best, f"the images of {other.name}")
+        return self._check_names(path, ids, best, f"the images of {other.name}")
 
     def _through_numbers(self, ids: Collection[str]) -> Names:
         """Names of files to the numbers that labels have."""
         return {i: n for i in ids if (n := self.numbers.get(self._key(i))) is not None}
 
-    def _named(self, names: Names, ids: Collection[str]) -> dict[str, str]:
+    def _names_of(self, names: Names, ids: Collection[str]) -> dict[str, str]:
         """Each id to the name of its file, or the number that labels have for that name."""
         known = ((image, names[image]) for image in ids if image in names)
         return {image: self.numbers.get(self._key(name), name) for image, name in known}
 
-    def _whole(self, path: Path, ids: Collection[str], named: Names, where: str) -> Names:
+    def _check_names(self, path: Path, ids: Collection[str], named: Names, where: str) -> Names:
         """The names; refuses an id without a name that would pass for a labelled image."""
         for image in ids:
             if image not in named and self._key(image) in self._known:

@@ -7,7 +7,7 @@ separator, and about as often. A file that has the separator often, but not so, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -89,7 +89,7 @@ def split_cells(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
     """The captions of each image, where the file has them in one cell with separators."""
-    if layout.separator is None and not _has_signs(captions.values()):
+    if not may_be_joined(chain.from_iterable(captions.values()), layout, len(captions)):
         return captions
     cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
     if layout.separator == "none" or not cells or len(cells) <= len(captions) / 2:
@@ -112,12 +112,19 @@ def split_cells(
     return {**captions, **several}
 
 
-def _has_signs(captions: Collection[Sequence[str]]) -> bool:
+def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
     """Whether half of the images may have enough of a sign to be cells with separators."""
-    together = "\0".join(chain.from_iterable(captions))
+    if layout.separator is not None:
+        return True
+    cells = texts if isinstance(texts, Collection) else [*texts]
+    together = "\0".join(cells)
+    n_images = len(cells) if n_images is None else n_images
+    frequent = {sign: together.count(sign) for sign in "<[|/1\n\r;"}  # hints begin with these
     return any(
-        sum(map(together.count, sign.hints)) >= _least(sign) * len(captions) / 2
+        sum(frequent[hint[0]] for hint in sign.hints) >= least
+        and sum(map(together.count, sign.hints)) >= least
         for sign in _SIGNS.values()
+        if (least := _least_share(sign) * n_images / 2) or True
     )
 
 
@@ -139,7 +146,11 @@ def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
     together = "\0".join(texts)
     for name, sign in _SIGNS.items():
         holding = sum(map(together.count, sign.hints))
-        if not holding or holding < _least(sign) * len(texts) or (name, kind) == ("lines", MODEL):
+        if (
+            not holding
+            or holding < _least_share(sign) * len(texts)
+            or (name, kind) == ("lines", MODEL)
+        ):
             continue
         lists = _lists(texts, sign)
         if not lists:
@@ -153,13 +164,13 @@ def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
     return ""
 
 
-def _least(sign: _Sign) -> float:
+def _least_share(sign: _Sign) -> float:
     return _SOME if sign.strong else _OFTEN
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
     """The parts of cells with several; none if they are few, or tags."""
-    least = _least(sign) * len(texts)
+    least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
     words = [len(_WORD.findall(part)) for parts in lists[:_READ] for part in parts]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.data.blocks import ROWS, Block
+from bias_pipeline.data.blocks import ROWS, ArrowColumns, Block
 from bias_pipeline.data.columns import plain_name
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import MAX_BYTES, MAX_DEPTH, open_input, parse_json
@@ -49,8 +49,7 @@ class ObjectColumns:
         for begin in range(0, self.table.num_rows, ROWS):
             part = self.table.slice(begin, ROWS)
             numbers = range(first_number + begin, first_number + begin + part.num_rows)
-            columns = zip(part.column_names, part.columns, strict=True)
-            yield Block(numbers, {n: column.to_numpy().tolist() for n, column in columns}, shown)
+            yield Block(numbers, ArrowColumns(part), shown)
             shown = None
 
 

@@ -109,10 +109,14 @@ def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> Columns
     columns = list(data.values())
     if any(map(_is_id, data)):
         is_table = _are_mappings(columns) or _are_lists(columns)
-        return ColumnsTable(_zipped(data, ids=None), "a table by its columns") if is_table else None
+        return (
+            ColumnsTable(_zip_columns(data, ids=None), "a table by its columns")
+            if is_table
+            else None
+        )
     known = {plain_name(name) for name in wanted}
     if _are_mappings(columns) and any(plain_name(name) in known for name in data):
-        return ColumnsTable(_zipped(data, ids=list(columns[0])), "columns that map image ids")
+        return ColumnsTable(_zip_columns(data, ids=list(columns[0])), "columns that map image ids")
     return None
 
 
@@ -164,7 +168,9 @@ def _are_lists(columns: Sequence[Any]) -> bool:
     )
 
 
-def _zipped(data: Mapping[str, Any], ids: Collection[str] | None) -> Iterator[Mapping[str, Any]]:
+def _zip_columns(
+    data: Mapping[str, Any], ids: Collection[str] | None
+) -> Iterator[Mapping[str, Any]]:
     """The rows of columns, with ids if no column has them."""
     first = next(iter(data.values()))
     places = list(first) if isinstance(first, Mapping) else range(len(first))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -129,13 +130,13 @@ def read_labels(
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
     if all(name in first for name in _LONG) and layout.label_column is None:
         rows = noting_names(rows, first, IMAGE.name, layout)
-        return _long(rows, groups, labels, attribute, annotator, layout)
+        return _read_votes(rows, groups, labels, attribute, annotator, layout)
     if annotator != MAJORITY:
         raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
-    return _wide(rows, first, groups, labels, attribute, layout)
+    return _read_columns(rows, first, groups, labels, attribute, layout)
 
 
-def _wide(
+def _read_columns(
     rows: Rows,
     first: Mapping[str, Any],
     groups: tuple[str, ...],
@@ -158,21 +159,24 @@ def _wide(
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     sets: dict[str, object] = {}
-    repeated = 0
+    n_rows = 0
     for block, ids, read in noting_names(rows, first, key, layout).read(
         partial(rows.ids, name=key), partial(rows.labels, name=field)
     ):
-        for number, identifier, label in zip(block.numbers, ids, read, strict=True):
-            if identifier in raw:
-                repeated += 1
-                _check_same(rows, number, identifier, raw[identifier], label)
-            raw[identifier] = label
+        more = dict(zip(ids, read, strict=True))
+        if len(more) < len(ids) or not raw.keys().isdisjoint(more):
+            for number, identifier, label in zip(block.numbers, ids, read, strict=True):
+                _check_same(rows, number, identifier, raw.setdefault(identifier, label), label)
+        n_rows += len(ids)
+        raw |= more
         named = zip(ids, block.columns.get("split", ()), strict=False)
         parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
         sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
     rows.note_mended(layout)
-    labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
-    return Labels(raw, labels, groups, parts, _collapsed(repeated), sets=_named_sets(sets))
+    labels = _interpret(rows.path, field, raw.items(), labels, attribute, layout)
+    return Labels(
+        raw, labels, groups, parts, _repetition_note(n_rows - len(raw)), sets=_named_sets(sets)
+    )
 
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
@@ -230,16 +234,16 @@ def _label_column(
     return column
 
 
-def _understood(
+def _interpret(
     path: Path,
     field: str,
-    labelled: Sequence[tuple[str, str]],
+    labelled: Collection[tuple[str, str]],
     labels: LabelMap,
     attribute: Attribute,
     layout: Layout,
 ) -> LabelMap:
     """The label map, with all labels that occur."""
-    counts = Counter(label for _, label in labelled)
+    counts = Counter(map(itemgetter(1), labelled))
     whole, read = recognised(counts, labels, attribute, layout.label_map)
     if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
         example = next(image for image, label in labelled if label == unknown[0])
@@ -254,7 +258,7 @@ def _understood(
     return whole
 
 
-def _long(
+def _read_votes(
     rows: Rows,
     groups: tuple[str, ...],
     labels: LabelMap,
@@ -287,14 +291,19 @@ def _long(
         )
     rows.note_mended(layout)
     labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
-    labels = _understood(rows.path, "value", labelled, labels, attribute, layout)
-    counts = _counted(
-        _alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated)
+    labels = _interpret(rows.path, "value", labelled, labels, attribute, layout)
+    counts = _count_votes(
+        _unify_spellings(votes, labels),
+        images,
+        groups,
+        labels,
+        annotator,
+        _repetition_note(repeated),
     )
     return replace(counts, sets=_named_sets(sets))
 
 
-def _alike(
+def _unify_spellings(
     votes: Mapping[str, Mapping[str, tuple[str, float]]], labels: LabelMap
 ) -> dict[str, dict[str, tuple[str, float]]]:
     """The votes with one spelling a group, so that "M" and "Male" are one vote."""
@@ -312,7 +321,7 @@ def _alike(
     }
 
 
-def _counted(
+def _count_votes(
     votes: Mapping[str, Mapping[str, tuple[str, float]]],
     images: Mapping[str, None],
     groups: tuple[str, ...],
@@ -429,7 +438,7 @@ def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) 
     layout.add_note(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
 
 
-def _collapsed(repeated: int) -> tuple[str, ...]:
+def _repetition_note(repeated: int) -> tuple[str, ...]:
     return (counted(repeated, "repeated labels were collapsed"),) if repeated else ()
 
 

@@ -49,7 +49,7 @@ def recognised(
         >>> recognised(["M", "1"], known, gender)[1]
         ["'M' is male"]
     """
-    unknown = [label for label in dict.fromkeys(raw_labels) if not _known(label, labels)]
+    unknown = [label for label in dict.fromkeys(raw_labels) if not _is_known(label, labels)]
     meanings = {
         label: meaning
         for label in unknown
@@ -63,23 +63,25 @@ def recognised(
     ]
 
 
-def _known(label: str, labels: LabelMap) -> bool:
+def _is_known(label: str, labels: LabelMap) -> bool:
     return label in labels.groups or label in labels.strata
 
 
 def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Collection[str]) -> str:
     """The only group, or label of no group, that this label can mean; empty if there is none."""
-    spelled = {_plain(stratum): stratum for stratum in reversed(labels.strata)}  # Unsure, unsure
-    read = {**labels.groups, **{s: spelled[_plain(s)] for s in labels.strata if s}}
-    same = {meaning for name, meaning in read.items() if _plain(name) == _plain(label)}
+    spelled = {
+        _plain_label(stratum): stratum for stratum in reversed(labels.strata)
+    }  # Unsure, unsure
+    read = {**labels.groups, **{s: spelled[_plain_label(s)] for s in labels.strata if s}}
+    same = {meaning for name, meaning in read.items() if _plain_label(name) == _plain_label(label)}
     initial = label.casefold() if len(label) == 1 and label.isalpha() else None
     names = read.keys() - set(mapped) if initial else ()
     first = {read[name] for name in names if name.casefold().startswith(initial or name)}
     listed = {group for group in _groups_of(label, attribute) if group in read.values()}
-    return next((_only(candidates) for candidates in (same, first, listed) if candidates), "")
+    return next((_only_one(candidates) for candidates in (same, first, listed) if candidates), "")
 
 
-def _plain(label: str) -> str:
+def _plain_label(label: str) -> str:
     """A label in lower case, blanks for underscores: "Something else" is something_else."""
     return label.casefold().replace("_", " ")
 
@@ -95,7 +97,7 @@ def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
     return (group for group, words in attribute.words.items() if word.casefold() in words)
 
 
-def _only(candidates: Collection[str]) -> str:
+def _only_one(candidates: Collection[str]) -> str:
     return next(iter(candidates)) if len(candidates) == 1 else ""
 
 

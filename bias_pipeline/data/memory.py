@@ -184,7 +184,7 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
 
 def _caption_rows(key: object, captions: object) -> Iterator[Row]:
     """None, NaN and pandas' NA stand for a blank caption."""
-    for caption in _several(captions):
+    for caption in _items_of(captions):
         row = caption if isinstance(caption, Mapping) else {"caption": caption}
         yield _row("image_id", key, row, "")
 
@@ -193,10 +193,10 @@ def _object_rows(key: object, categories: object) -> Iterator[Row]:
     """None: it is not known which objects are in the image."""
     if isinstance(categories, Mapping):
         row = _row("image_id", key, categories, "")
-        for category in [*_several(row.get("category", ""))] or [""]:
+        for category in [*_items_of(row.get("category", ""))] or [""]:
             yield {**row, "category": category}
     elif not is_absent(categories):
-        for category in sorted({*_several(categories)}, key=str) or [""]:
+        for category in sorted({*_items_of(categories)}, key=str) or [""]:
             yield {"image_id": key, "category": category}
 
 
@@ -217,7 +217,7 @@ def _row(name: str, key: object, values: Mapping[str, object], absent: object) -
     return {str(column): absent if is_absent(one) else one for column, one in row.items()}
 
 
-def _several(item: object) -> Iterable[Any]:
+def _items_of(item: object) -> Iterable[Any]:
     """The captions, or the objects, of one image: one or several."""
     if not is_several(item):
         return [item]

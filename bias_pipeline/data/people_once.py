@@ -36,10 +36,10 @@ class _PackedCaptions:
 
     def by_image(self) -> ByImage:
         """Image id to its captions."""
-        texts = _apart(self.texts)
+        texts = _unpack(self.texts)
         ends = pairwise(offsets(self.counts).tolist())
         parts = (tuple(texts[begin:end]) for begin, end in ends)
-        return dict(zip(_apart(self.images), parts, strict=True))
+        return dict(zip(_unpack(self.images), parts, strict=True))
 
 
 _last: list[_PackedCaptions] = []  # at most one file
@@ -60,7 +60,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
         by_image, repeated = human_captions(path, notes)
     layout.take_notes(notes)
     texts = [*chain.from_iterable(by_image.values())]
-    packed = _packed(texts)
+    packed = _pack(texts)
     if packed is not None and {*map(type, texts)} == {str}:  # others are marked in their file
         counts = np.fromiter(map(len, by_image.values()), np.int64, len(by_image))
         images = "\0".join(by_image).encode("utf-8", "surrogatepass")
@@ -68,7 +68,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
     return by_image, repeated
 
 
-def _packed(texts: Sequence[str]) -> bytes | None:
+def _pack(texts: Sequence[str]) -> bytes | None:
     """Texts as bytes; None of too many, and of those that cannot be told apart again."""
     together = "\0".join(texts)
     if not together or len(together) > _MOST or together.count("\0") != len(texts) - 1:
@@ -77,5 +77,5 @@ def _packed(texts: Sequence[str]) -> bytes | None:
     return packed if len(packed) <= _MOST else None
 
 
-def _apart(together: bytes) -> list[str]:
+def _unpack(together: bytes) -> list[str]:
     return together.decode("utf-8", "surrogatepass").split("\0")

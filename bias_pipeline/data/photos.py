@@ -115,7 +115,7 @@ def read_photo(path: Path) -> Image:
     try:
         if path.stat().st_size == 0:
             raise UnreadableError("the file is empty")
-        with _opened(path, _formats()) as opened:
+        with _open(path, _formats()) as opened:
             _check_size(opened)
             _check_depth(opened)
             opened.load()
@@ -146,7 +146,7 @@ def photo_size(path: Path) -> tuple[int, int]:
     from PIL import ExifTags
 
     try:
-        with _opened(path, _formats()) as opened:
+        with _open(path, _formats()) as opened:
             exif = opened.getexif() if _has_exif(opened) else {}
             lies = exif.get(ExifTags.Base.Orientation, 1) in _LYING
             width, height = opened.size
@@ -199,7 +199,7 @@ def _is_whole_jpeg(path: Path) -> bool:
         with path.open("rb") as file:
             file.seek(-min(path.stat().st_size, _TAIL), os.SEEK_END)
             ends = _JPEG_END in file.read()
-        with _opened(path, ["JPEG"]) as opened:
+        with _open(path, ["JPEG"]) as opened:
             _check_size(opened)
     except UnreadableError:
         raise
@@ -208,7 +208,7 @@ def _is_whole_jpeg(path: Path) -> bool:
     return ends
 
 
-def _opened(path: Path, formats: Sequence[str]) -> Image:
+def _open(path: Path, formats: Sequence[str]) -> Image:
     """An opened file; our own check replaces Pillow's size warning."""
     from PIL import Image
 

@@ -109,7 +109,7 @@ def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[R
     data = load_json(path, what=WHAT)
     if isinstance(data, list):
         rows = Rows(path, "entry", None, blocks_of(_entries(data, path, "")))
-        return _collected(rows, NAMES_BY_NUMBER, {})  # results have COCO's numbers alone
+        return _collect_regions(rows, NAMES_BY_NUMBER, {})  # results have COCO's numbers alone
     whole = expect(data, dict, path, "")
     if layout is not None:
         layout.names[path] = listed_names(path, whole.get("images"))
@@ -122,7 +122,7 @@ def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[R
         categories.id(n, row, "id"): coco_name(categories.text(n, row, "name"))
         for n, row in categories.items
     }
-    return _collected(annotations, names, sizes)
+    return _collect_regions(annotations, names, sizes)
 
 
 def _entries(entries: object, path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -137,7 +137,7 @@ def _size(row: Mapping[str, Any]) -> tuple[int, int]:
     return _UNKNOWN
 
 
-def _collected(
+def _collect_regions(
     rows: Rows, names: Mapping[str, str], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[Region, ...]]:
     """Regions by image; images whose annotations have no place are left out."""
@@ -256,19 +256,19 @@ def readable_pictures(
     if strict:
         if absent:
             raise DataError(
-                f"{_counted(absent, images)} no picture in {place}, such as {few(absent)}; "
+                f"{_count_of(absent, images)} no picture in {place}, such as {few(absent)}; "
                 "add them, or score the others with dataset.strict=false"
             )
         return pictures, []
     notes = []
     if absent:
-        notes.append(f"{_counted(absent, images)} no picture in {place}")
+        notes.append(f"{_count_of(absent, images)} no picture in {place}")
     faults = {image: _fault(pictures.photo(image)) for image in images}
     broken = [image for image, fault in faults.items() if fault]
     if broken:
         first = min(broken, key=id_key)
         notes.append(
-            f"{_counted(broken, images)} a broken picture, such as {first} ({faults[first]}): "
+            f"{_count_of(broken, images)} a broken picture, such as {first} ({faults[first]}): "
             "it counts as absent"
         )
         names = {str(pictures.photo(image)) for image in broken}
@@ -293,7 +293,7 @@ def _fault(photo: Path | MissingPicture | None) -> str | None:
     return fault_of(photo) if isinstance(photo, Path) else None
 
 
-def _counted(some: Sequence[str], images: Sequence[str]) -> str:
+def _count_of(some: Sequence[str], images: Sequence[str]) -> str:
     return counted(len(some), f"of {len(images)} labelled images have")
 
 

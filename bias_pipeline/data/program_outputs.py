@@ -130,7 +130,7 @@ class Samples(ProgramOutput):
             )
         where = f"{self.rows.unit} {number}: 'filtered_resps'"
         responses = self.rows.value(number, row, "filtered_resps")
-        texts = [text for text in _flat(responses) if text is not None]
+        texts = [text for text in _flatten(responses) if text is not None]
         captions = [expect(text, str, self.rows.path, where) for text in texts]
         image = self._image(number, row, metrics)
         if not captions:
@@ -163,9 +163,11 @@ def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def _flat(value: Any) -> list[Any]:
+def _flatten(value: Any) -> list[Any]:
     """The items of lists within lists."""
-    return [item for part in value for item in _flat(part)] if isinstance(value, list) else [value]
+    return (
+        [item for part in value for item in _flatten(part)] if isinstance(value, list) else [value]
+    )
 
 
 def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:

@@ -102,12 +102,12 @@ def outline_mask(region: Region, height: int, width: int) -> BoolArray:
     if rows * columns > MAX_PIXELS:
         raise ValueError(f"it is of more than {MAX_PIXELS:,} pixels")
     if region.counts:
-        return _scaled(_decoded(region.counts, rows, columns), height, width)
-    within = _filled(region, max(rows, height), max(columns, width))
-    return _scaled(within, height, width)
+        return _scale(_decode(region.counts, rows, columns), height, width)
+    within = _fill(region, max(rows, height), max(columns, width))
+    return _scale(within, height, width)
 
 
-def _filled(region: Region, height: int, width: int) -> BoolArray:
+def _fill(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels whose centres are within a region's polygons."""
     from pycocotools import mask as coco
 
@@ -119,7 +119,7 @@ def _filled(region: Region, height: int, width: int) -> BoolArray:
     if sum(map(_length, scaled)) > _LONGEST:
         raise ValueError(f"its outline is longer than {_LONGEST:,} pixels")
     coded = coco.merge(coco.frPyObjects(scaled, height, width))
-    return _decoded(coded["counts"], height, width)
+    return _decode(coded["counts"], height, width)
 
 
 def box_mask(region: Region, height: int, width: int) -> BoolArray:
@@ -188,7 +188,7 @@ def _length(points: Sequence[float]) -> float:
     return float(np.abs(ends - np.roll(ends, 1, axis=0)).max(axis=1).sum())
 
 
-def _scaled(mask: BoolArray, height: int, width: int) -> BoolArray:
+def _scale(mask: BoolArray, height: int, width: int) -> BoolArray:
     """The scaled mask: pixels that contain any part of the mask."""
     if mask.shape == (height, width):
         return mask
@@ -201,7 +201,7 @@ def _scaled(mask: BoolArray, height: int, width: int) -> BoolArray:
     return scaled
 
 
-def _decoded(counts: bytes, height: int, width: int) -> BoolArray:
+def _decode(counts: bytes, height: int, width: int) -> BoolArray:
     """(height, width) the mask of run lengths, which go down the columns and begin with zeros."""
     runs = _runs(counts)
     if sum(runs) != height * width:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
@@ -16,6 +16,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.encoding import plain_name_of
 from bias_pipeline.corpus.image_ids import canonical_id, plain_ids
 from bias_pipeline.data.binary_tables import (
@@ -136,7 +139,7 @@ class Rows:
         """
         cell = self.value(number, row, name)
         if isinstance(cell, str):
-            return self._printed(number, cell, name)
+            return self._read_print(number, cell, name)
         if not isinstance(cell, list | Mapping | bytes):
             return (self.text(number, row, name),)
         try:
@@ -151,7 +154,7 @@ class Rows:
             return (cell,)
         return self.texts(number, {name: "" if cell is None else cell}, name)
 
-    def _printed(self, number: int, cell: str, name: str) -> Sequence[str]:
+    def _read_print(self, number: int, cell: str, name: str) -> Sequence[str]:
         try:
             texts = printed_texts(cell)
         except NotWholeError as fault:
@@ -192,6 +195,16 @@ class Rows:
         return [
             self.id(n, {name: cell}, name) for n, cell in zip(block.numbers, cells, strict=True)
         ]
+
+    def places(self, block: Block, name: str, index: Mapping[str, int]) -> IntArray:
+        """(N,) the place in an index of each id of a column; the index adds new ones."""
+        cells = block.whole_numbers(name) if name in block.columns else None
+        if cells is None:
+            return places_of(self.ids(block, name), index)
+        import pandas as pd
+
+        rows, distinct = pd.factorize(cells)
+        return places_of(map(str, distinct.tolist()), index)[rows]
 
     def labels(self, block: Block, name: str) -> list[str]:
         """The labels of a column, as :meth:`label` reads each."""
@@ -248,6 +261,11 @@ class Rows:
             if str(self.path) in str(error):
                 raise
             self.refuse(number, str(error))
+
+
+def places_of(values: Iterable[str], index: Mapping[str, int]) -> IntArray:
+    """(N,) the place in an index of each value; the index adds new ones."""
+    return np.fromiter(map(index.__getitem__, values), np.int64)
 
 
 def is_whole(value: object) -> TypeGuard[float | Decimal]:

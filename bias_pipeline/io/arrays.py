@@ -52,7 +52,7 @@ class ArrayCache:
         """The array stored under a key; None if it is absent or damaged."""
         path = self._path(key)
         try:
-            return _unpacked(path.read_bytes(), key)
+            return _unpack(path.read_bytes(), key)
         except FileNotFoundError:
             return None
         except (ValueError, IndexError, OSError) as error:
@@ -85,7 +85,7 @@ def _clear_once(root: Path) -> None:
     clear_drafts(root.glob(f"??/{DRAFTS}"))
 
 
-def _unpacked(raw: bytes, key: str) -> Float64Array:
+def _unpack(raw: bytes, key: str) -> Float64Array:
     """An entry: its checksum, the number of axes, their lengths, and the numbers."""
     checksum, body = raw[:32], raw[32:]
     if hashlib.sha256(key.encode() + body).digest() != checksum:
@@ -123,7 +123,7 @@ def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> np
                 table[row] = numbers
                 signals.stop_if_requested()
         return table
-    path = _whole(Path(cache), key) or _written(Path(cache), key, make())
+    path = _find_whole(Path(cache), key) or _write(Path(cache), key, make())
     return np.load(path, mmap_mode="r")
 
 
@@ -132,7 +132,7 @@ def _name(key: str, digest: str) -> str:
     return f"{sha256(key.encode())[:_DIGITS]}-{sha256(f'{key} {digest}'.encode())[:_DIGITS]}.npy"
 
 
-def _whole(folder: Path, key: str) -> Path | None:
+def _find_whole(folder: Path, key: str) -> Path | None:
     """The file of a key, or None; removes a damaged file."""
     whole = None
     for path in sorted(folder.glob(f"{sha256(key.encode())[:_DIGITS]}-*.npy")):
@@ -144,7 +144,7 @@ def _whole(folder: Path, key: str) -> Path | None:
     return whole
 
 
-def _written(folder: Path, key: str, filling: Filling) -> Path:
+def _write(folder: Path, key: str, filling: Filling) -> Path:
     """Write the file of a table; it appears complete or not at all."""
     draft = folder / f".{sha256(key.encode())[:_DIGITS]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:

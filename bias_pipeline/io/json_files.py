@@ -200,7 +200,7 @@ def replace_surrogates(value: Any, path: Path) -> Any:
 
 def _parse(source: _Source, max_depth: int) -> object:
     try:
-        return json.loads(source.text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(source.text, object_pairs_hook=_object_of, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         source.refuse(error.pos, error.msg, _hint(source.text, error))
     except RecursionError:
@@ -213,7 +213,7 @@ def _parse(source: _Source, max_depth: int) -> object:
         source.refuse(position, str(error), "Write ids as short integers or as strings")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object, unless it has a duplicate key: json would silently take the last."""
     mapping = dict(pairs)
     if len(mapping) != len(pairs):

@@ -86,7 +86,7 @@ class Extra:
             >>> Extra("x", "drawing", ("json", "no_such_pens.pen")).is_installed
             False
         """
-        return all(map(_installed, self.modules))
+        return all(map(_is_installed, self.modules))
 
     def require(self) -> None:
         """Check that all modules are installed.
@@ -101,7 +101,7 @@ not installed: pip install 'bias_pipeline[x]'
         absent = [
             name.rpartition(".")[2].replace("_", "-")  # the package's name for pip
             for name in self.modules
-            if not _installed(name)
+            if not _is_installed(name)
         ]
         if absent:
             packages, verb = ("packages", "are") if len(absent) > 1 else ("package", "is")
@@ -132,10 +132,10 @@ def package_folder(module: str) -> Path | None:
     return Path(places[0]) if places else None
 
 
-def _installed(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     """Whether a module is there; the packages around it may be absent too."""
     package = module.rpartition(".")[0]
-    return (not package or _installed(package)) and find_spec(module) is not None
+    return (not package or _is_installed(package)) and find_spec(module) is not None
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))

@@ -49,7 +49,7 @@ class AlikeAnnotators:
         after = (turned - self.n_joined) % n_people
         speaker = self.corpus.rewrite(
             {
-                "model": cut_captions(joined, self._most(word_counts(joined))),
+                "model": cut_captions(joined, self._largest(word_counts(joined))),
                 "human": people.take(np.lexsort((after, people.image_rows))),
             }
         )
@@ -57,7 +57,7 @@ class AlikeAnnotators:
             speaker, captioner="an annotator alike", vocabulary=None, notes=(), tables={}
         )
 
-    def _most(self, joined: IntArray) -> IntArray:
+    def _largest(self, joined: IntArray) -> IntArray:
         """(M,) the captioner's lengths in the order of joined captions' lengths; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
@@ -90,7 +90,7 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
         )
     wanted = np.zeros(len(corpus), np.int64)
     wanted[corpus.model.image_rows] = word_counts(corpus.model)
-    drawn = corpus.rewrite({"human": _drawn(corpus, seed)})
+    drawn = corpus.rewrite({"human": _draw(corpus, seed)})
     reached = 0.0
     for n_joined in range(1, int(captions.max())):
         enough = images & (captions > n_joined)
@@ -148,7 +148,7 @@ def _is_word(captions: Captions) -> BoolArray:
     return words[captions.tokens]
 
 
-def _drawn(corpus: Corpus, seed: int) -> Captions:
+def _draw(corpus: Corpus, seed: int) -> Captions:
     """The human captions, each image's in an order drawn by its id."""
     human = corpus.human
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)

@@ -34,7 +34,7 @@ def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistic
     many captions; a vocabulary grows with their number.
     """
     by_side = {}
-    for side, (words, vocabulary) in corpus.read(_measured).items():
+    for side, (words, vocabulary) in corpus.read(_measure).items():
         by_side[side] = CaptionStatistics(
             words, vocabulary, neutral_rate(corpus.side(side), attribute)
         )
@@ -52,7 +52,7 @@ def captioned(corpus: Corpus, images: BoolArray) -> float:
     return float(described[images].mean()) if images.any() else float("nan")
 
 
-def _measured(corpus: Corpus) -> dict[str, tuple[float, float]]:
+def _measure(corpus: Corpus) -> dict[str, tuple[float, float]]:
     """Mean words and vocabulary by side, computed once per corpus."""
     first = corpus.human.position(0)
     described = np.isin(first.image_rows, corpus.model.image_rows)

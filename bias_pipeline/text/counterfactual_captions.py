@@ -33,7 +33,7 @@ def captions_naming(
     matches = listed_words(captions, _naming(attribute))
     other = matches.names & (matches.groups != list(attribute.groups).index(group))
     term = term_of(group, attribute, terms)
-    return _replaced(matches, other, counterparts(attribute, group), term)
+    return _replace_words(matches, other, counterparts(attribute, group), term)
 
 
 def term_of(group: str, attribute: Attribute, terms: Mapping[str, str]) -> str:
@@ -68,7 +68,7 @@ def captions_naming_nobody(
         'a person and their dog'
     """
     matches = listed_words(captions, _naming(attribute))
-    return _replaced(matches, matches.names, words, word)
+    return _replace_words(matches, matches.names, words, word)
 
 
 def _naming(attribute: Attribute) -> Naming:
@@ -82,7 +82,9 @@ def _naming(attribute: Attribute) -> Naming:
     return naming
 
 
-def _replaced(listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str) -> Captions:
+def _replace_words(
+    listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str
+) -> Captions:
     """Captions whose chosen words, (P,) flags, are replaced by their partners or a term."""
     words, places = listed.captions, listed.places[chosen]
     types = {word: number for number, word in enumerate(words.types)}
@@ -116,13 +118,13 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
         for word, partner in zip(words, group_words, strict=True):
             if word not in partners or listed[partner] > listed[partners[word]]:
                 partners[word] = partner
-    return {_plain(word): _plain(partner) for word, partner in partners.items()}
+    return {_plain_text(word): _plain_text(partner) for word, partner in partners.items()}
 
 
 def _others(lists: Sequence[Sequence[str]], group_words: Sequence[str]) -> list[Sequence[str]]:
     return [words for words in lists if words is not group_words]
 
 
-def _plain(word: str) -> str:
+def _plain_text(word: str) -> str:
     """A word as in captions without punctuation."""
     return word.replace("-", " ")

@@ -153,7 +153,7 @@ def joined_subwords(texts: Sequence[str]) -> dict[str, str]:
     return joined
 
 
-def _joined(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
+def _join(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
     return {text: sign.sub("", text) for text in texts}
 
 
@@ -184,28 +184,28 @@ def _from_bytes(texts: Sequence[str]) -> dict[str, str]:
     """Texts of GPT-2's pieces, with their bytes beyond ASCII decoded."""
     spaced = {text: text.replace("Ċ", "Ġ").replace("ĉ", "Ġ") for text in texts}
     words = _words(list(spaced.values()), "Ġ")
-    return {text: _BYTES.sub(_decoded, words[blank]) for text, blank in spaced.items()}
+    return {text: _BYTES.sub(_decode, words[blank]) for text, blank in spaced.items()}
 
 
-def _decoded(run: re.Match[str]) -> str:
+def _decode(run: re.Match[str]) -> str:
     try:
         return bytes(map(_BYTE_OF.__getitem__, run[0])).decode("utf-8")
     except UnicodeDecodeError:
         return run[0]  # it was decoded before
 
 
-def _between(sign: str) -> _Subwords:
+def _rule_for_mark(sign: str) -> _Subwords:
     """The rule for a mark that joins what is on its sides."""
-    return re.compile(sign), partial(_joined, sign=re.compile(sign))
+    return re.compile(sign), partial(_join, sign=re.compile(sign))
 
 
 _OFTEN = 0.01  # of the texts
 _Subwords = tuple[re.Pattern[str], Callable[[Sequence[str]], dict[str, str]]]
 # Mark to what tells it from an ordinary sign, and what makes words of the texts with it.
 _SUBWORDS: Mapping[str, _Subwords] = {
-    "@@": _between(r"(?<=\w)@@\s*|\s*@@(?=\w)"),
-    "##": _between(r"(?<=\w)[^\S\n]*##(?=\w)"),
-    "￭": _between(r"\s*￭\s*"),
+    "@@": _rule_for_mark(r"(?<=\w)@@\s*|\s*@@(?=\w)"),
+    "##": _rule_for_mark(r"(?<=\w)[^\S\n]*##(?=\w)"),
+    "￭": _rule_for_mark(r"\s*￭\s*"),
     "▁": (re.compile("▁"), partial(_words, mark="▁")),
     "</w>": (re.compile("</w>"), partial(_words, mark="</w>", at_end=True)),
     "Ġ": (re.compile("Ġ"), _from_bytes),

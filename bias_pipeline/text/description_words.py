@@ -38,7 +38,7 @@ class DescribingWords:
         words = self.captions.words(row)
         here = (self.places >= first) & (self.places < first + len(words))
         marked = set((self.places[here & (self.concepts == concept)] - first).tolist())
-        return _around(words, marked)
+        return _words_around(words, marked)
 
     def in_caption(self, row: int) -> list[int]:
         """For each word of a caption the number of its concept, -1 for none."""
@@ -69,7 +69,7 @@ def _words_at(captions: Captions, sentences: Captions) -> IntArray:
     return of_token[np.cumsum(widths[sentences.tokens]) - 1]
 
 
-def _around(words: Sequence[str], marked: set[int]) -> Marked:
+def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
     """Some words around the first marked one, all of a short caption; "…" for what is left out."""
     place = min(marked, default=0)
     first, last = max(0, place - _ROOM), min(len(words), place + _ROOM + 1)
@@ -88,7 +88,7 @@ class OpenSlot:
     def marked(self, words: Sequence[str]) -> Marked:
         """The words around its first place among a caption's words."""
         places = [k for k, word in enumerate(words) if self.word in tokens_of(word)]
-        return _around(words, set(places[:1]))
+        return _words_around(words, set(places[:1]))
 
 
 # Words that may stand beside a person or behind "is" and describe nobody.

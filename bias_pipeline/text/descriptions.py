@@ -159,10 +159,10 @@ class Descriptions:
 
 def described(captions: Captions, table: ConceptTable) -> Descriptions:
     """What each caption says of a person; see the module for the rules."""
-    return captions.read(_described, table)
+    return captions.read(_describe, table)
 
 
-def _described(captions: Captions, table: ConceptTable) -> Descriptions:
+def _describe(captions: Captions, table: ConceptTable) -> Descriptions:
     rows: list[IntArray] = []
     columns: list[IntArray] = []
     number: dict[tuple[str, int], int] = {}
@@ -341,7 +341,7 @@ def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, I
     return places[says], concepts[says]
 
 
-def _carried(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
+def _carry(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
     """Places of what a person has or does (rule e), and their concepts."""
     number = {**table.carried_concepts}
     for ending in [word for word in number if word.startswith("-")]:
@@ -354,7 +354,7 @@ def _carried(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArr
     unlike |= near.within(word_set(table.negations), _NEAR)
     unlike |= (concepts == number.get("hair", -1)) & near.within(word_set(table.grooming), _NEAR)
     unlike |= _of_camera(near, table)
-    says = _owned(sentences, places, table) & ~unlike & ~_of_another(sentences, table)[row]
+    says = _find_owned(sentences, places, table) & ~unlike & ~_of_another(sentences, table)[row]
     return places[says], concepts[says]
 
 
@@ -368,7 +368,7 @@ def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
     return focus & (~on_it | beside | of)
 
 
-def _owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
+def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
     """Whether the nearest owner, before each place or else behind it, is a person."""
     persons = table.persons | {f"{word}'s" for word in table.persons}
     no_person = word_set(table.no_owners)
@@ -414,4 +414,4 @@ def _another(sentences: Captions, table: ConceptTable) -> BoolArray:
     return another
 
 
-RULES: tuple[_Rule, ...] = (_adjectives, _person_nouns, _carried)
+RULES: tuple[_Rule, ...] = (_adjectives, _person_nouns, _carry)

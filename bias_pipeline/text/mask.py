@@ -41,16 +41,16 @@ class MaskWords(TextTransform):
         sides: Sequence[Side] = SIDES,
     ) -> None:
         super().__init__(sides)
-        self.words = _tokenized(words)
+        self.words = _tokenize(words)
         self.token = token
 
     def __call__(self, corpus: Corpus) -> Corpus:
         """See the base; a note says which words stay because of their capitals."""
         masked = super().__call__(corpus)
-        notes = [note for side in self.sides if (note := self._unmasked(corpus, side))]
+        notes = [note for side in self.sides if (note := self._count_unmasked(corpus, side))]
         return replace(masked, notes=(*masked.notes, *notes))
 
-    def _unmasked(self, corpus: Corpus, side: Side) -> str:
+    def _count_unmasked(self, corpus: Corpus, side: Side) -> str:
         """How many listed words of a side stay because of their capitals; possibly empty."""
         captions = corpus.side(side)
         counts = {
@@ -95,7 +95,7 @@ class KeepWords(TextTransform):
 
     def __init__(self, words: Words, sides: Sequence[Side] = SIDES) -> None:
         super().__init__(sides)
-        self.words = _tokenized(words)
+        self.words = _tokenize(words)
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """The captions of one side, reduced to the listed words."""
@@ -108,6 +108,6 @@ class KeepWords(TextTransform):
         )
 
 
-def _tokenized(words: Words) -> frozenset[str]:
+def _tokenize(words: Words) -> frozenset[str]:
     """Words and phrases as in tokenised captions."""
     return frozenset(map(as_tokens, words_of(words)))

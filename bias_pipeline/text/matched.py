@@ -109,7 +109,7 @@ class MatchedAlignment(TextTransform):
             usage = self._usage(corpus)
             retained = usage.reach
             corpus = corpus.rewrite({"model": self._reachable(corpus, usage)})
-        human, changes = self._matched(corpus)
+        human, changes = self._match(corpus)
         if changes and not (retained and any(change.reach for change in changes)):  # NaN is not 0
             raise NotApplicableError(
                 "annotators use none of the captioner's words for the same images, so their "
@@ -143,7 +143,7 @@ class MatchedAlignment(TextTransform):
         images = np.flatnonzero(comparable(corpus))
         words = _Words.of(corpus.model, corpus.human, self.excluded)
         wanted, used = (
-            _totals(_summed(words.indicators(side), side.image_rows, len(corpus))[images] > 0)
+            _totals(_sum(words.indicators(side), side.image_rows, len(corpus))[images] > 0)
             for side in (corpus.model, corpus.human)
         )
         return WordUsage(words, wanted, used)
@@ -154,19 +154,19 @@ class MatchedAlignment(TextTransform):
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
         most = usage.wanted - usage.used
-        out = self._drawn("captioner's words out", here, most, words.keys, images, 0)
+        out = self._draw("captioner's words out", here, most, words.keys, images, 0)
         removed = [Entries(rows[out.captions], out.types)]
         types = words.types_of(model)
-        return edit_words(model, _joined(removed, types), _joined([], types))
+        return edit_words(model, _join(removed, types), _join([], types))
 
-    def _matched(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
+    def _match(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
         """Human captions after the changes, and the changes by position."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.of(model, human, self.excluded)
         incidence = words.indicators(human)  # (captions, V)
-        by_image = _summed(incidence, human.image_rows, len(corpus))
-        wanted = _summed(words.indicators(model), model.image_rows, len(corpus))
+        by_image = _sum(incidence, human.image_rows, len(corpus))
+        wanted = _sum(words.indicators(model), model.image_rows, len(corpus))
         removed, added, changes = [], [], []
         for position in range(int(min(self._positions, human.positions.max(initial=-1) + 1))):
             captions = np.flatnonzero((human.positions == position) & images[human.image_rows])
@@ -181,7 +181,7 @@ class MatchedAlignment(TextTransform):
             changes.append(_change(position, len(rows), target, reached, len(out), len(put)))
             removed.append(Entries(captions[out.captions], out.types))
             added.append(Entries(captions[put.captions], put.types))
-        out, put = (_joined(parts, words.types_of(human)) for parts in (removed, added))
+        out, put = (_join(parts, words.types_of(human)) for parts in (removed, added))
         return edit_words(human, out, put), changes
 
     def _edits(
@@ -205,7 +205,7 @@ class MatchedAlignment(TextTransform):
         """
         count = _totals(here)
         out, put = (
-            self._drawn(purpose, weights, most, words, images, position)
+            self._draw(purpose, weights, most, words, images, position)
             for purpose, weights, most in (
                 ("words out", here, count - target),
                 ("words in", others - others.multiply(here), target - count),
@@ -213,7 +213,7 @@ class MatchedAlignment(TextTransform):
         )
         return out, put
 
-    def _drawn(
+    def _draw(
         self,
         purpose: str,
         weights: sparse.csr_array,
@@ -243,7 +243,7 @@ class MatchedAlignment(TextTransform):
         # Spirakis 2006, "Weighted random sampling with a reservoir").
         uniform = (drawn.astype(np.float64) + 0.5) / 2.0**64
         times = -np.log(uniform) / weight
-        early = _early(times, word, most)
+        early = _early_words(times, word, most)
         row, word, times, drawn = row[early], word[early], times[early], drawn[early]
         order = np.lexsort((drawn, times, word))
         sizes = np.bincount(word, minlength=len(most))
@@ -252,7 +252,7 @@ class MatchedAlignment(TextTransform):
         return Entries(row[chosen], word[chosen])
 
 
-def _early(times: Float64Array, word: IntArray, most: IntArray) -> BoolArray:
+def _early_words(times: Float64Array, word: IntArray, most: IntArray) -> BoolArray:
     """(E,) which times of words in ascending order are among the ``most`` smallest, or tie."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
@@ -347,7 +347,7 @@ class WordUsage:
         return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 
 
-def _summed(incidence: sparse.csr_array, rows: IntArray, n_images: int) -> sparse.csr_array:
+def _sum(incidence: sparse.csr_array, rows: IntArray, n_images: int) -> sparse.csr_array:
     """(N, V) how many captions of each image contain each word."""
     shape = (n_images, len(rows))
     belongs = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=shape)
@@ -366,7 +366,7 @@ def _change(
     return Change(position, images, removed, added, reach)
 
 
-def _joined(parts: list[Entries], types: IntArray) -> Entries:
+def _join(parts: list[Entries], types: IntArray) -> Entries:
     """All entries, their words as types of the captions."""
     nothing = [np.empty(0, np.int64)]
     captions = np.concatenate(nothing + [part.captions for part in parts])

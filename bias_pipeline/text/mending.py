@@ -105,20 +105,20 @@ def _examples(changed: Mapping[str, str]) -> str:
 
 def _around_change(old: str, new: str) -> tuple[str, ...]:
     """What differs between two texts, with the words beside it."""
-    start = _alike(old, new)
-    same = _alike(old[start:][::-1], new[start:][::-1])
+    start = _n_alike(old, new)
+    same = _n_alike(old[start:][::-1], new[start:][::-1])
     first = old.rfind(" ", 0, max(0, start - 1)) + 1
     word, *others = old[len(old) - same :].split(" ")
     dropped = same - len(word) if others else 0
-    return tuple(_shortened(text[first : len(text) - dropped].strip()) for text in (old, new))
+    return tuple(_shorten(text[first : len(text) - dropped].strip()) for text in (old, new))
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     half = _SHOWN // 2
     return text if len(text) <= _SHOWN else f"{text[:half]}...{text[-half:]}"
 
 
-def _alike(old: str, new: str) -> int:
+def _n_alike(old: str, new: str) -> int:
     """How many characters at the beginning two texts share."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))

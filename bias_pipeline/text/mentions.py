@@ -168,7 +168,7 @@ def named_group(
         >>> named_group(Captions.from_texts(texts), gender, gender.groups).tolist()
         [0, 1, -1, -2]
     """
-    return captions.read(_named, attribute.namings(preset), tuple(groups))
+    return captions.read(_named_groups, attribute.namings(preset), tuple(groups))
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
@@ -240,10 +240,10 @@ def listed_words(captions: Captions, naming: Naming) -> Listed:
         captions: raw captions; they are tokenised and lower-cased here.
         naming: the words and the context they need.
     """
-    return captions.read(_listed, naming)
+    return captions.read(_list_words, naming)
 
 
-def _listed(captions: Captions, naming: Naming) -> Listed:
+def _list_words(captions: Captions, naming: Naming) -> Listed:
     context = naming.applies_to
     plain = partial(as_tokens, keep_punctuation=False)
     group = {plain(w): k for k, (_, group_words) in enumerate(naming.words) for w in group_words}
@@ -259,7 +259,9 @@ def _listed(captions: Captions, naming: Naming) -> Listed:
     return Listed(words, places, groups[places], names)
 
 
-def _named(captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]) -> IntArray:
+def _named_groups(
+    captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
+) -> IntArray:
     named = one_of(captions.read(_mentions, namings, groups))
     named.setflags(write=False)  # all callers get the same array
     return named
@@ -295,10 +297,10 @@ def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
 
 def lowered_words(captions: Captions) -> Captions:
     """Raw captions as lower-case words, without punctuation."""
-    return captions.read(_lowered)
+    return captions.read(_lower)
 
 
-def _lowered(captions: Captions) -> Captions:
+def _lower(captions: Captions) -> Captions:
     return captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
     )

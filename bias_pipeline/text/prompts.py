@@ -35,7 +35,7 @@ def echoes(corpus: Corpus) -> BoolArray:
     for row in _asking_rows(corpus.model, known).tolist():
         sentences = sentences_of(corpus.model.text(row))
         flags[row] = bool(sentences) and all(
-            _plain(sentence) in known or phrase_pattern("request").fullmatch(_bare(sentence))
+            _plain_text(sentence) in known or phrase_pattern("request").fullmatch(_bare(sentence))
             for sentence in sentences
         )
     return flags
@@ -48,11 +48,11 @@ def prompts_in(corpus: Corpus) -> frozenset[str]:
     model drew have prompts too.
     """
     prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
-    known = {_plain(sentence) for prompt in prompts for sentence in sentences_of(prompt)}
+    known = {_plain_text(sentence) for prompt in prompts for sentence in sentences_of(prompt)}
     counts: Counter[str] = Counter()
     for row in _asking_rows(corpus.model, frozenset()).tolist():
         sentences = sentences_of(corpus.model.text(row))
-        counts.update({_plain(s) for s in (*sentences[:1], *sentences[-1:]) if _asks(s)})
+        counts.update({_plain_text(s) for s in (*sentences[:1], *sentences[-1:]) if _asks(s)})
     return frozenset(known).union(s for s, n in counts.items() if n >= _REPEATED) - {""}
 
 
@@ -65,7 +65,7 @@ def without_prompts(text: str, known: frozenset[str]) -> str:
         'A dog sits.'
     """
     sentences = sentences_of(text)
-    content = [place for place, s in enumerate(sentences) if _plain(s) not in known]
+    content = [place for place, s in enumerate(sentences) if _plain_text(s) not in known]
     if not content or len(content) == len(sentences):
         return text
     return " ".join(sentences[content[0] : content[-1] + 1])
@@ -94,7 +94,7 @@ def _asks(sentence: str) -> bool:
 def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
     """The captions in which a sentence begins with a word that begins a request or a prompt."""
     first = _ASKING.union(sentence.split()[0] for sentence in known)
-    asks = np.array([_plain(word) in first for word in captions.types], bool)
+    asks = np.array([_plain_text(word) in first for word in captions.types], bool)
     ends = np.array(
         [word[-1] in ".!?:" or not any(map(str.isalnum, word)) for word in captions.types], bool
     )
@@ -106,7 +106,7 @@ def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
     return np.unique(np.searchsorted(captions.starts, places, side="right") - 1)
 
 
-def _plain(sentence: str) -> str:
+def _plain_text(sentence: str) -> str:
     return _bare(sentence).strip(".!?:;, ")
 
 

@@ -163,12 +163,16 @@ def shared_opening(captions: Captions) -> tuple[str, int]:
         if (len(begun), len(rows)) > (len(longest[0]), longest[1]):
             longest = (begun, len(rows))
         if len(begun) < OPENING:
-            branches += [([*begun, t], left) for t, left in _next(words, rows, len(begun), needed)]
+            branches += [
+                ([*begun, t], left) for t, left in _next_words(words, rows, len(begun), needed)
+            ]
     phrase, n = longest
     return (" ".join(words.types[t] for t in phrase), n) if len(phrase) >= _LEAST_WORDS else ("", 0)
 
 
-def _next(words: Captions, rows: IntArray, place: int, needed: float) -> list[tuple[int, IntArray]]:
+def _next_words(
+    words: Captions, rows: IntArray, place: int, needed: float
+) -> list[tuple[int, IntArray]]:
     """The words that enough captions have at a place, and the captions."""
     rows = rows[words.lengths[rows] > place]
     tokens = words.tokens[words.starts[rows] + place]
@@ -242,7 +246,7 @@ class ScoredText:
         notes = _opening_notes(answered, self.preambles)
         for rule in self._rules():
             rewritten = answered.rewrite(
-                {side: _rewritten(answered.side(side), rule) for side in SIDES}
+                {side: _rewrite(answered.side(side), rule) for side in SIDES}
             )
             answered = self._without_declined(rewritten, blank_limit)
         if self.unit != "caption":
@@ -289,7 +293,7 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
         f"(<think>...</think>), which "
         "are not scored"
     )
-    rewritten = corpus.rewrite({"model": _rewritten(model, _answer_of)})
+    rewritten = corpus.rewrite({"model": _rewrite(model, _answer_of)})
     return replace(rewritten, notes=(*corpus.notes, note))
 
 
@@ -307,7 +311,7 @@ def _without_prompts(corpus: Corpus) -> Corpus:
     if n_cut:
         notes.append(
             f"{counted(n_cut, f'of {len(corpus.model)} captions hold')} a prompt beside the "
-            f"description, which is not scored: {_quoted(corpus.read(prompts_in))}"
+            f"description, which is not scored: {_quote(corpus.read(prompts_in))}"
         )
     if flags.any():
         texts = Counter(described.model.text(row) for row in np.flatnonzero(flags).tolist())
@@ -319,7 +323,7 @@ def _without_prompts(corpus: Corpus) -> Corpus:
     return replace(described, notes=(*described.notes, *notes))
 
 
-def _quoted(texts: Iterable[str]) -> str:
+def _quote(texts: Iterable[str]) -> str:
     return ", ".join(map(repr, sorted(texts)[:_EXAMPLES]))
 
 
@@ -357,7 +361,7 @@ def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
     return flags[places], preambles
 
 
-def _rewritten(captions: Captions, rule: Callable[[str], str]) -> Captions:
+def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
     """Captions with every text rewritten; unchanged texts are not read again."""
     texts = [captions.text(row) for row in range(len(captions))]
     return Captions.from_texts([rule(text) for text in texts], captions.image_rows.tolist())

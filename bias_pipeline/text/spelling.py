@@ -49,13 +49,15 @@ def with_both_words(texts: Sequence[str]) -> dict[str, str]:
         >>> list(with_both_words(["a (wo)man", "S/he sits", "the wo/men", "a wo man"]).values())
         ['a man/woman', 'he/she sits', 'the men/women', 'a woman']
     """
-    return changes(holding(texts, *_SIGNS), lambda text: _APART.sub(_one, _EITHER.sub(_both, text)))
+    return changes(
+        holding(texts, *_SIGNS), lambda text: _APART.sub(_write_one, _EITHER.sub(_write_both, text))
+    )
 
 
-def _both(match: re.Match[str]) -> str:
+def _write_both(match: re.Match[str]) -> str:
     begun, word = (part.lower() for part in match.groups() if part)
     return f"{word}/{begun}{word}"
 
 
-def _one(match: re.Match[str]) -> str:
+def _write_one(match: re.Match[str]) -> str:
     return "".join(part for part in match.groups() if part)

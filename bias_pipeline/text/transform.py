@@ -122,7 +122,7 @@ def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions
     rows = captions.image_rows
     edges = np.unique(np.append(np.searchsorted(rows, rows[::_BLOCK]), len(captions)))
     edited = [
-        _edited(_block(captions, a, b), removed.within(a, b), added.within(a, b))
+        _edit(_block(captions, a, b), removed.within(a, b), added.within(a, b))
         for a, b in pairwise(edges.tolist())
     ]
     tokens, lengths = (np.concatenate(parts) for parts in zip(*edited, strict=True))
@@ -136,7 +136,7 @@ def _block(captions: Captions, first: int, last: int) -> Captions:
     return Captions(captions.types, tokens, starts - starts[0], captions.image_rows[first:last])
 
 
-def _edited(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Array, IntArray]:
+def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Array, IntArray]:
     """The words of the edited captions, and how many each caption has."""
     caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
     keys = caption_of * len(captions.types) + captions.tokens
@@ -153,22 +153,22 @@ def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Ent
     """(E,) where added words go: odd numbers; a token's number is twice its index."""
     n_types = len(captions.types)
     of_image = captions.image_rows[caption_of] * n_types + captions.tokens
-    donor = _first(of_image, captions.image_rows[added.captions] * n_types + added.types)
+    donor = _first_of(of_image, captions.image_rows[added.captions] * n_types + added.types)
     ends = captions.starts[caption_of[donor] + 1]
     after, before = np.minimum(donor + 1, len(keys) - 1), np.maximum(donor - 1, 0)
-    follows = _first(keys, added.captions * n_types + captions.tokens[after])
-    precedes = _first(keys, added.captions * n_types + captions.tokens[before])
+    follows = _first_of(keys, added.captions * n_types + captions.tokens[after])
+    precedes = _first_of(keys, added.captions * n_types + captions.tokens[before])
     follows[donor + 1 >= ends] = -1
     precedes[donor <= captions.starts[caption_of[donor]]] = -1
     last = 2 * captions.starts[added.captions + 1] - 1
     return np.where(follows >= 0, 2 * follows - 1, np.where(precedes >= 0, 2 * precedes + 1, last))
 
 
-def _first(keys: IntArray, sought: IntArray) -> IntArray:
+def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
     """(E,) the first place of each sought key, -1 where there is none.
 
     Example:
-        >>> _first(np.array([5, 3, 5]), np.array([5, 4])).tolist()
+        >>> _first_of(np.array([5, 3, 5]), np.array([5, 4])).tolist()
         [0, -1]
     """
     distinct, first = np.unique(keys, return_index=True)

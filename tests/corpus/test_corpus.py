@@ -23,7 +23,7 @@ UNSURE = Record("x", "a", (), {"gender": "unsure"})
 
 
 @pytest.mark.parametrize("later", ["10", "9" * 5000], ids=["two digits", "thousands of digits"])
-def test_e8_ids_are_sorted_by_value(later):
+def test_ids_are_sorted_by_value(later):
     assert make_corpus([Record(later, "b"), Record("9", "a")]).ids == ("9", later)
 
 
@@ -45,7 +45,7 @@ def test_indexing_gives_back_the_record():
     assert (record.model, record.human) == ("caption 2", ("human 2", "other"))
 
 
-def test_e3_equal_duplicates_collapse_with_a_note():
+def test_equal_duplicates_collapse_with_a_note():
     corpus = make_corpus([*records(), records()[0]])
     assert "1 repeated" in corpus.notes[0]
 
@@ -67,7 +67,7 @@ SPOILED = [Record(str(i), "NaN" if i < 16 else "a dog", ("a cat",)) for i in ran
     ],
     ids=["e3 two captions", "e3 two labels", "e4 an unknown label", "no images", "e6 mostly blank"],
 )
-def test_e3_e4_e6_a_corpus_that_does_not_fit_is_refused(record_list, message):
+def test_a_corpus_that_does_not_fit_is_refused(record_list, message):
     with pytest.raises(DataError, match=message):
         make_corpus(record_list)
 
@@ -75,7 +75,7 @@ def test_e3_e4_e6_a_corpus_that_does_not_fit_is_refused(record_list, message):
 @pytest.mark.parametrize(
     ("raw", "expected"), [("000042", "42"), (42, "42"), ("a042", "a042"), ("000", "0")]
 )
-def test_e3_leading_zeros_do_not_make_another_image(raw, expected):
+def test_leading_zeros_do_not_make_another_image(raw, expected):
     assert canonical_id(raw) == expected
 
 
@@ -88,7 +88,7 @@ def test_an_id_without_mojibake_is_the_same():
 
 
 @pytest.mark.parametrize("raw", ["", None, 1.5, True])
-def test_e3_odd_ids_are_refused(raw):
+def test_odd_ids_are_refused(raw):
     with pytest.raises(DataError, match="image id"):
         canonical_id(raw)
 
@@ -106,7 +106,7 @@ def test_e3_odd_ids_are_refused(raw):
         (" " + "x" * 20_000, 1),
     ],
 )
-def test_e8_a_long_caption_is_cut_after_a_whole_word(text, retained):
+def test_a_long_caption_is_cut_after_a_whole_word(text, retained):
     corpus = make_corpus([Record("1", text, (text, "a dog")), Record("2", "a cat")])
     assert [len(corpus.model.words(0)), len(corpus.human.words(0))] == [retained, retained]
     assert len(corpus.model.text(0)) <= 10_000
@@ -139,7 +139,7 @@ WORDS = ["a", "7", "犬", "man", "none of them", "<unk> dog", "nan bread"]
 @pytest.mark.parametrize(
     ("text", "blank"), [*((text, True) for text in BLANKS), *((text, False) for text in WORDS)]
 )
-def test_e6_what_says_nothing_is_blank(text, blank):
+def test_what_says_nothing_is_blank(text, blank):
     assert is_blank(text) == blank
 
 
@@ -148,22 +148,22 @@ def spoiled(n: int) -> list[Record]:
     return [replace(r, model="NaN") if i < n else r for i, r in enumerate(records())]
 
 
-def test_e6_a_blank_caption_is_an_absent_one():
+def test_a_blank_caption_is_an_absent_one():
     corpus = make_corpus(spoiled(3))
     assert (len(corpus.model), corpus.blanks["model"], corpus[0].model) == (27, 3, None)
 
 
-def test_e6_a_blank_human_caption_is_absent_too():
+def test_a_blank_human_caption_is_absent_too():
     corpus = make_corpus([Record("1", "a dog", ("null", "other"))])
     assert (corpus[0].human, corpus.blanks["human"]) == (("other",), 1)
 
 
 @pytest.mark.parametrize(("n", "message"), [(1, "1 of 30"), (2, "warning: 2 of 30")])
-def test_e6_blanks_are_told_and_above_a_share_warned_of(n, message):
+def test_blanks_are_told_and_above_a_share_warned_of(n, message):
     assert make_corpus(spoiled(n)).notes[0].startswith(message)
 
 
-def test_e6_blanks_are_told_by_group():
+def test_blanks_are_told_by_group():
     texts = {"m": ("a man", "a man"), "f": ("", "a woman"), "unsure": ("", "a dog")}
     rows = [
         Record(f"{label}{k}", text, ("a cat",), {"gender": label})
@@ -173,11 +173,11 @@ def test_e6_blanks_are_told_by_group():
     assert "by images 0 of 2 (male), 1 of 2 (female):" in make_corpus(rows).notes[0]
 
 
-def test_e6_the_share_of_blanks_is_a_parameter():
+def test_the_share_of_blanks_is_a_parameter():
     assert make_corpus(SPOILED, blank_limit=0.6).blanks["model"] == 16
 
 
-def test_e6_a_blank_is_not_taken_for_an_image_without_a_caption():
+def test_a_blank_is_not_taken_for_an_image_without_a_caption():
     absent = [replace(r, model=None) if i < 3 else r for i, r in enumerate(records())]
     assert make_corpus(spoiled(3)).digest != make_corpus(absent).digest
 

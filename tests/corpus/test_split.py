@@ -89,7 +89,7 @@ def test_file_order_follows_the_file():
 
 
 @pytest.mark.parametrize("women", [3, 0])
-def test_e5_a_tiny_group_is_refused_with_its_size(women):
+def test_a_tiny_group_is_refused_with_its_size(women):
     with pytest.raises(DataError, match=f"female {women}"):
         HoldOut().draw(corpus(women=women), "gender", [0])
 

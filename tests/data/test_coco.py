@@ -108,8 +108,8 @@ SAME = {
     "an ending in capitals": ({"captioners/M.JSON": ROWS}, "captioner=M"),
     "objects in capitals": ({"O.JSON": instances()}, "dataset.instances=ROOT/O.JSON"),
     "byte order mark": ({LABELS: b"\xef\xbb\xbf" + labels().encode()}, ALIKE),
-    "E3 ids as text": ({MINE: [caption(f"000{r['image_id']}", r["caption"]) for r in ROWS]}, ALIKE),
-    "E21 order": (turned(), ALIKE),
+    "ids as text": ({MINE: [caption(f"000{r['image_id']}", r["caption"]) for r in ROWS]}, ALIKE),
+    "order": (turned(), ALIKE),
 }
 
 
@@ -125,7 +125,7 @@ NULL = [caption(100, None), *ROWS[1:]]
 @pytest.mark.parametrize(
     "content", [NULL, {str(row["image_id"]): row["caption"] for row in NULL}], ids=["list", "ids"]
 )
-def test_e6_null_is_a_blank_caption(tmp_path, content):
+def test_null_is_a_blank_caption(tmp_path, content):
     corpus = load(write_folder(tmp_path, {MINE: content}))
     assert (corpus[0].model, corpus.blanks["model"]) == (None, 1)
 
@@ -137,7 +137,7 @@ def test_a_path_is_named_by_its_stem(tmp_path):
 @pytest.mark.parametrize(
     ("name", "safe"), [("=cmd()<script>../..", "cmd_script"), ("a" * 300, "a" * 60)]
 )
-def test_e9_a_hostile_file_name_is_a_safe_name(name, safe):
+def test_a_hostile_file_name_is_a_safe_name(name, safe):
     assert safe_name(name) == safe
 
 
@@ -231,12 +231,12 @@ def described() -> dict[str, Any]:
 
 NOTED = {
     "part": ({}, "dataset.split=val", f"40 captions are {NOT_SCORED}"),
-    "E2 lenient": ({MINE: ROWS[6:]}, LENIENT, "6 of 60 labelled"),
+    "lenient": ({MINE: ROWS[6:]}, LENIENT, "6 of 60 labelled"),
     "no group": ({MINE: ROWS[:57]}, ALIKE, "3 images of no group have no caption"),
-    "E3 equal": ({MINE: [*ROWS, *ROWS[:2]]}, ALIKE, "2 repeated captions of the captioner"),
+    "equal": ({MINE: [*ROWS, *ROWS[:2]]}, ALIKE, "2 repeated captions of the captioner"),
     "samples": ({MINE: SAMPLES}, SEVERAL, "number 0 of each is scored, 3 others are not"),
     "decoding": ({MINE: DRAWS}, ALIKE, "decoding: drawn"),
-    "E2 described": (
+    "described": (
         {MINE: FOREIGN[:61], CAPTIONS: described()},
         ALIKE,
         f"1 caption is {NOT_SCORED}",
@@ -263,7 +263,7 @@ def test_an_override_that_cannot_be_is_refused(tmp_path, word, message):
         load(write_folder(tmp_path), word)
 
 
-# --- E1: broken files
+# --- broken files
 
 
 def cut(content: object) -> str:
@@ -288,7 +288,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), DAMAGED)
-def test_e1_a_damaged_file_is_refused_with_its_place(tmp_path, name, content, message):
+def test_a_damaged_file_is_refused_with_its_place(tmp_path, name, content, message):
     root = write_folder(tmp_path, {name: content})
     captioner = MINE if name in (CAPTIONS, INSTANCES, LABELS) else name
     assert message.replace("ROOT", str(root)) in refused(root, f"captioner=ROOT/{captioner}")
@@ -303,7 +303,7 @@ def test_e1_a_damaged_file_is_refused_with_its_place(tmp_path, name, content, me
         ({"image_id": 101, "caption": 7}, "entry 1: 'caption' must be text, found 7"),
     ],
 )
-def test_e1_a_faulty_entry_is_named(tmp_path, entry, message):
+def test_a_faulty_entry_is_named(tmp_path, entry, message):
     assert message in refused(write_folder(tmp_path, {MINE: [ROWS[0], entry, *ROWS[2:]]}))
 
 
@@ -334,7 +334,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize(("name", "content", "message"), UNFIT.values(), ids=UNFIT)
-def test_e2_e3_files_that_do_not_fit_are_refused(tmp_path, name, content, message):
+def test_files_that_do_not_fit_are_refused(tmp_path, name, content, message):
     assert message in refused(write_folder(tmp_path, {name: content}))
 
 
@@ -346,31 +346,31 @@ def test_e2_e3_files_that_do_not_fit_are_refused(tmp_path, name, content, messag
     ],
     ids=["plain", "numbered"],
 )
-def test_e3_a_number_that_captions_lack_is_refused(tmp_path, rows, message):
+def test_a_number_that_captions_lack_is_refused(tmp_path, rows, message):
     root = write_folder(tmp_path, {MINE: rows})
     assert message in refused(root, SEVERAL, "dataset.caption_index=2")
 
 
-# --- E2: missing captions and unknown ids
+# --- missing captions and unknown ids
 
 
-def test_e2_missing_captions_are_refused_with_a_count_and_five_examples(tmp_path):
+def test_missing_captions_are_refused_with_a_count_and_five_examples(tmp_path):
     message = refused(write_folder(tmp_path, {MINE: ROWS[6:]}))
     assert "6 of 60 labelled images have no caption (6 of them in a group of gender)" in message
     assert "such as 100, 101, 102, 103, 104; " in message
     assert "dataset.strict=false" in message
 
 
-def test_e2_without_strict_the_rest_is_scored(tmp_path):
+def test_without_strict_the_rest_is_scored(tmp_path):
     assert len(load(write_folder(tmp_path, {MINE: results()[6:]}), LENIENT).model) == 54
 
 
-def test_e2_without_strict_foreign_ids_are_left_out(tmp_path):
+def test_without_strict_foreign_ids_are_left_out(tmp_path):
     root = write_folder(tmp_path, {MINE: [*results(), caption(7)]})
     assert "7" not in load(root, LENIENT).ids
 
 
-# --- E3: ids that stand twice
+# --- ids that stand twice
 
 
 ONE_OF = {
@@ -381,7 +381,7 @@ ONE_OF = {
 
 
 @pytest.mark.parametrize(("rows", "words", "captions"), ONE_OF.values(), ids=ONE_OF)
-def test_e3_one_of_several_captions_is_scored(tmp_path, rows, words, captions):
+def test_one_of_several_captions_is_scored(tmp_path, rows, words, captions):
     corpus = load(write_folder(tmp_path, {MINE: rows}), *words)
     assert [record.model for record in corpus if record.model] == captions
 
@@ -392,21 +392,18 @@ def test_numbered_captions_are_samples(tmp_path):
     assert {record.model for record in second} == {"a dog"}
 
 
-# --- E5: a single group
+# --- a single group
 
 
-def test_e5_labels_of_one_group_are_refused_by_attackers(tmp_path):
+def test_labels_of_one_group_are_refused_by_attackers(tmp_path):
     root = write_folder(tmp_path, {LABELS: labels().replace("Female", "Male")})
     cell = compose.cell(["dataset=coco", f"dataset.root={root}", "captioner=mine"])
     with pytest.raises(DataError, match="two groups"):
         cell.build("metric").draw_splits(cell.corpus(), [0])
 
 
-# --- E8, E21
-
-
 @pytest.mark.parametrize("captioner", [MINE, "m.csv"])
-def test_e8_a_caption_of_a_megabyte_is_cut_in_every_format_and_counted(tmp_path, captioner):
+def test_a_caption_of_a_megabyte_is_cut_in_every_format_and_counted(tmp_path, captioner):
     rows = [caption(100, "dog " * 250_000), *ROWS[1:]]
     content = rows if captioner == MINE else pd.DataFrame(rows).to_csv(index=False)
     root = write_folder(tmp_path, {captioner: content})
@@ -426,7 +423,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @pytest.mark.slow
-def test_e8_a_million_captions_are_read_within_2_gigabytes(tmp_path):
+def test_a_million_captions_are_read_within_2_gigabytes(tmp_path):
     """In a process of its own, whose peak of memory counts nothing else."""
     words = random.Random(0).choices([f"word{i}" for i in range(5_000)], k=1_000_000)
     rows = [{"image_id": i, "caption": f"a {word} " * 4} for i, word in enumerate(words)]

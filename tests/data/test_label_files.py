@@ -97,10 +97,7 @@ def test_labels_of_no_group_are_counted_by_name(tmp_path):
     )
 
 
-# --- E3, E4
-
-
-def test_e3_equal_labels_are_collapsed_with_a_note(tmp_path):
+def test_equal_labels_are_collapsed_with_a_note(tmp_path):
     content = read(tmp_path, "id,bb_gender\n7,Male\n007,Male\n")
     assert content.notes == ("1 repeated label was collapsed",)
 
@@ -134,7 +131,7 @@ DIFFER = "line 3: image id 7 occurs twice with different labels ('Male' and 'Fem
         *((f"{WEIGHT}{k}\n", f"line 2: confidence '{k}'") for k in ("-1", "nan", "inf", "high")),
     ],
 )
-def test_e3_e4_labels_that_are_unclear_are_refused(tmp_path, text, message):
+def test_labels_that_are_unclear_are_refused(tmp_path, text, message):
     name = "labels.json" if text.startswith("[") else "labels.csv"
     assert message in refused(tmp_path, text, name=name)
 

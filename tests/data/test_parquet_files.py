@@ -96,7 +96,7 @@ def peak(path: Path) -> tuple[int, str]:
     return int(done.stdout), done.stderr
 
 
-def test_e8_a_column_that_nobody_asked_for_takes_no_memory(tmp_path):
+def test_a_column_that_nobody_asked_for_takes_no_memory(tmp_path):
     path = tmp_path / "swells.parquet"
     more = pa.DictionaryArray.from_arrays([0] * 2000, ["x" * (1 << 20)])
     pq.write_table(pa.table({**captions(2000), "more": more}), path, compression="zstd")
@@ -106,7 +106,7 @@ def test_e8_a_column_that_nobody_asked_for_takes_no_memory(tmp_path):
 
 
 @pytest.mark.slow
-def test_e8_captions_that_swell_are_refused_within_the_memory_that_is_told(tmp_path):
+def test_captions_that_swell_are_refused_within_the_memory_that_is_told(tmp_path):
     path = tmp_path / "swells.parquet"
     texts = pa.DictionaryArray.from_arrays([0] * 6000, ["x " * (1 << 19)])
     pq.write_table(pa.table({"image_id": list(range(6000)), "caption": texts}), path)

@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(texts=captions, ending=st.sampled_from(["json", "jsonl", "csv", "parquet"]))
 @thin
-def test_e7_any_caption_is_read_as_it_was_written(folder, texts, ending):
+def test_any_caption_is_read_as_it_was_written(folder, texts, ending):
     path, rows = (
         folder / f"m.{ending}",
         [{"image_id": i, "caption": t} for i, t in enumerate(texts)],
@@ -49,7 +49,7 @@ def test_e7_any_caption_is_read_as_it_was_written(folder, texts, ending):
 
 @given(content=junk, reader=st.sampled_from([model_captions, human_captions, objects_by_id]))
 @thin
-def test_e1_any_json_is_read_or_refused_by_name(folder, content, reader):
+def test_any_json_is_read_or_refused_by_name(folder, content, reader):
     path = folder / "junk.json"
     path.write_text(json.dumps(content))
     assert read_or_refused(reader, path)
@@ -60,7 +60,7 @@ def test_e1_any_json_is_read_or_refused_by_name(folder, content, reader):
     ending=st.sampled_from(["json", "jsonl", "csv", "tsv", "parquet"]),
 )
 @thin
-def test_e1_any_bytes_are_read_or_refused_by_name(folder, content, ending):
+def test_any_bytes_are_read_or_refused_by_name(folder, content, ending):
     path = folder / f"bytes.{ending}"
     path.write_bytes(content)
     assert read_or_refused(model_captions, path)
@@ -68,7 +68,7 @@ def test_e1_any_bytes_are_read_or_refused_by_name(folder, content, ending):
 
 @given(cut=st.integers(min_value=0, max_value=399), ending=st.sampled_from(["json", "jsonl"]))
 @thin
-def test_e1_a_cut_file_is_refused_or_ends_with_a_whole_record(folder, cut, ending):
+def test_a_cut_file_is_refused_or_ends_with_a_whole_record(folder, cut, ending):
     rows = [{"image_id": i, "caption": "a dog"} for i in range(10)]
     text = json.dumps(rows) if ending == "json" else "\n".join(map(json.dumps, rows))
     path = folder / f"cut.{ending}"

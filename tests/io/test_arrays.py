@@ -30,7 +30,7 @@ def flipped(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damaged", [flipped, lambda content: content[:20]], ids=["flipped", "cut"])
-def test_e19_a_damaged_entry_counts_as_absent(tmp_path, damaged):
+def test_a_damaged_entry_counts_as_absent(tmp_path, damaged):
     cache, path = ArrayCache(tmp_path), tmp_path / "ab" / "abc"
     cache.put("abc", np.ones(3))
     path.write_bytes(damaged(path.read_bytes()))
@@ -48,7 +48,7 @@ def test_e19_a_damaged_entry_counts_as_absent(tmp_path, damaged):
     ],
     ids=["nan", "another shape", "negative axes", "empty", "no array"],
 )
-def test_e19_a_forged_entry_counts_as_absent(tmp_path, caplog, body):
+def test_a_forged_entry_counts_as_absent(tmp_path, caplog, body):
     """Its checksum fits, whatever it holds."""
     path = tmp_path / "ab" / "abc"
     path.parent.mkdir()
@@ -69,7 +69,7 @@ def test_a_folder_in_the_place_of_an_entry_counts_as_absent(tmp_path):
     assert ArrayCache(tmp_path).get("abc") is None
 
 
-def test_e19_an_entry_under_another_key_counts_as_absent(tmp_path):
+def test_an_entry_under_another_key_counts_as_absent(tmp_path):
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.ones(3))
     (tmp_path / "ab" / "abc").rename(tmp_path / "ab" / "abd")
@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_made_is_a_resource_error(tmp_path):
         ArrayCache(tmp_path / "file").put("abc", np.ones(3))
 
 
-def test_e18_sixteen_writers_of_one_entry_leave_it_whole_and_nothing_temporary(tmp_path):
+def test_sixteen_writers_of_one_entry_leave_it_whole_and_nothing_temporary(tmp_path):
     def write_and_read(number: int) -> bool:
         cache = ArrayCache(tmp_path)
         for _ in range(20):
@@ -111,7 +111,7 @@ def test_what_killed_processes_left_is_removed_once_it_is_old(tmp_path):
     assert [path.exists() for path in (old, young, other)] == [False, True, True]
 
 
-def test_e13_a_full_disk_leaves_no_entry(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_entry(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

@@ -68,7 +68,7 @@ def flipped(content: bytes, place: int) -> bytes:
         *(operator.itemgetter(slice(size)) for size in (0, 5, 130, -1)),
     ],
 )
-def test_e19_a_table_with_a_flipped_byte_or_a_cut_one_is_made_again(file, damaged):
+def test_a_table_with_a_flipped_byte_or_a_cut_one_is_made_again(file, damaged):
     file.write_bytes(damaged(file.read_bytes()))
     assert [int(row.max()) for row in table(file.parent)] == [1, 2, 3, 4]
 
@@ -107,7 +107,7 @@ def test_what_fails_leaves_no_draft(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_e13_space_is_asked_for_before_any_row(tmp_path, monkeypatch):
+def test_space_is_asked_for_before_any_row(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -120,7 +120,7 @@ def test_e13_space_is_asked_for_before_any_row(tmp_path, monkeypatch):
         mapped_table(str(tmp_path), "key", lambda: Filling(SHAPE, np.uint8, unread()))
 
 
-def test_e13_a_full_disk_under_a_table_is_a_sentence_and_no_signal(tmp_path):
+def test_a_full_disk_under_a_table_is_a_sentence_and_no_signal(tmp_path):
     place = tmp_path / "disk"
     place.mkdir()
     mount = "mount -t tmpfs -o size=64k tmpfs"

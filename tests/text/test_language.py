@@ -69,7 +69,7 @@ def language_notes(of: Corpus, attribute: Attribute = ENGLISH) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_e7_another_language_is_told_of_the_captioner(name):
+def test_another_language_is_told_of_the_captioner(name):
     (note,) = language_notes(corpus(name))
     assert note.startswith(
         "warning: gender cannot be tested: the word lists are English, and 0% of the captioner's "
@@ -77,7 +77,7 @@ def test_e7_another_language_is_told_of_the_captioner(name):
     )
 
 
-def test_e7_another_language_is_told_of_people():
+def test_another_language_is_told_of_people():
     (note,) = language_notes(corpus("English", "German"))
     assert "the word lists are English, and 0% of human captions are;" in note
 

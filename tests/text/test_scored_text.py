@@ -169,11 +169,11 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize(("written", "shown"), HIDDEN.values(), ids=HIDDEN)
-def test_e7_invisible_characters_are_removed_and_emoji_stay(written, shown):
+def test_invisible_characters_are_removed_and_emoji_stay(written, shown):
     assert visible(written) == shown
 
 
-def test_e7_no_invisible_character_hides_a_word_from_the_word_lists():
+def test_no_invisible_character_hides_a_word_from_the_word_lists():
     records = [
         Record(str(i), f"a {word} runs", (f"a {word} sits",), {"gender": "f"})
         for i, word in enumerate(("wo\u200dman", "woman\u200d", "\u200cwoman", f"woman{CHEF}"))

@@ -34,7 +34,7 @@ def tokens(text: str, **options: bool) -> list[str]:
         ("<unk>", {"keep_unknown": False}, ["<", "unk", ">"]),  # the published protocol
     ],
 )
-def test_e7_a_text_is_split(text, options, expected):
+def test_a_text_is_split(text, options, expected):
     assert tokens(text, **options) == expected
 
 
