@@ -241,7 +241,11 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
         mode=mode,  # type: ignore[arg-type]
         reinit="create_new",
         settings=wandb.Settings(
-            silent=True, console="off", x_disable_stats=True, x_disable_meta=True
+            silent=True,
+            console="off",
+            x_disable_stats=True,
+            x_disable_meta=True,
+            x_save_requirements=False,
         ),
     )
     run.define_metric("train_loss/*", step_metric="epoch", summary="none")
