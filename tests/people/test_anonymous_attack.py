@@ -10,7 +10,7 @@ from PIL import Image
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.data.photos import read_pixels
-from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, joined
+from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, join_tables
 from bias_pipeline.pictures.imagecaptioner2 import ImageCaptioner2
 from bias_pipeline.run.compose import cell
 from bias_pipeline.text.scored_text import ScoredText
@@ -42,7 +42,7 @@ def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos):
     masked = metric.image_masking(reference)
     grouping = masked.groupings["gender"]
     table = LabelledCaptions("model", masked.model, grouping.codes, 2, grouping.names)
-    both = joined(
+    both = join_tables(
         metric.with_inputs(table, masked), captioned(photos, "a person"), len(masked)
     ).pictures
     assert both is not None
