@@ -172,8 +172,8 @@ def _fault(output: bytes, path: Path, head: bytes) -> DataError:
         fault = json.loads(output)
         reason, fix = _MESSAGES[fault["code"]]
         place = "" if fault["offset"] is None else f", byte {int(fault['offset']):,}"
-        place += f", at {_clean(fault['where'])}" if fault["where"] else ""
-        reason = reason.format(found=_clean(fault["found"]))
+        place += f", at {_printable(fault['where'])}" if fault["where"] else ""
+        reason = reason.format(found=_printable(fault["found"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return _unreadable(path)
     if fix is _AGAIN:
@@ -183,7 +183,7 @@ def _fault(output: bytes, path: Path, head: bytes) -> DataError:
     return DataError(f"{path}{place}: refused, {reason}. {remedy}")
 
 
-def _clean(text: object) -> str:
+def _printable(text: object) -> str:
     """Text from the child as printable ASCII of bounded length."""
     return ascii(str(text)[:200])[1:-1].replace("\\\\", "\\").replace("\\'", "'")
 
