@@ -36,7 +36,7 @@ from bias_pipeline.report.figures import Colours, Plot, name_points
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, PCell, Table, number
 from bias_pipeline.results.rows import Result
-from bias_pipeline.stats.compare import of_pearson, pearson
+from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
 from bias_pipeline.stats.raters import krippendorff
 from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
 from bias_pipeline.text.mending import mended_records
@@ -250,15 +250,23 @@ def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
         if key[0] != PEOPLE:
             both = [name for name in of_key if name in named]
             found = pearson([of_key[name] for name in both], [named[name] for name in both])
-            lines.append(CorrelationRow(rows[0].attribute, *key, *found, HERE))
+            lines.append(_correlation_row(rows[0].attribute, key, found, HERE))
     return lines
+
+
+def _correlation_row(
+    attribute: str, key: tuple[str, str, str], found: Correlation, source: str
+) -> CorrelationRow:
+    metric, part, data = key
+    value, low, high, p_value, n = found
+    return CorrelationRow(attribute, metric, part, data, value, low, high, p_value, n, source)
 
 
 def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
     """The correlations of the same metrics that ImageCaptioner2 prints, or that its tables give."""
     metrics = {line.metric for line in lines if line.attribute == "gender"}
     return [
-        CorrelationRow("gender", metric, part, data, *of_pearson(value, _N_PRINTED), PAPER)
+        _correlation_row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
         for metric, part, data, value in _PRINTED
         if metric in metrics
     ]

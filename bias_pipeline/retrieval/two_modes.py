@@ -90,7 +90,7 @@ class TokenBatch(NamedTuple):
     numbers: torch.Tensor
     there: torch.Tensor
 
-    def of(self, text: torch.Tensor) -> TokenBatch:
+    def take(self, text: torch.Tensor) -> TokenBatch:
         """The tokens of some texts, by their numbers."""
         return TokenBatch(self.numbers[text], self.there[text])
 
@@ -153,7 +153,7 @@ class BlipModel(TwoModeNet):
     def _pair_logits(
         self, states: torch.Tensor, photo: torch.Tensor, texts: TokenBatch, text: torch.Tensor
     ) -> torch.Tensor:
-        numbers, there = texts.of(text)
+        numbers, there = texts.take(text)
         patches = states[photo]
         read = self._net.text_encoder(
             input_ids=numbers,

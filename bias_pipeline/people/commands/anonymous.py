@@ -187,19 +187,17 @@ def filter_command(words: Sequence[str]) -> int:
     images = result.retained[: options.limit]
     pictures.keep(images)
     counts = {
-        CANNOT_TELL: len(result.retained),
+        "cannot tell": len(result.retained),
         **result.dropped,
         "without an answer": result.unanswered,
     }
-    words = {CANNOT_TELL: "cannot tell"}
-    answers_text = ", ".join(
-        f"{words.get(answer, answer.replace('_', ' '))} {count}"
-        for answer, count in counts.items()
-        if count
+    of_answers = (
+        f"{answer.replace('_', ' ')} {count}" for answer, count in counts.items() if count
     )
     print_out(
         f"{options.folder / ACCEPTED}: "
-        f"{counted(len(images), f'of {len(pictures.photos)} pictures are')} kept; {answers_text}"
+        f"{counted(len(images), f'of {len(pictures.photos)} pictures are')} kept; "
+        f"{', '.join(of_answers)}"
     )
     print_out("captioners describe this folder; their files go into captioners/NAME.json, then")
     print_out(f"  {PROGRAM} anonymous score {shlex.quote(str(options.folder))}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -93,9 +93,8 @@ class Evidence:
 
     def places_of(self, ids: Sequence[str]) -> IntArray:
         """Where images are in this run, -1 for one that it lacks."""
-        if self.scores is None:
-            places = range(len(self))
-        else:
+        places: Iterable[int] = range(len(self))
+        if self.scores is not None:
             wanted = pa.array(ids, pa.string())
             hits = pc.is_in(self.scores.ids, value_set=wanted).to_numpy(False)
             places = np.flatnonzero(hits).tolist()
