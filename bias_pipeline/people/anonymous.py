@@ -394,7 +394,6 @@ def print_scores(rows: Sequence[AnonymousRow]) -> None:
 
 
 def print_correlations(lines: Sequence[CorrelationRow]) -> None:
-    """Print the correlations of metrics with what people name."""
     head = ["with what people name", "Pearson", "p", "captioners", "from"]
     cells: list[list[Cell]] = [
         [

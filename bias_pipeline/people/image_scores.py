@@ -107,7 +107,6 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
 
 
 def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
-    """The guesses of one image: side, seed and the probability of each group, as in the file."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 

@@ -37,8 +37,6 @@ _READ = ("*.json", "*/*.json", "*/*.txt", "*/*.model", "*/*.safetensors")
 
 @dataclass(frozen=True)
 class ImageModel:
-    """A diffusion pipeline on disk."""
-
     folder: Path  # where it lies
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its pictures
 

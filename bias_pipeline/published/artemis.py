@@ -242,8 +242,6 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Release:
-    """The usable rows of a file."""
-
     annotations: Sequence[Annotation]  # in the order of the file
     n_rows: int  # rows of the file
     notes: Sequence[str]  # how many rows had no utterance, and how many cells were mended
@@ -416,7 +414,6 @@ def _with_unknown(tokens: Sequence[str], known: set[str]) -> str:
 
 
 def by_painting(annotations: Sequence[Annotation]) -> dict[str, list[Annotation]]:
-    """Painting to its annotations."""
     grouped: dict[str, list[Annotation]] = {}
     for row in annotations:
         grouped.setdefault(row.painting, []).append(row)

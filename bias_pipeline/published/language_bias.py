@@ -140,7 +140,6 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
-        """The captions that are taken, by group and verb."""
         verbs = self._verbs(task, lowered_words(source.human))
         if self.retold:
             return self._assign(task, rows, verbs)
@@ -177,7 +176,6 @@ class LanguageBiasDataset(Dataset):
         }
 
     def _size(self, task: str, which: Cells) -> int:
-        """How many captions a group gets."""
         most, least = max(*LEVELS, self.imbalance), min(*LEVELS, self.imbalance)
         shares = {True: most, False: 1 - least}
         there = min(int(len(rows) / shares[g == v] + 1e-9) for (g, v), rows in which.items())
@@ -213,7 +211,6 @@ class LanguageBiasDataset(Dataset):
         ]
 
     def _balance(self, task: str, cells: Cells) -> str:
-        """How many captions of a task there are."""
         first, second = (self.verbs[task][verb][0] for verb in (0, 1))
         counts = {cell: len(rows) for cell, rows in cells.items()}
         return (

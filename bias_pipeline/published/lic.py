@@ -70,7 +70,6 @@ class LicDataset(Dataset):
         return tuple(self.files)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """The listed captioners whose file is there."""
         check_folder(self.root, self.name)
         return [
             name for name in self.listed if (self.root / self._file(name, attribute.name)).is_file()

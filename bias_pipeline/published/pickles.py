@@ -78,7 +78,6 @@ class _Reader:
         self._expired = threading.Event()
 
     def answer(self, pickle_file: BinaryIO) -> bytearray:
-        """The child's answer about a pickle."""
         with self._start(pickle_file) as child:
             timer = threading.Timer(self.limits.wall_seconds, self._expire, [child])
             timer.daemon = True
@@ -167,7 +166,6 @@ _MESSAGES = {
 
 
 def _fault(output: bytes, path: Path, head: bytes) -> DataError:
-    """The child's fault in words."""
     try:
         fault = json.loads(output)
         reason, fix = _MESSAGES[fault["code"]]
@@ -199,7 +197,6 @@ def _how_to_convert(path: Path) -> str:
 
 
 def _decode(answer: bytearray, path: Path) -> object:
-    """The data in the child's answer."""
     if answer[:1] != b"+":
         raise _unreadable(path)
     body = memoryview(answer)[1:]

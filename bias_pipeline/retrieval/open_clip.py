@@ -35,8 +35,6 @@ _SIZES = ("input_resolution", "context_length", "vocab_size")  # OpenAI stores t
 
 
 class OpenClipModel:
-    """Both towers."""
-
     def __init__(self, model: Pretrained, device: torch.device, quick: bool) -> None:
         OPEN_CLIP.require()
         make_importable()
@@ -60,7 +58,6 @@ class OpenClipModel:
         return pixels
 
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
-        """(N, D) a vector for each photo."""
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
             vectors = self._net.encode_image(pixels, normalize=normalize)
@@ -92,7 +89,6 @@ def _build(model: Pretrained, quick: bool) -> Any:
 
 
 def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
-    """The file's numbers by the library's names."""
     path = checkpoint_of(model)
     read = read_numbers(path)
     if isinstance(read, Mapping) and isinstance(read.get("state_dict"), Mapping):

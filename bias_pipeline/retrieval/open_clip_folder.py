@@ -65,7 +65,6 @@ def is_open_clip(folder: str) -> bool:
 def find_open_clip(
     name: str | None, weights: str | None = None, *, revision: str = MAIN
 ) -> Pretrained:
-    """Find a model without loading it."""
     if name is None:
         raise AbsentModelError(
             "encoder.model=null: set encoder.model to a folder with "

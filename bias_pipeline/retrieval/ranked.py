@@ -89,7 +89,6 @@ class Ranked:
 
     @property
     def shares(self) -> Float64Array:
-        """(C, K) the groups' shares of the top."""
         counts = self.top_counts
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RetrievalView:
-    """A corpus with an encoder."""
-
     corpus: Corpus  # with pictures
     attribute: str  # whose groups are scored
     dual: DualEncoder  # embeds pictures and texts
@@ -69,8 +67,6 @@ class RetrievalView:
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """What the queries retrieve from one split."""
-
     ranked: Ranked  # for the attribute that is scored
     others: Mapping[str, Ranked]  # for other attributes
     attacked: Attacked  # attackers' guesses on pictures
@@ -158,7 +154,6 @@ def check_template(template: str) -> None:
 
 
 def check_groups(names: Sequence[str]) -> None:
-    """Refuse fewer than two groups."""
     if len({_plain_name(name) for name in names}) < max(2, len(names)):
         raise UsageError(f"metric.groups={list(names)}: name two or more, each once")
 

@@ -30,8 +30,6 @@ _PAIRS = 32  # pairs per batch
 
 
 class TwoModeNet(ABC):
-    """A network of two modes."""
-
     def __init__(self, name: str, device: torch.device) -> None:
         self._name, self._device = name, device
 

@@ -275,7 +275,6 @@ def score_command(words: Sequence[str]) -> int:
 
 
 def _check(options: Namespace) -> None:
-    """Refuse words that do not fit together."""
     if options.metric and not options.reference:
         raise UsageError("--metric needs --reference: attackers learn from labelled data")
     given = [(f"--metric {name}", settings) for name, *settings in options.metric or ()]

@@ -62,7 +62,6 @@ PAIR_QUESTION = (
 
 
 def pair_study(options: Namespace) -> tuple[Study, list[CaptionPair]]:
-    """The study of a file of pairs, and the pairs."""
     from bias_pipeline.people.web.study import NO_ATTRIBUTE, RatingQuestion, Study
 
     pairs = read_pairs(options.pairs)
@@ -126,7 +125,6 @@ def _tokens(word: str) -> list[str]:
 
 
 def consent_text(path: Path | None) -> str:
-    """The text that raters agree to."""
     from bias_pipeline.people.web.study import CONSENT
 
     if path is None:

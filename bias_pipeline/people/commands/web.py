@@ -53,7 +53,6 @@ _LEAST_TOKEN = 12  # characters
 
 
 def add_address_options(parser: Parser, others: str) -> None:
-    """Add ``--port``, ``--host`` and ``--token``."""
     parser.add_argument(
         "--port",
         type=number(Port),
@@ -75,7 +74,6 @@ def add_address_options(parser: Parser, others: str) -> None:
 
 
 def check_address(options: Namespace) -> None:
-    """Refuse an address that lets others in without a token."""
     refused = {
         "--host takes this machine's name or address in the network": options.host in _EVERYWHERE,
         "--host lets others in and needs --token": options.host and options.token is None,
@@ -200,7 +198,6 @@ def rate_command(words: Sequence[str]) -> int:
 
 
 def _check(options: Namespace) -> None:
-    """Refuse words that do not fit together."""
     alone = options.folder is None
     masks = options.image_masking or options.crop or options.regions
     refused = {
@@ -294,7 +291,6 @@ def _study(options: Namespace) -> Any:
 
 
 def _gather(options: Namespace) -> None:
-    """Print agreement of the answers of studies, and what raters say of pairs."""
     from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
 
     if options.out or options.folder:

@@ -39,8 +39,6 @@ _DRAWN = 256  # pixels of a picture that is drawn
 
 @dataclass(frozen=True, eq=False)
 class CaptionsBehind:
-    """What a run scored."""
-
     corpus: Corpus  # as it was read
     attribute: Attribute  # whose groups are counted
     concepts: ConceptTable  # by which captions describe persons
@@ -101,7 +99,6 @@ class CaptionsBehind:
         return sorted(counts, key=lambda name: (-counts[name], name))
 
     def with_object(self, name: str) -> BoolArray:
-        """(N,) images with an object."""
         known = self.corpus.objects or [None] * len(self.corpus)
         written = {one for one in self.corpus.images_by_object if coco_name(one) == name}
         return np.array([not written.isdisjoint(objects or ()) for objects in known], bool)

@@ -49,8 +49,6 @@ _SCORINGS: Mapping[str, Callable[..., scoring.Scoring]] = {
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """N images that a run scored."""
-
     result: Result  # of the run
     # Of attackers' guesses; None if the run has none that are sums over images
     scores: ImageScores | None
@@ -221,7 +219,6 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
 
 
 def predictions_path(result: Result, root: Path) -> Path | None:
-    """The file of a run's guesses, or None."""
     written = (result.facts.files or {}).get(EXCLUSIVE)
     if written is None:
         return None
@@ -250,8 +247,6 @@ _NO_ONE_GROUP = {NO_GROUP: "no group", SEVERAL_GROUPS: "several groups", NO_CAPT
 
 @dataclass(frozen=True)
 class ShownCaption:
-    """A captioner's caption of an image."""
-
     captioner: str  # who wrote it
     words: Sequence[tuple[str, int]]  # each with the number of the group that it names, else -1
     describing: Sequence[bool]  # whether each word says a concept that is filtered by
@@ -264,8 +259,6 @@ class ShownCaption:
 
 @dataclass(frozen=True)
 class ShownImage:
-    """An image behind a number."""
-
     id: str  # of the image
     row: int  # in the corpus, -1 if that is not at hand
     group: str  # its label; empty if it has none
@@ -277,8 +270,6 @@ class ShownImage:
 
 @dataclass(frozen=True)
 class ShownImages:
-    """A run's images as they are shown."""
-
     evidence: Evidence  # on them
     part: str  # whose sum is shown
     word_votes: WordVotes | None  # the words that told attackers, if that is known

@@ -48,8 +48,6 @@ Find = Callable[[str], Result]
 
 
 class ImagePages:
-    """Pages about the images of runs."""
-
     def __init__(self, folder: RunFolder, library: Library, find: Find, render: Render) -> None:
         self._folder, self._library = folder, library
         self._find, self._render = find, render

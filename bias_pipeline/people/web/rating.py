@@ -130,13 +130,11 @@ class RatingPages:
         return page
 
     async def code(self, request: Request) -> Response:
-        """The code of a rater who has just joined."""
         rater, _ = self._visitor(request)
         code, first = self._codes.get(rater), self._next_address(rater)
         return self._page("code", name=rater, code=code, first=first) if code else _redirect(first)
 
     async def item(self, request: Request) -> Response:
-        """A picture or caption with the question."""
         rater, place = self._visitor(request)
         if self.store.study.photos and not await self._content(self._order(rater)[place - 1]):
             return _redirect(self._next_address(rater, place))
@@ -205,7 +203,6 @@ class RatingPages:
         return Picture(content, delivered, _KEPT_S if key else 0)
 
     async def end(self, request: Request) -> Response:
-        """Thanks, and how to go on."""
         rater, _ = self._visitor(request)
         n_answered, first = self.store.n_answers(rater), self._nearest_place(rater, 0, 1)
         return self._page("end", n_answered=n_answered, n_items=self._n_items, first=first)

@@ -38,8 +38,6 @@ SeenFolder = tuple[Stamp | None, Result | str | None]
 
 @dataclass(frozen=True)
 class RunIndex:
-    """Finished runs, and what is wrong with the others."""
-
     runs: dict[str, Result]  # run id to result, with the settings in which it differs from others
     faults: list[str]  # a sentence on each thing that is left out
 
@@ -155,8 +153,6 @@ _TONES = {"↑": "worse", "↓": "better"}
 
 @dataclass(frozen=True)
 class RunLine:
-    """A headline of a run."""
-
     result: Result  # of the run
     row: Row  # of the headline
 

@@ -38,8 +38,6 @@ _LONGEST_SIDE, _QUALITY = 1600, 90
 
 @dataclass(frozen=True)
 class RatingQuestion:
-    """A question with a few answers."""
-
     text: str  # what raters read
     attribute: str  # what the answers are labels of
     # In the order of the page; "cannot tell" is added, unless "unsure" is one of them
@@ -130,8 +128,6 @@ _PAUSE = 10  # times what writing the table took, before it is written again
 
 @dataclass(frozen=True)
 class Rating:
-    """An answer."""
-
     image_id: str  # what it is about
     rater: str  # who gave it
     value: str  # the answer
