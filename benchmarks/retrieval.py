@@ -60,7 +60,7 @@ def resample_entropies(images: Float32Array, k: int) -> Callable[[], object]:
     codes = np.random.default_rng(2).integers(0, N_GROUPS, N_IMAGES)
 
     def work() -> object:
-        ranked = Ranked.of(queries(), images, np.arange(N_IMAGES), codes, N_GROUPS, k)
+        ranked = Ranked.rank(queries(), images, np.arange(N_IMAGES), codes, N_GROUPS, k)
         rows = np.unique(ranked.images)
         keys = mix(rows.astype(np.uint64))
         drawn = Bootstrap(RESAMPLES).weights(keys)

@@ -10,7 +10,7 @@ not say how it averages.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -70,15 +70,17 @@ def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, st
         >>> filter_pictures(["1", "2", "3"], {"1": {"ann": "Unsure"}, "2": split})
         Filtered(retained=('1',), dropped={'undecided': 1}, unanswered=1)
     """
-    decided = {image: _majority(votes[image].values()) for image in images if image in votes}
-    retained = tuple(image for image, answer in decided.items() if answer == CANNOT_TELL)
-    others = Counter(answer for answer in decided.values() if answer != CANNOT_TELL)
-    return Filtered(retained, dict(others), len(images) - len(decided))
-
-
-def _majority(answers: Collection[str]) -> str:
-    ((answer, count),) = Counter(answers).most_common(1)
-    return answer if 2 * count > len(answers) else "undecided"
+    asked = [image for image in images if image in votes]
+    retained, others = list[str](), Counter[str]()
+    for image in asked:
+        ((answer, count),) = Counter(votes[image].values()).most_common(1)
+        if 2 * count <= len(votes[image]):
+            others["undecided"] += 1
+        elif answer == CANNOT_TELL:
+            retained.append(image)
+        else:
+            others[answer] += 1
+    return Filtered(tuple(retained), dict(others), len(images) - len(asked))
 
 
 GT = "gt"
@@ -202,7 +204,7 @@ class CorrelationRow:
 def anonymous_rows(
     captioner: str, attribute: str, metric: str, scores: Mapping[str, CaptionScore]
 ) -> list[AnonymousRow]:
-    """The rows of what people named (``metric`` is ``people``), or of attackers."""
+    """The rows of what people named (``metric`` is ``people``), or of what attackers guessed."""
     return [
         AnonymousRow(
             captioner, attribute, metric, part, ANONYMOUS,
@@ -217,63 +219,57 @@ def labelled_rows(
 ) -> list[AnonymousRow]:
     """The headlines of finished runs about these captioners."""
     rows: dict[tuple[str, str, str, str], AnonymousRow] = {}
-    for result in results:
-        for row in result.rows:
-            if row.part not in HEADLINES or row.attribute != attribute:
-                continue
-            key = (row.captioner, row.metric, row.part, row.dataset)
-            if row.captioner not in captioners:
-                continue
-            if key in rows:
-                raise DataError(
-                    f"--runs: several runs of {row.metric} about {row.captioner} on {row.dataset}, "
-                    f"such as {row.run_id}; name a folder with one of each"
-                )
-            rows[key] = AnonymousRow(
-                row.captioner, attribute, row.metric, row.part, row.dataset,
-                row.value, row.ci_low, row.ci_high, row.seed_std, row.n_images,
-            )  # fmt: skip
+    for row in (row for result in results for row in result.rows):
+        if row.part not in HEADLINES or row.attribute != attribute:
+            continue
+        if row.captioner not in captioners:
+            continue
+        key = (row.captioner, row.metric, row.part, row.dataset)
+        if key in rows:
+            raise DataError(
+                f"--runs: several runs of {row.metric} about {row.captioner} on {row.dataset}, "
+                f"such as {row.run_id}; name a folder with one of each"
+            )
+        rows[key] = AnonymousRow(
+            row.captioner, attribute, row.metric, row.part, row.dataset,
+            row.value, row.ci_low, row.ci_high, row.seed_std, row.n_images,
+        )  # fmt: skip
     return list(rows.values())
 
 
 def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
     """Correlations over captioners of each metric with what people name."""
-    named = _values(rows, (PEOPLE, GT, ANONYMOUS))
-    keys = dict.fromkeys(_key(row) for row in rows if row.metric != PEOPLE)
+    values: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        of_key = values[row.metric, row.part, row.data]  # even if no captioner has a number
+        if not math.isnan(row.value):
+            of_key[row.captioner] = row.value
+    named = values[PEOPLE, GT, ANONYMOUS]
     lines = []
-    for key in keys:
-        values = _values(rows, key)
-        both = [name for name in values if name in named]
-        one, two = ([column[name] for name in both] for column in (values, named))
-        lines.append(_row(rows[0].attribute, key, pearson(one, two), HERE))
+    for key, of_key in values.items():
+        if key[0] != PEOPLE:
+            both = [name for name in of_key if name in named]
+            found = pearson([of_key[name] for name in both], [named[name] for name in both])
+            lines.append(_correlation_row(rows[0].attribute, key, found, HERE))
     return lines
+
+
+def _correlation_row(
+    attribute: str, key: tuple[str, str, str], found: Correlation, source: str
+) -> CorrelationRow:
+    metric, part, data = key
+    value, low, high, p_value, n = found
+    return CorrelationRow(attribute, metric, part, data, value, low, high, p_value, n, source)
 
 
 def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
     """The correlations of the same metrics that ImageCaptioner2 prints, or that its tables give."""
     metrics = {line.metric for line in lines if line.attribute == "gender"}
     return [
-        _row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
+        _correlation_row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
         for metric, part, data, value in _PRINTED
         if metric in metrics
     ]
-
-
-def _row(
-    attribute: str, key: tuple[str, str, str], correlation: Correlation, source: str
-) -> CorrelationRow:
-    metric, part, data = key
-    value, low, high, p_value, n = correlation
-    return CorrelationRow(attribute, metric, part, data, value, low, high, p_value, n, source)
-
-
-def _key(row: AnonymousRow) -> tuple[str, str, str]:
-    return row.metric, row.part, row.data
-
-
-def _values(rows: Iterable[AnonymousRow], key: tuple[str, str, str]) -> dict[str, float]:
-    """Captioner to number, where there is one."""
-    return {r.captioner: r.value for r in rows if _key(r) == key and not math.isnan(r.value)}
 
 
 def anonymous_corpus(
@@ -306,9 +302,16 @@ def anonymous_attack(
     ready = applied(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)
     if mask is not None:
-        _check_pictures(metric)
+        encoder = metric.probe.encoder
+        spec = getattr(getattr(encoder, "visual", None), "spec", {})
+        if encoder.sees == "objects" or spec.get("sees") == "boxes":
+            raise NotApplicableError(
+                "anonymous pictures have no annotated objects; choose attackers that look at "
+                "pixels (encoder.backbone=own or timm:NAME)"
+            )
         ready = mask(ready)
-    data = joined(_learnt(metric, ready), applied(transforms, anonymous), len(ready))
+    labelled_captions = _learnt_captions(metric, ready)
+    data = join_tables(labelled_captions, applied(transforms, anonymous), len(ready))
     splits = _splits(metric.draw_splits(ready, seeds), len(ready), len(anonymous))
     probs = metric.predictions(data, [splits])[0].probs
     largest = np.stack([one.max(axis=1) for one in probs])  # (S, N)
@@ -321,17 +324,7 @@ def anonymous_attack(
     return CaptionScore(value, value - half, min(value + half, 1.0), len(captions), std)
 
 
-def _check_pictures(metric: CaptionAttack) -> None:
-    encoder = metric.probe.encoder
-    spec = getattr(getattr(encoder, "visual", None), "spec", {})
-    if encoder.sees == "objects" or spec.get("sees") == "boxes":
-        raise NotApplicableError(
-            "anonymous pictures have no annotated objects; choose attackers that look at pixels "
-            "(encoder.backbone=own or timm:NAME)"
-        )
-
-
-def _learnt(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
+def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
     """The labelled captions, with their pictures where attackers look at them."""
     grouping = ready.groupings[metric.attribute.name]
     images = grouping.labelled & metric.attackable(ready)
@@ -343,7 +336,7 @@ def _learnt(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
     )
 
 
-def joined(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> LabelledCaptions:
+def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> LabelledCaptions:
     """Both tables as one; the rows of anonymous images follow the n labelled images."""
     more = anonymous.model
     texts = [table.text(row) for table in (data.captions, more) for row in range(len(table))]
@@ -385,7 +378,6 @@ _NAMES = {"lic": "LIC", "imagecaptioner2": "ImageCaptioner2"}
 
 
 def write_rows(folder: Path, rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> None:
-    """Write both tables."""
     for name, table in ((SCORES, rows), (CORRELATIONS, lines)):
         text = table_csv([asdict(one) for one in table])
         replace_file(folder / name, text.encode())
@@ -401,7 +393,6 @@ def print_scores(rows: Sequence[AnonymousRow]) -> None:
 
 
 def print_correlations(lines: Sequence[CorrelationRow]) -> None:
-    """Print the correlations of metrics with what people name."""
     head = ["with what people name", "Pearson", "p", "captioners", "from"]
     cells: list[list[Cell]] = [
         [
@@ -477,7 +468,6 @@ def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> 
 
 
 def write_figure(folder: Path, attribute: str, plot: Plot) -> Iterable[Path]:
-    """Write the figure as SVG and PNG."""
     for ending, content in ((".svg", plot.svg().encode()), (".png", plot.png())):
         path = folder / f"{FIGURE}-{attribute}{ending}"
         replace_file(path, content)

@@ -32,8 +32,6 @@ _WHAT = "the pictures of anonymous build: a table of image_id and file"
 
 @dataclass(frozen=True)
 class AnonymousPictures:
-    """Anonymous pictures."""
-
     folder: Path  # that `anonymous build` wrote
     photos: Mapping[str, Path]  # image id to file
     # Image id to its line of the table: prompt and seed, or its groups
@@ -64,15 +62,12 @@ class AnonymousPictures:
         if absent:
             raise DataError(
                 f"{path}: no caption of {len(absent)} of {len(self.photos)} pictures, such as "
-                f"{absent[0]}; caption all of {self.shown}"
+                f"{absent[0]}; caption all of {self.picture_folder}"
             )
         return {image: texts[image] for image in self.photos}
 
     def groups(self, attribute: Attribute) -> dict[str, str] | None:
-        """Image id to the group that the picture does not show; None where there is none.
-
-        Only scenes have one.
-        """
+        """Image id to the group that the picture does not show, which scenes alone have."""
         labels = attribute.labels.get(SCENES)
         if labels is None or not all(labels.field in line for line in self.lines.values()):
             return None
@@ -81,12 +76,11 @@ class AnonymousPictures:
 
     @property
     def captioners(self) -> list[str]:
-        """The names of captioners with a file of captions."""
+        """The names of those with a file of captions."""
         return sorted(path.stem for path in (self.folder / CAPTIONERS).glob("*.json"))
 
     @property
-    def shown(self) -> Path:
-        """The folder of the pictures."""
+    def picture_folder(self) -> Path:
         return next(iter(self.photos.values())).parent
 
 

@@ -73,29 +73,33 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
         groups = tuple(name.removeprefix("p_") for name in names if name.startswith("p_"))
         tables = _Column(file, "side")
         sides = _sides(tables.values, paired=paired)
-        chosen = _chosen(tables, sides)
+        if not sides:
+            raise ValueError("it has no guesses from captions")
+        is_side = np.isin(np.arange(len(tables.values)), list(sides))
+        chosen = slice(None) if is_side.all() else is_side[tables.codes]  # a slice copies nothing
         table, seed = tables.codes[chosen], _Column(file, "seed").codes[chosen]
         images, truth = _Column(file, "image_id"), _Column(file, "truth").as_of(groups)[chosen]
         image = images.codes[chosen]
-        probs = np.stack([_numbers(file, f"p_{group}")[chosen] for group in groups], axis=1)
+        columns = (file.read([f"p_{group}"]).column(0).to_numpy() for group in groups)
+        probs = np.stack([column[chosen] for column in columns], axis=1)
     weight = _weights(table, seed, truth, len(groups), scoring)
     values = scoring.per_guess(probs, truth)
     n_images = len(images.values)
     counted = np.bincount(image, minlength=n_images) > 0
     is_model = np.isin(table, [code for code, side in sides.items() if side == "model"])
 
-    def summed(rows: BoolArray, numbers: Float64Array) -> Float64Array:
+    def sums(rows: BoolArray, numbers: Float64Array) -> Float64Array:
         return np.asarray(np.bincount(image[rows], numbers[rows], n_images)[counted], np.float64)
 
     shares = {}
     for side in dict.fromkeys(sides.values()):
         codes = [code for code, name in sides.items() if name == side]
-        shares[side] = summed(np.isin(table, codes), values * weight) / len(codes)
+        shares[side] = sums(np.isin(table, codes), values * weight) / len(codes)
     ones = np.ones(len(image))
     with np.errstate(invalid="ignore"):
-        n_guesses = summed(is_model, ones)
-        right = summed(is_model, correct(probs, truth)) / n_guesses
-        sure = summed(is_model, np.take_along_axis(probs, truth[:, None], axis=1)[:, 0])
+        n_guesses = sums(is_model, ones)
+        right = sums(is_model, correct(probs, truth)) / n_guesses
+        sure = sums(is_model, np.take_along_axis(probs, truth[:, None], axis=1)[:, 0])
     of_image = np.zeros(n_images, np.int64)
     of_image[image] = truth
     ids = images.values.filter(pa.array(counted))
@@ -103,7 +107,6 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
 
 
 def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
-    """The guesses of one image: side, seed and the probability of each group, as in the file."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -114,14 +117,6 @@ def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
             if pc.any(here).as_py():
                 rows += file.read_row_group(group).filter(here).to_pylist()
     return rows
-
-
-def _chosen(tables: _Column, sides: Mapping[int, str]) -> BoolArray | slice:
-    """The guesses from captions; a slice without a copy if all of them are."""
-    if not sides:
-        raise ValueError("it has no guesses from captions")
-    is_side = np.isin(np.arange(len(tables.values)), list(sides))
-    return slice(None) if is_side.all() else is_side[tables.codes]
 
 
 class _Column:
@@ -136,10 +131,6 @@ class _Column:
         """Codes of the given names instead."""
         place = np.array([names.index(value) for value in self.values.to_pylist()], np.int64)
         return place[self.codes]
-
-
-def _numbers(file: Any, name: str) -> Any:
-    return file.read([name]).column(0).to_numpy()
 
 
 def _sides(tables: Any, *, paired: bool) -> dict[int, str]:

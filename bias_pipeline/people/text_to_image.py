@@ -37,8 +37,6 @@ _READ = ("*.json", "*/*.json", "*/*.txt", "*/*.model", "*/*.safetensors")
 
 @dataclass(frozen=True)
 class ImageModel:
-    """A diffusion pipeline on disk."""
-
     folder: Path  # where it lies
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its pictures
 
@@ -68,8 +66,6 @@ def find_image_model(folder: Path) -> ImageModel:
 
 
 class TextToImage:
-    """A loaded pipeline."""
-
     def __init__(self, model: ImageModel, device: torch.device, steps: int) -> None:
         DIFFUSION.require()
         from diffusers import DiffusionPipeline
@@ -107,8 +103,6 @@ _WHAT = "prompts: a table with the column prompt"
 
 
 class PromptedPicture(NamedTuple):
-    """A picture to make."""
-
     image_id: str  # number of prompt and of picture
     prompt: str  # what it is to show
     seed: int  # of its noise
@@ -135,7 +129,6 @@ def usual_prompts() -> list[str]:
 
 
 def read_prompts(path: Path) -> list[str]:
-    """The user's prompts."""
     rows = open_rows(check_file(path), what=_WHAT)
     rows.require("prompt")
     prompts: list[str] = []
@@ -177,14 +170,10 @@ def make_pictures(
         painter = TextToImage(model, device, steps)
         with bar("pictures"):
             for one in track(absent, len(absent)):
-                write_file(folder / PICTURES / one.file, _png(painter, one), sync=True)
+                content = BytesIO()
+                painter.picture(one.prompt, one.seed).save(content, "PNG")
+                write_file(folder / PICTURES / one.file, content.getvalue(), sync=True)
     return len(absent)
-
-
-def _png(painter: TextToImage, picture: PromptedPicture) -> bytes:
-    content = BytesIO()
-    painter.picture(picture.prompt, picture.seed).save(content, "PNG")
-    return content.getvalue()
 
 
 def _check_settings(

@@ -30,7 +30,7 @@ from bias_pipeline.data.file_names import own_numbers
 from bias_pipeline.data.image_numbers import with_names
 from bias_pipeline.data.label_files import strata_note
 from bias_pipeline.data.label_values import TIE, majority
-from bias_pipeline.data.tables import Rows, check_file, open_rows
+from bias_pipeline.data.tables import check_file, open_rows
 from bias_pipeline.declared import Configurable, Count, Range, Seed
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.paths import safe_name
@@ -242,8 +242,6 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Release:
-    """The usable rows of a file."""
-
     annotations: Sequence[Annotation]  # in the order of the file
     n_rows: int  # rows of the file
     notes: Sequence[str]  # how many rows had no utterance, and how many cells were mended
@@ -253,7 +251,13 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
     """The annotations of a release file, a CSV file as it is published."""
     rows = open_rows(check_file(path, "dataset.root"), what=f"a table with {', '.join(_COLUMNS)}")
     rows.require(*_COLUMNS)
-    _check_version(rows, version)
+    actual = 2 if rows.has(_ANCHOR) else 1
+    if actual != version:
+        has = "has the column" if actual == 2 else "has no column"
+        raise DataError(
+            f"{rows.path}: it {has} {_ANCHOR!r}, so it is version {actual} of ArtEmis; set "
+            f"dataset.version={actual}"
+        )
     annotations: list[Annotation] = []
     blank, unknown = 0, Counter[str]()
     first, n_rows = "", 0
@@ -279,13 +283,11 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
         )
     if not annotations:
         raise DataError(f"{path}: no row has an utterance")
-    absent = (
-        [f"{counted(blank, f'of {n_rows} rows have no utterance and are')} left out"]
-        if blank
-        else []
-    )
-    mended, notes = _without_mojibake(annotations)
-    return Release(mended, n_rows, [*absent, *notes])
+    notes = []
+    if blank:
+        notes = [f"{counted(blank, f'of {n_rows} rows have no utterance and are')} left out"]
+    mended, more = _without_mojibake(annotations)
+    return Release(mended, n_rows, [*notes, *more])
 
 
 def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
@@ -305,16 +307,6 @@ def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotatio
         f"{counted(sum(row.text in texts for row in annotations), 'utterances')}"
     )
     return mended, [note] if names or texts else []
-
-
-def _check_version(rows: Rows, version: Literal[1, 2]) -> None:
-    actual = 2 if rows.has(_ANCHOR) else 1
-    if actual != version:
-        has = "has the column" if actual == 2 else "has no column"
-        raise DataError(
-            f"{rows.path}: it {has} {_ANCHOR!r}, so it is version {actual} of ArtEmis; set "
-            f"dataset.version={actual}"
-        )
 
 
 def skeleton(name: str) -> str:
@@ -392,7 +384,9 @@ class Cleaning(Configurable):
         frequent = {word for word, n in often.items() if n >= self.word_frequency}
         known = frequent if self.word_frequency > 1 and trained.any() else None
         annotations = [
-            rows[row] if known is None else replace(rows[row], text=_known(tokens[row], known))
+            rows[row]
+            if known is None
+            else replace(rows[row], text=_with_unknown(tokens[row], known))
             for row in np.flatnonzero(usable).tolist()
         ]
         short, long = ((lengths < self.fewest_tokens).sum(), (lengths > longest).sum())
@@ -415,12 +409,11 @@ def _tokens(text: str) -> list[str]:
     ]
 
 
-def _known(tokens: Sequence[str], known: set[str]) -> str:
+def _with_unknown(tokens: Sequence[str], known: set[str]) -> str:
     return " ".join(token if token.lower() in known else UNKNOWN for token in tokens)
 
 
 def by_painting(annotations: Sequence[Annotation]) -> dict[str, list[Annotation]]:
-    """Painting to its annotations."""
     grouped: dict[str, list[Annotation]] = {}
     for row in annotations:
         grouped.setdefault(row.painting, []).append(row)

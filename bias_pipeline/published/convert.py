@@ -90,7 +90,6 @@ def _from_pickle(path: Path) -> dict[str, Table]:
 
 
 def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
-    """An entry with its canonical id."""
     fields = expect(entry, dict, path, f"entry {number}")
     identifier = Rows(path, "entry", None, iter(())).id(number, fields, "img_id")
     return {**fields, "img_id": identifier}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT
@@ -123,21 +123,15 @@ def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
         part = expect(image.get("split"), str, path, f"{place}.split")
         if name in by_name:
             raise DataError(f"{path}: {place}: image {name} occurs twice; keep one of the two")
-        by_name[name] = (_sentences(image, path, place), part)
+        captions = []
+        for k, sentence in enumerate(
+            expect(image.get("sentences"), list, path, f"{place}.sentences")
+        ):
+            here = f"{place}.sentences[{k}]"
+            raw = expect(sentence, dict, path, here).get("raw")
+            captions.append(expect(raw, str, path, f"{here}.raw"))
+        by_name[name] = (tuple(captions), part)
     return by_name
-
-
-def _sentences(image: Mapping[str, Any], path: Path, place: str) -> tuple[str, ...]:
-    sentences = expect(image.get("sentences"), list, path, f"{place}.sentences")
-    return tuple(
-        expect(
-            expect(sentence, dict, path, f"{place}.sentences[{k}]").get("raw"),
-            str,
-            path,
-            f"{place}.sentences[{k}].raw",
-        )
-        for k, sentence in enumerate(sentences)
-    )
 
 
 def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
@@ -163,9 +157,7 @@ def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
                 raise DataError(
                     f"{path}, line {number}: {name}#{place} occurs twice; keep one of the two"
                 )
-    return {
-        image: tuple(numbered[k] for k in sorted(numbered)) for image, numbered in captions.items()
-    }
+    return {image: tuple(text for _, text in sorted(of.items())) for image, of in captions.items()}
 
 
 def _stem(name: str) -> str:

@@ -73,7 +73,6 @@ class LanguageBiasDataset(Dataset):
         self.terms = dict(terms or {})
 
     def captioners(self) -> Sequence[str]:
-        """The one captioner, ``people``."""
         return (SPEAKER,)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -85,7 +84,7 @@ class LanguageBiasDataset(Dataset):
                 f"dataset 'language_bias' compares two groups; attribute {attribute.name!r} has "
                 f"{len(groups)}"
             )
-        named = self._named(source.human, attribute, groups)
+        named = self._groups_named(source.human, attribute, groups)
         fitting = self._fitting(source, named)
         taken = {task: self._cells(task, rows, source, named) for task, rows in fitting.items()}
         by_group = [
@@ -107,7 +106,9 @@ class LanguageBiasDataset(Dataset):
             notes=[f"language bias: {'; '.join(map(self._balance, self.tasks, taken.values()))}"],
         )
 
-    def _named(self, captions: Captions, attribute: Attribute, groups: Sequence[str]) -> IntArray:
+    def _groups_named(
+        self, captions: Captions, attribute: Attribute, groups: Sequence[str]
+    ) -> IntArray:
         """(C,) the single group that each caption names; below 0 for no group or both."""
         if self.gender_by == "word":
             return named_group(captions, attribute, groups)
@@ -139,10 +140,9 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
-        """The captions that are taken, by group and verb."""
         verbs = self._verbs(task, lowered_words(source.human))
         if self.retold:
-            return self._assigned(task, rows, verbs)
+            return self._assign(task, rows, verbs)
         which = {
             (group, verb): [row for row in rows if (named[row], verbs[row]) == (group, verb)]
             for group in (0, 1)
@@ -155,7 +155,7 @@ class LanguageBiasDataset(Dataset):
             for (group, verb), cell_rows in which.items()
         }
 
-    def _assigned(self, task: str, rows: Sequence[int], verbs: IntArray) -> Cells:
+    def _assign(self, task: str, rows: Sequence[int], verbs: IntArray) -> Cells:
         """Captions by verb, assigned to the groups at random."""
         saying = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
         there = min(map(len, saying))
@@ -176,7 +176,6 @@ class LanguageBiasDataset(Dataset):
         }
 
     def _size(self, task: str, which: Cells) -> int:
-        """How many captions a group gets."""
         most, least = max(*LEVELS, self.imbalance), min(*LEVELS, self.imbalance)
         shares = {True: most, False: 1 - least}
         there = min(int(len(rows) / shares[g == v] + 1e-9) for (g, v), rows in which.items())
@@ -212,7 +211,6 @@ class LanguageBiasDataset(Dataset):
         ]
 
     def _balance(self, task: str, cells: Cells) -> str:
-        """How many captions of a task there are."""
         first, second = (self.verbs[task][verb][0] for verb in (0, 1))
         counts = {cell: len(rows) for cell, rows in cells.items()}
         return (

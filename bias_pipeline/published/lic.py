@@ -67,11 +67,9 @@ class LicDataset(Dataset):
         self.strict = strict
 
     def captioners(self) -> Sequence[str]:
-        """The names of the map."""
         return tuple(self.files)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """The listed captioners whose file is there."""
         check_folder(self.root, self.name)
         return [
             name for name in self.listed if (self.root / self._file(name, attribute.name)).is_file()
@@ -88,14 +86,15 @@ class LicDataset(Dataset):
                 "bias_data folder that LIC published"
             )
         model = _by_id(path, "pred", labels)
-        human = self._human(attribute.name, labels)
+        human_path = self._human_file(attribute.name)
+        human = _by_id(human_path, "caption_list", labels) if human_path else {}
         files = PictureFiles.read(self.images, self.regions, None)
         pictures, notes = readable_pictures(
             files, [*{**model, **human}], self.images, strict=self.strict
         )
         records, mends = mended_records(
             _records(model, human, attribute.name, labels.field, pictures),
-            {"model": path, "human": self._human_file(attribute.name)},
+            {"model": path, "human": human_path},
         )
         return Corpus.build(
             records,
@@ -120,11 +119,7 @@ class LicDataset(Dataset):
 
     def _human_file(self, attribute: str) -> Path | None:
         name = self.human.get(attribute.partition("_")[0])
-        return self.root / name if name else None
-
-    def _human(self, attribute: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
-        path = self._human_file(attribute)
-        return _by_id(path, "caption_list", labels) if path and path.is_file() else {}
+        return self.root / name if name and (self.root / name).is_file() else None
 
     def _vocabulary(self, captioner: str) -> list[str] | None:
         name = self.files[captioner].get("vocabulary", captioner)
@@ -227,7 +222,6 @@ class RelicDataset(Dataset):
         return tuple(self.columns)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """The captioners whose column is there."""
         del attribute
         rows = self._rows()
         return [name for name, column in self.columns.items() if rows.has(column)]
@@ -248,12 +242,16 @@ class RelicDataset(Dataset):
             _relic_records(rows, column, attribute.name, labels),
             {"model": self.path, "human": self.path},
         )
+        vocabularies = (
+            load_vocabulary(self.root / place.format(vocabulary=captioner))
+            for place in self.vocabularies
+        )
         return Corpus.build(
             records,
             dataset=self.name,
             captioner=captioner,
             groups={attribute.name: (names, labels)},
-            vocabulary=self._vocabulary(captioner),
+            vocabulary=next((words for words in vocabularies if words is not None), None),
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,
             notes=mends,
@@ -262,11 +260,6 @@ class RelicDataset(Dataset):
     def _rows(self) -> Rows:
         check_folder(self.root, self.name)
         return open_rows(check_file(self.path, "dataset.root"), what=_WHAT)
-
-    def _vocabulary(self, captioner: str) -> list[str] | None:
-        places = (self.root / place.format(vocabulary=captioner) for place in self.vocabularies)
-        path = next((place for place in places if place.is_file()), None)
-        return None if path is None else load_vocabulary(path)
 
 
 def _relic_records(rows: Rows, column: str, attribute: str, labels: LabelMap) -> Iterator[Record]:

@@ -66,7 +66,6 @@ class PeopleDataset(Dataset):
         self.root, self.strict = Path(root), strict
 
     def captioners(self) -> Sequence[str]:
-        """One placeholder name, since there are no captions."""
         return (NO_CAPTIONER,)
 
     def existing(self, names: Sequence[str]) -> list[Path]:
@@ -92,17 +91,14 @@ class PeopleDataset(Dataset):
         lines = self.labels(labels.field, notes)
         records = [self._record(line, attribute.name, labels) for line in lines]
         absent = [record.id for record in records if record.image is None]
+        n_absent = counted(len(absent), f"of {len(records)} pictures are")
         if absent and (self.strict or len(absent) == len(records)):
             raise ResourceError(
-                f"dataset {self.name!r}: "
-                f"{counted(len(absent), f'of {len(records)} pictures are')} not in "
-                f"{self.root}, such as {', '.join(absent[:_SHOWN])}; fetch them, or set "
-                "dataset.strict=false"
+                f"dataset {self.name!r}: {n_absent} not in {self.root}, such as "
+                f"{', '.join(absent[:_SHOWN])}; fetch them, or set dataset.strict=false"
             )
         if absent:
-            notes.append(
-                f"{counted(len(absent), f'of {len(records)} pictures are')} absent: not retrieved"
-            )
+            notes.append(f"{n_absent} absent: not retrieved")
         return Corpus.build(
             records,
             dataset=self.name,
@@ -116,7 +112,10 @@ class PeopleDataset(Dataset):
             labels.group_of(label.value)
         except DataError as error:
             label.refuse(str(error))
-        path = self._picture(label)
+        parts = Path(label.image).parts
+        if not parts or ".." in parts or Path(label.image).is_absolute():
+            label.refuse(f"file {label.image!r} is not within the folder of the label file")
+        path = self.root / label.image
         return Record(
             id=label.id,
             labels={attribute: label.value},
@@ -124,13 +123,6 @@ class PeopleDataset(Dataset):
             regions=None if label.box is None else (Region(PERSON, label.box, label.size),),
             picture_id=label.image if label.person else "",
         )
-
-    def _picture(self, label: Label) -> Path:
-        """A picture's path, which must be within the folder."""
-        parts = Path(label.image).parts
-        if not parts or ".." in parts or Path(label.image).is_absolute():
-            label.refuse(f"file {label.image!r} is not within the folder of the label file")
-        return self.root / label.image
 
 
 def age_range(years: int) -> str:
@@ -277,7 +269,6 @@ class FairFaceDataset(PeopleDataset):
 # Age, gender (0 male, 1 female), race (0 White, 1 Black, 2 Asian, 3 Indian, 4 others), date.
 _NAME = re.compile(r"(\d{1,3})_([01])_([0-4])_\d+\..*")
 _OLDEST = 116
-_SHOWN_NAME = 3
 
 
 class UTKFaceDataset(PeopleDataset):
@@ -311,5 +302,5 @@ class UTKFaceDataset(PeopleDataset):
             notes.append(
                 f"{counted(len(strange), f'of {len(paths)} pictures are')} skipped, whose names "
                 "are not [age]_[gender]_[race]_[date].jpg, such as "
-                f"{', '.join(strange[:_SHOWN_NAME])}"
+                f"{', '.join(strange[:_SHOWN])}"
             )

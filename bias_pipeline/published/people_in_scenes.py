@@ -56,7 +56,7 @@ class FACETDataset(PeopleDataset):
             yield Label(
                 places.get(file, f"imgs_1/{file}"),
                 column,
-                most(counts),
+                most_voted(counts),
                 f"{path}, line {number}",
                 person=rows.text(number, row, "person_id"),
                 box=_box(rows, number, row),
@@ -77,12 +77,12 @@ class FACETDataset(PeopleDataset):
         }
 
 
-def most(votes: Mapping[str, int]) -> str:
+def most_voted(votes: Mapping[str, int]) -> str:
     """The option with most votes, ``disagreement`` for a tie, ``na`` without votes.
 
     Example:
-        >>> most({"masc": 2, "fem": 1}), most({"masc": 1, "fem": 1}), most({"masc": 0, "na": 0})
-        ('masc', 'disagreement', 'na')
+        >>> [most_voted({"masc": n, "fem": 1}) for n in (2, 1)], most_voted({"masc": 0, "na": 0})
+        (['masc', 'disagreement'], 'na')
     """
     largest = max(votes.values())
     if largest == 0:
@@ -205,7 +205,13 @@ class PHASEDataset(PeopleDataset):
                     source = f"{path}, {image}, {name}"
                     fields = expect(person, dict, path, f"{image}.{name}")
                     value = _answer_in(fields.get("annotations"), column, source)
-                    box = _phase_box(fields.get("region"), source)
+                    region = fields.get("region")
+                    try:
+                        left, upper, right, lower = map(float, region)
+                    except (TypeError, ValueError, OverflowError):
+                        fault = f"{source}: region {region!r} is not x1, y1, x2, y2"
+                        raise DataError(fault) from None
+                    box = (left, upper, right - left, lower - upper)
                     yield Label(f"images/{image}", column, value, source, person=name, box=box)
 
 
@@ -216,15 +222,6 @@ def _answer_in(annotations: Any, column: str, source: str) -> str:
         raise DataError(f"{source}: no annotations with {column!r}")
     first, *others = Counter(str(answer[column]) for answer in listed).most_common(2)
     return DISAGREEMENT if others and others[0][1] == first[1] else first[0]
-
-
-def _phase_box(region: Any, source: str) -> tuple[float, float, float, float]:
-    """Turn the left, upper, right and lower edge of a box into its corner and size."""
-    try:
-        left, upper, right, lower = (float(edge) for edge in region)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{source}: region {region!r} is not x1, y1, x2, y2") from None
-    return left, upper, right - left, lower - upper
 
 
 _GENDER, _OLDER = "Occupation_perceived_gender", "Occupation_Gender"  # as older files call it

@@ -78,7 +78,6 @@ class _Reader:
         self._expired = threading.Event()
 
     def answer(self, pickle_file: BinaryIO) -> bytearray:
-        """The child's answer about a pickle."""
         with self._start(pickle_file) as child:
             timer = threading.Timer(self.limits.wall_seconds, self._expire, [child])
             timer.daemon = True
@@ -167,13 +166,12 @@ _MESSAGES = {
 
 
 def _fault(output: bytes, path: Path, head: bytes) -> DataError:
-    """The child's fault in words."""
     try:
         fault = json.loads(output)
         reason, fix = _MESSAGES[fault["code"]]
         place = "" if fault["offset"] is None else f", byte {int(fault['offset']):,}"
-        place += f", at {_clean(fault['where'])}" if fault["where"] else ""
-        reason = reason.format(found=_clean(fault["found"]))
+        place += f", at {_printable(fault['where'])}" if fault["where"] else ""
+        reason = reason.format(found=_printable(fault["found"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return _unreadable(path)
     if fix is _AGAIN:
@@ -183,7 +181,7 @@ def _fault(output: bytes, path: Path, head: bytes) -> DataError:
     return DataError(f"{path}{place}: refused, {reason}. {remedy}")
 
 
-def _clean(text: object) -> str:
+def _printable(text: object) -> str:
     """Text from the child as printable ASCII of bounded length."""
     return ascii(str(text)[:200])[1:-1].replace("\\\\", "\\").replace("\\'", "'")
 
@@ -199,7 +197,6 @@ def _how_to_convert(path: Path) -> str:
 
 
 def _decode(answer: bytearray, path: Path) -> object:
-    """The data in the child's answer."""
     if answer[:1] != b"+":
         raise _unreadable(path)
     body = memoryview(answer)[1:]

@@ -107,8 +107,6 @@ def _unpack(packed: Path, member: str, place: Path) -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the files of a data set come from."""
-
     files: dict[str, str]  # path under `dataset.root` to a description
     steps: tuple[str, ...]  # how to get them, a sentence each
     terms: str  # what one agrees to
@@ -282,7 +280,6 @@ SOURCES = {
 
 
 def describe_sources(name: str, source: Source) -> str:
-    """The instructions as text."""
     width = max((len(file) for file in source.files), default=0)
     files = [f"  {file:<{width}}  {what}" for file, what in source.files.items()]
     steps = [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]

@@ -139,7 +139,9 @@ class Pairs:
     texts: Sequence[Sequence[str]]  # N lists of captions, none empty
 
     @classmethod
-    def of(cls, pictures: Pictures, texts: Sequence[Sequence[str]], crop: Crop, side: int) -> Pairs:
+    def read(
+        cls, pictures: Pictures, texts: Sequence[Sequence[str]], crop: Crop, side: int
+    ) -> Pairs:
         """Those images that have a picture and a caption."""
         rows = [row for row in np.flatnonzero(pictures.present).tolist() if texts[row]]
         if not rows:
@@ -340,7 +342,7 @@ class ClipOfScenes:
         """How many of the pictures it was fitted to; 0 unless ``dataset.seed=1000``."""
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
-    def made(self, cache: Path) -> Path:
+    def fit_once(self, cache: Path) -> Path:
         """Its folder; fits the CLIP first, with a message, if needed."""
         folder = self.folder(cache)
         if is_whole(folder):
@@ -352,7 +354,7 @@ class ClipOfScenes:
         draft = folder.with_name(f"{folder.name}.{os.getpid()}")
         pictures, captions = generator().draw_captioned(self.n_images, SEED, self.association)
         texts = [[caption] for caption in captions]
-        pairs = Pairs.of(pictures, texts, "person", self.recipe.side)
+        pairs = Pairs.read(pictures, texts, "person", self.recipe.side)
         fit_clip(pairs, self.recipe, draft, {"data": "scenes", **self.spec})
         seal_folder(draft)
         if folder.exists() and not is_whole(folder):

@@ -50,7 +50,7 @@ class Embedder(Protocol):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides its vectors, as plain data."""
+        """All that decides its vectors, as plain data."""
 
     def embed(self, items: Any, /) -> Float32Array:
         """(N, D) vectors of length 1."""
@@ -102,15 +102,14 @@ class Towers(ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides its vectors: the digests of its files, and its settings."""
+        """All that decides its vectors: the digests of its files, and its settings."""
 
     @abstractmethod
     def photos(self, *, normalize: bool) -> PhotoTower:
         """The picture tower; vectors are scaled to length 1 or left as the model gives them."""
 
     @abstractmethod
-    def texts(self) -> TextTower:
-        """The text tower."""
+    def texts(self) -> TextTower: ...
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,6 @@ class ClipTowers(Towers):
         return TextTower(self.text_model().describe)
 
     def text_model(self) -> ClipTexts:
-        """The text tower with all that a CLIP's has."""
         return _tower(ClipTexts, self.model, self.device, True)
 
 
@@ -139,7 +137,7 @@ def _tower(kind: Callable[..., T], model: Pretrained, device: str, normalize: bo
 
 
 @lru_cache(maxsize=1)
-def _whole(kind: Callable[..., T], model: Pretrained, device: str, *settings: Any) -> T:
+def _load_whole(kind: Callable[..., T], model: Pretrained, device: str, *settings: Any) -> T:
     """A network of both towers; the last one is cached."""
     return kind(model, device_of(device), *settings)
 
@@ -163,8 +161,6 @@ class WholeTowers(Towers):
 
 @dataclass(frozen=True)
 class OpenClipTowers(WholeTowers):
-    """A model of open_clip."""
-
     quick: bool  # whether it computes QuickGELU
 
     @property
@@ -176,7 +172,7 @@ class OpenClipTowers(WholeTowers):
     def net(self) -> OpenClipModel:
         from bias_pipeline.retrieval.open_clip import OpenClipModel
 
-        return _whole(OpenClipModel, self.model, self.device, self.quick)
+        return _load_whole(OpenClipModel, self.model, self.device, self.quick)
 
 
 @dataclass(frozen=True)
@@ -204,8 +200,6 @@ class TwoModeTowers(WholeTowers):
 
 @dataclass(frozen=True)
 class FiberTowers(TwoModeTowers):
-    """A FIBER."""
-
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
 
     longest: int  # tokens that are read of a text
@@ -221,7 +215,7 @@ class FiberTowers(TwoModeTowers):
     def net(self) -> FiberModel:
         from bias_pipeline.retrieval.fiber.model import FiberModel
 
-        return _whole(FiberModel, self.model, self.device, self.longest, self.head)
+        return _load_whole(FiberModel, self.model, self.device, self.longest, self.head)
 
 
 @dataclass(frozen=True)
@@ -238,7 +232,7 @@ class BlipTowers(TwoModeTowers):
     def net(self) -> BlipModel:
         from bias_pipeline.retrieval.two_modes import BlipModel
 
-        return _whole(BlipModel, self.model, self.device)
+        return _load_whole(BlipModel, self.model, self.device)
 
 
 BLIP = "blip"  # it also has a matching mode
@@ -291,7 +285,6 @@ class _CachedEmbedder:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests."""
         return {"job": "dual", "version": VERSION, **self.towers.spec}
 
     def _vectors(self, keys: Sequence[str], load: Callable[[], _Batched]) -> Float32Array:
@@ -311,8 +304,6 @@ class _CachedEmbedder:
 
 @dataclass(frozen=True)
 class ImageEmbedder(_CachedEmbedder):
-    """The picture tower of a model."""
-
     crop: Crop = "none"  # the part of pictures to use, see `crop_person`
     normalise: bool = True  # whether vectors are of length 1
 
@@ -340,8 +331,6 @@ class ImageEmbedder(_CachedEmbedder):
 
 @dataclass(frozen=True)
 class QueryEmbedder(_CachedEmbedder):
-    """The text tower of a model."""
-
     @property
     def spec(self) -> Mapping[str, object]:
         return {**super().spec, "source": "texts"}
@@ -380,9 +369,9 @@ class PairMatcher:
     def _score_missing(
         self, pictures: Pictures, missing: Mapping[str, tuple[int, set[str]]]
     ) -> None:
-        cross_encoder = self.towers.cross_encoder
+        net = self.towers.cross_encoder
         texts = sorted(set().union(*(needed for _, needed in missing.values())))
-        encoded = cross_encoder.encode_texts(texts)
+        encoded = net.encode_texts(texts)
         numbers = {text: k for k, text in enumerate(texts)}
         names = list(missing)
         starts = range(0, len(names), _SHOWN)
@@ -393,11 +382,8 @@ class PairMatcher:
                     (k, text) for k, name in enumerate(shown) for text in sorted(missing[name][1])
                 ]
                 pairs = np.array([(k, numbers[text]) for k, text in wanted])
-                photos = [
-                    cross_encoder.prepare(crop_person(pictures, missing[name][0], self.crop))
-                    for name in shown
-                ]
-                scores = cross_encoder.match(photos, encoded, pairs).tolist()
+                crops = (crop_person(pictures, missing[name][0], self.crop) for name in shown)
+                scores = net.match(list(map(net.prepare, crops)), encoded, pairs).tolist()
                 for (k, text), value in zip(wanted, scores, strict=True):
                     self.memory[shown[k], text] = value
                 signals.stop_if_requested()

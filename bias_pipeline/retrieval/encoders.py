@@ -60,7 +60,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def judges(self) -> bool:
-        """Whether it also has a mode that judges a picture and a text together."""
+        """Whether it can judge a picture and a text together."""
         return False
 
     @property
@@ -69,8 +69,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         """The model on disk."""
 
     @abstractmethod
-    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """Both towers."""
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder: ...
 
     def notes_of(self, pictures: Pictures) -> list[str]:
         """Notes on the model for readers of results on these pictures."""
@@ -86,7 +85,6 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def cache_folder(self) -> str | None:
-        """The folder of vectors; None stores nothing."""
         return None if self.cache is None else str(Path(self.cache, "embeddings"))
 
     @property
@@ -98,7 +96,6 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
 
     def build(self, inputs: VectorInputs) -> nn.Module:
-        """A network that returns the vectors unchanged."""
         from bias_pipeline.attack.nets import GivenNet
 
         return GivenNet(inputs.items.vectors.shape[1])
@@ -135,7 +132,6 @@ class Clip(PictureTextEncoder):
 
     @property
     def of_scenes(self) -> ClipOfScenes:
-        """The small CLIP that is fitted to scenes."""
         from bias_pipeline.retrieval.clip_fitting import ClipOfScenes
 
         return ClipOfScenes(self.association)
@@ -161,14 +157,13 @@ class Clip(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """Whether its kind of model judges pairs."""
         return bool(self.named) and self.pretrained.kind == BLIP
 
     @property
     def pretrained(self) -> Pretrained:
         """The model on disk, which may have to be fitted first."""
         self.require()
-        name = self.named or str(self.of_scenes.made(Path(str(self.cache))))
+        name = self.named or str(self.of_scenes.fit_once(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
@@ -243,7 +238,6 @@ class OpenClip(PictureTextEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, and how it is computed."""
         model = self.pretrained
         quick = quick_gelu(model.folder, self.quick_gelu)
         return {"files": dict(model.files), "standardize": self.standardize, "quick_gelu": quick}
@@ -301,7 +295,6 @@ class Fiber(PictureTextEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, and the sizes of its inputs."""
         settings = {**super().spec, "longest": self.longest}
         return settings | ({"head": self.head} if self.head != "rank_output" else {})
 

@@ -7,7 +7,7 @@ MinSkew, Bias@k, NDKL and divergence of rankings, every choice a parameter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TypeVar
@@ -52,8 +52,7 @@ class Folds:
     seeds: Sequence[int]  # of each split
 
     @property
-    def several(self) -> bool:
-        """Whether a seed has several folds."""
+    def has_several(self) -> bool:
         return len(self.seeds) > len(set(self.seeds))
 
     def of_each_seed(self, items: Sequence[Item]) -> list[list[Item]]:
@@ -86,7 +85,7 @@ def permuted_p(
     entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 + B)``, where
     b of B permutations have a statistic no smaller than the observed one.
     """
-    rows, codes = _labelled(ranked, keys)
+    rows, codes = _retrieved_labels(ranked, keys)
     shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)
     observed = _statistics(ranked, rows, codes[None], shares)[0]  # (C,)
     total, each = 0, np.zeros(len(observed), np.int64)
@@ -98,13 +97,18 @@ def permuted_p(
     return (1 + total) / (1 + permutations), (1 + each) / (1 + permutations)
 
 
+def retrieved_rows(ranked: Sequence[Ranked]) -> IntArray:
+    """(I,) rows of all images in the rankings, ascending."""
+    return np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
+
+
 def mean_excess(ranked: Sequence[Ranked]) -> Float64Array:
     """(C, K) by how many images each group is above its share of the pool, the mean over splits."""
     excesses = [excess(ranking.top_counts, ranking.sizes) for ranking in ranked]
     return np.asarray(np.mean(excesses, axis=0))
 
 
-def _labelled(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArray, IntArray]:
+def _retrieved_labels(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArray, IntArray]:
     """(I,) rows of all images that are retrieved from, in the order of their keys; their groups."""
     rows, first = np.unique(np.concatenate([ranking.pool for ranking in ranked]), return_index=True)
     codes = np.concatenate([ranking.codes for ranking in ranked])[first]
@@ -129,15 +133,14 @@ def _statistics(
     places[rows] = np.arange(len(rows))
     mean: Float64Array = np.zeros((len(labels), len(ranked[0].images), len(shares)))
     for ranking in ranked:
-        counted = ranking.counted
+        counted = ranking.place_counts
         top = labels[:, places[ranking.images[:, : counted.shape[1]]]]  # (B, C, D)
         counts = _counts(top, np.broadcast_to(counted, top.shape), len(shares))
         pool = labels[:, places[ranking.pool]]
         sizes = _counts(pool, np.ones(pool.shape), len(shares))
         mean += excess(counts, sizes) / len(ranked)
     some = shares > 0
-    totals: Float64Array = (mean[..., some] ** 2 / shares[some]).sum(axis=-1)
-    return totals
+    return np.asarray((mean[..., some] ** 2 / shares[some]).sum(axis=-1))
 
 
 def _counts(labels: IntArray, weights: Float64Array, n_groups: int) -> Float64Array:
@@ -177,19 +180,16 @@ def fairness_of(
         each = {part: table[:, number] for number, part in enumerate(parts)}
         return {SCORE: np.nanmean(table, axis=1), **each}
 
-    rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
-    estimates = narrowed(
-        stats.estimate_weighted(
-            corpus.keys[rows],
-            lambda weights: evaluate(
-                folds.by_seed([ranking.entropies(weights, rows) for ranking in ranked])
-            ),
+    rows = retrieved_rows(ranked)
+    sampled = stats.estimate_weighted(
+        corpus.keys[rows],
+        lambda weights: evaluate(
+            folds.by_seed([ranking.entropies(weights, rows) for ranking in ranked])
         ),
-        ranked,
-        stats.level,
     )
+    estimates = narrow_intervals(sampled, ranked, stats.level)
     of_all, of_each = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
-    apart = _distinct(ranked)
+    apart = _distinct_rankings(ranked)
     counts = np.stack([ranking.top_counts for ranking in apart])
     if (counts == np.round(counts)).all():
         of_each = p_of_counts(
@@ -205,7 +205,7 @@ def fairness_of(
     }
 
 
-def _distinct(ranked: Sequence[Ranked]) -> list[Ranked]:
+def _distinct_rankings(ranked: Sequence[Ranked]) -> list[Ranked]:
     """The rankings without duplicates: with ``split.test_share=1`` all seeds may be the same."""
     by_content = {
         (np.sort(ranking.pool).tobytes(), ranking.top_counts.tobytes()): ranking
@@ -214,7 +214,7 @@ def _distinct(ranked: Sequence[Ranked]) -> list[Ranked]:
     return list(by_content.values())
 
 
-def narrowed(
+def narrow_intervals(
     estimates: Mapping[PartName, Estimate], ranked: Sequence[Ranked], level: float
 ) -> dict[PartName, Estimate]:
     """The estimates with the spread of a draw of k from a finite number of images.
@@ -226,15 +226,14 @@ def narrowed(
     images the nearer k is to N.
     """
     factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
-    return {name: _scaled(estimate, factor, level) for name, estimate in estimates.items()}
-
-
-def _scaled(estimate: Estimate, factor: float, level: float) -> Estimate:
-    draws = estimate.draws
-    assert draws is not None
-    value = draws.per_seed
-    near = replace(draws, resampled=value + factor * (draws.resampled - value))
-    return replace(summary(near, level), draws=draws)
+    near = {}
+    for name, estimate in estimates.items():
+        draws = estimate.draws
+        assert draws is not None
+        spread = factor * (draws.resampled - draws.per_seed)
+        scaled = replace(draws, resampled=draws.per_seed + spread)
+        near[name] = replace(summary(scaled, level), draws=draws)
+    return near
 
 
 MAX, MIN, BIAS, NDKL, KL = (
@@ -275,7 +274,7 @@ class Skews:
         folds: Folds,
     ) -> dict[str, Number]:
         """The means over queries, each with its null: the value of a ranker that ignores groups."""
-        rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
+        rows = retrieved_rows(ranked)
 
         def evaluate(weights: Float64Array) -> Mapping[PartName, Float64Array]:
             values = [self.values(ranking, weights, rows) for ranking in ranked]
@@ -289,12 +288,14 @@ class Skews:
         estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
         # NDKL averages over all tops up to k, the first of which are far from all images.
         near = {name: estimate for name, estimate in estimates.items() if name != NDKL}
-        for name, estimate in {**estimates, **narrowed(near, ranked, stats.level)}.items():
+        for name, estimate in {**estimates, **narrow_intervals(near, ranked, stats.level)}.items():
             null = nulls[name]
             beside_null = (
                 estimate if math.isnan(null.expected) else with_p_value(estimate, null.expected)
             )
-            unit, span = ("fraction", (-1.0, 1.0)) if name == BIAS else (self._unit, _RANGES[name])
+            unit, span = "nats" if self.log == "e" else "bits", _RANGES[name]
+            if name == BIAS:
+                unit = "fraction"
             number = partial(Number, unit=unit, n_images=tested[0], coverage=tested[1], range=span)
             parts[name] = number(**vars(beside_null), neutral=null.expected)
             if not math.isnan(null.expected):
@@ -302,10 +303,6 @@ class Skews:
                     null.expected, ci_low=null.low, ci_high=null.high
                 )
         return parts
-
-    @property
-    def _unit(self) -> str:
-        return "nats" if self.log == "e" else "bits"
 
     def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, FairRanker]:
         """The means over splits; NaN if ties leave the first k undecided."""
@@ -327,6 +324,7 @@ _RANGES = {
     MIN: (-math.inf, math.inf),  # a floor can lift it above 0
     NDKL: (0.0, math.inf),
     KL: (0.0, math.inf),
+    BIAS: (-1.0, 1.0),
 }
 
 
@@ -340,13 +338,9 @@ def _fair_rankers(
         name: skew.fair_extreme(of, wanted, k, how.floor, how.log, largest=name == MAX, level=level)
         for name in (MAX, MIN)
     }
-    means: Mapping[PartName, Callable[..., float]] = {
-        NDKL: skew.fair_ndkl,
-        KL: skew.fair_divergence,
-    }
-    rest = {
-        name: FairRanker(expectation(of, wanted, k, how.log), nan, nan)
-        for name, expectation in means.items()
+    means = {
+        NDKL: FairRanker(skew.fair_ndkl(of, wanted, k, how.log), nan, nan),
+        KL: FairRanker(skew.fair_divergence(of, wanted, k, how.log), nan, nan),
     }
     two = {BIAS: skew.fair_bias(of, k, level)} if len(sizes) == 2 else {}
-    return {**ends, **rest, **two}
+    return {**ends, **means, **two}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -169,7 +170,6 @@ class RetrievalFairness(Metric):
     attacked_images: Count = 2000
 
     def __post_init__(self) -> None:
-        """Check what no annotation says."""
         from bias_pipeline.retrieval.encoders import PictureTextEncoder
 
         if not isinstance(self.encoder, PictureTextEncoder):
@@ -197,7 +197,6 @@ class RetrievalFairness(Metric):
 
     @property
     def skews(self) -> Skews:
-        """How tops are compared with the whole."""
         return Skews(self.target, self.log, self.floor)
 
     def require(self) -> None:
@@ -207,25 +206,24 @@ class RetrievalFairness(Metric):
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed, of the images that belong to a group and have a picture."""
-        corpus = self._chosen(corpus)
-        shown = self._shown(corpus)
-        drawn = super().draw_splits(corpus.take(shown), seeds)
+        corpus = self._with_chosen_groups(corpus)
+        rows = self._shown_rows(corpus)
         return [
             replace(
                 split,
-                train=shown[split.train],
-                test=shown[split.test],
-                validation=shown[split.validation],
+                train=rows[split.train],
+                test=rows[split.test],
+                validation=rows[split.validation],
             )
-            for split in drawn
+            for split in super().draw_splits(corpus.take(rows), seeds)
         ]
 
-    def _chosen(self, corpus: Corpus) -> Corpus:
+    def _with_chosen_groups(self, corpus: Corpus) -> Corpus:
         if self.groups is None:
             return corpus
         return of_groups(corpus, self.attribute.name, self.groups)
 
-    def _shown(self, corpus: Corpus) -> IntArray:
+    def _shown_rows(self, corpus: Corpus) -> IntArray:
         if corpus.pictures is None:
             raise NotApplicableError(
                 f"dataset {corpus.dataset!r} has no pictures here, which metric=retrieval_fairness "
@@ -236,7 +234,7 @@ class RetrievalFairness(Metric):
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """See the class; a part that is retrieved from must have at least k images."""
-        corpus = self._chosen(corpus)
+        corpus = self._with_chosen_groups(corpus)
         fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
             raise TooFewImagesError(
@@ -245,23 +243,18 @@ class RetrievalFairness(Metric):
             )
         queries = queries_of(concepts_of(corpus.dataset), self.concepts, self.template)
         view = self._view(corpus)
-        retrieved = [self._retrieved(view, split, queries) for split in splits]
+        retrieved = [self._retrieve(view, split, queries) for split in splits]
         ranked = [one.ranked for one in retrieved]
         folds = Folds([split.seed for split in splits])
         nulls = [fair_ranker(ranking.sizes, self.k, self.stats.level) for ranking in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
         estimates = fairness_of(ranked, tuple(queries), corpus, self.stats, folds)
-        estimates |= self._recalled(retrieved, corpus, folds)
+        estimates |= self._recall_estimates(retrieved, corpus, folds)
         tested = np.unique(np.concatenate([split.test for split in splits]))
         coverage = len(tested) / int((view.codes >= 0).sum())
+        number = partial(Number, n_images=len(tested), coverage=coverage, range=(0.0, 1.0))
         parts: dict[str, Number] = {
-            name: Number(
-                **vars(estimate),
-                n_images=len(tested),
-                coverage=coverage,
-                range=(0.0, 1.0),
-                neutral=neutral,
-            )
+            name: number(**vars(estimate), neutral=neutral)
             for name, estimate, neutral in with_null(estimates, null)
         }
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage), folds)
@@ -270,15 +263,22 @@ class RetrievalFairness(Metric):
         parts |= other_parts(others, corpus, self.stats, view.others, tested, folds)
         lines = lines_of(estimates, ranked, view.names, null, queries, self.skews)
         first = retrieved_lines(lines, tuple(queries), ranked[0], view, self.crop)
-        return Score(
-            parts,
-            audit=self._audit(ranked, null, view, queries),
-            notes=[
-                *self._notes(lines, null, fewest, corpus, view.again),
-                *self._omitted(parts, view, ranked),
+        audit = {
+            "retrieved_from": [
+                dict(zip(view.names, ranking.sizes.tolist(), strict=True)) for ranking in ranked
             ],
-            tables={CONCEPTS: lines, RETRIEVED: first},
-        )
+            "null": null._asdict(),
+            "queries": dict(queries),
+            "encoder": dict(view.dual.images.spec),
+            "rerank": self.rerank,
+            "shown_under": corpus.shown_under,
+        }
+        notes = [
+            *self._notes(lines, null, fewest, corpus, view.again),
+            *self._notes_on_absent(parts, view, ranked),
+        ]
+        tables = {CONCEPTS: lines, RETRIEVED: first}
+        return Score(parts, audit=audit, notes=notes, tables=tables)
 
     def _view(self, corpus: Corpus) -> RetrievalView:
         dual = self.embedders.dual(self.crop, self.normalise)
@@ -291,24 +291,24 @@ class RetrievalFairness(Metric):
             None if self.rerank is None else reranker(self.rerank, dual, corpus),
         )
 
-    def _retrieved(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
+    def _retrieve(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
         """Rankings of one split's test images, with the debiasing fitted to the others."""
-        dual = self._debiased(view, split)
+        dual = self._debias_encoder(view, split)
         order = random_words("ties", split.seed, view.corpus.keys[split.test])
         rows = split.test[np.argsort(order, kind="stable")]
-        queries = dual.texts.embed(list(concepts.values()))
+        texts = list(concepts.values())
+        queries = dual.texts.embed(texts)
         pictures = dual.images.embed(view.pictures(rows))
         least = self.rerank or 0
-        ranked = Ranked.of(
+        ranked = Ranked.rank(
             queries, pictures, rows, view.codes[rows], len(view.names), self.k, self.ties, least
         )
         others = ranked_others(queries, pictures, rows, view.others, ranked, least)
         if view.again is not None:
-            texts = list(concepts.values())
-            ranked = view.again.ranked(texts, ranked)
-            others = {name: view.again.ranked(texts, ranking) for name, ranking in others.items()}
+            ranked = view.again.rerank(texts, ranked)
+            others = {name: view.again.rerank(texts, ranking) for name, ranking in others.items()}
         some = rows[: self.attacked_images]
-        attacked = Attacked.of(
+        attacked = Attacked.attack(
             pictures[: len(some)], some, view.codes[some], view.corpus.keys, split.seed
         )
         sets = view.sentences
@@ -316,35 +316,35 @@ class RetrievalFairness(Metric):
         recall = self._recall(view, dual, rows, pictures)
         return Retrieved(ranked, others, attacked, sentences, recall)
 
-    def debiased(self, corpus: Corpus, split: Split) -> DualEncoder:
+    def debiased_encoder(self, corpus: Corpus, split: Split) -> DualEncoder:
         """The encoder, its debiasing fitted to images of a split that are not retrieved from."""
-        return self._debiased(self._view(self._chosen(corpus)), split)
+        return self._debias_encoder(self._view(self._with_chosen_groups(corpus)), split)
 
     def names(self, corpus: Corpus) -> tuple[str, ...]:
         """The groups that are compared."""
-        return self._chosen(corpus).groupings[self.attribute.name].names
+        return self._with_chosen_groups(corpus).groupings[self.attribute.name].names
 
-    def _debiased(self, view: RetrievalView, split: Split) -> DualEncoder:
+    def _debias_encoder(self, view: RetrievalView, split: Split) -> DualEncoder:
         examples = {side: view.examples(side, self.attribute, split) for side in self.debias.sides}
-        return self.debias.around(view.dual, examples)
+        return self.debias.wrap(view.dual, examples)
 
     def _attackers(
         self, retrieved: Sequence[Retrieved], view: RetrievalView, folds: Folds
     ) -> dict[str, Number]:
         """Parts of attackers on pictures and on sentences."""
-        rows = np.unique(np.concatenate([split_result.attacked.rows for split_result in retrieved]))
+        rows = np.unique(np.concatenate([one.attacked.rows for one in retrieved]))
         tested = len(rows), len(rows) / int((view.codes >= 0).sum())
-        pictures = folds.of_each_seed([split_result.attacked for split_result in retrieved])
+        pictures = folds.of_each_seed([one.attacked for one in retrieved])
         parts = attacker_parts(
-            [Attacked.joined(of_seed) for of_seed in pictures],
+            [Attacked.join_folds(of_seed) for of_seed in pictures],
             view.corpus.keys,
             self.stats,
             tested,
-            cross_fitted=folds.several,
+            cross_fitted=folds.has_several,
         )
         if view.sentences:
-            sets = [split_result.texts for split_result in retrieved if split_result.texts]
-            texts = [Attacked.joined(of_seed) for of_seed in folds.of_each_seed(sets)]
+            sets = [one.texts for one in retrieved if one.texts]
+            texts = [Attacked.join_folds(of_seed) for of_seed in folds.of_each_seed(sets)]
             keys = hash_ids(sentence_set[0] for sentence_set in view.sentences)
             parts |= attacker_parts(texts, keys, self.stats, (0, math.nan), "text")
         return parts
@@ -357,21 +357,22 @@ class RetrievalFairness(Metric):
         pictures: Float32Array,
     ) -> Recall | None:
         """Recall of the first images in the drawn order; None if they have no captions."""
-        described, captions = first_captions(view.corpus.human, rows[: self.recall_images])
+        rows, pictures = rows[: self.recall_images], pictures[: self.recall_images]
+        described, captions = first_captions(view.corpus.human, rows)
         if not self.recall or not captions:
             return None
-        described_pictures = pictures[: self.recall_images][
-            np.isin(rows[: self.recall_images], described)
-        ]
-        return Recall.of(dual, captions, described_pictures, described, self.recall, view.again)
+        described_pictures = pictures[np.isin(rows, described)]
+        return Recall.measure(
+            dual, captions, described_pictures, described, self.recall, view.again
+        )
 
-    def _recalled(
+    def _recall_estimates(
         self, retrieved: Sequence[Retrieved], corpus: Corpus, folds: Folds
     ) -> dict[PartName, Estimate]:
         """Recalls, images resampled; empty if no seed has captions."""
-        of_seeds = folds.of_each_seed([split_result.recall for split_result in retrieved])
+        of_seeds = folds.of_each_seed([one.recall for one in retrieved])
         some = [[recall for recall in of_seed if recall is not None] for of_seed in of_seeds]
-        recalls = [Recall.joined(of_seed) for of_seed in some if of_seed]
+        recalls = [Recall.join_folds(of_seed) for of_seed in some if of_seed]
         if not recalls:
             return {}
         rows = np.unique(np.concatenate([recall.rows for recall in recalls]))
@@ -382,20 +383,7 @@ class RetrievalFairness(Metric):
 
         return self.stats.estimate_weighted(corpus.keys[rows], evaluate)
 
-    def _audit(
-        self, ranked: Sequence[Ranked], null: FairRanker, view: RetrievalView, queries: Concepts
-    ) -> dict[str, object]:
-        return {
-            "retrieved_from": [dict(zip(view.names, ranking.sizes.tolist(), strict=True))
-                               for ranking in ranked],
-            "null": null._asdict(),
-            "queries": dict(queries),
-            "encoder": dict(view.dual.images.spec),
-            "rerank": self.rerank,
-            "shown_under": view.corpus.shown_under,
-        }  # fmt: skip
-
-    def _omitted(
+    def _notes_on_absent(
         self, parts: Mapping[str, Number], view: RetrievalView, ranked: Sequence[Ranked]
     ) -> list[str]:
         """Notes on parts that are missing."""
@@ -432,7 +420,7 @@ class RetrievalFairness(Metric):
         if corpus.pictures is not None:
             notes += self.embedders.notes_of(corpus.pictures)
         labelled = corpus.groupings[self.attribute.name].codes >= 0
-        lost = int(labelled.sum()) - len(self._shown(corpus))
+        lost = int(labelled.sum()) - len(self._shown_rows(corpus))
         return [
             *notes,
             *([f"{counted(lost, 'images have no picture and are')} not retrieved"] if lost else []),

@@ -43,8 +43,7 @@ def normalised_entropy(counts: Float64Array) -> Float64Array:
     total = counts.sum(axis=-1, keepdims=True)
     shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
     entropy = -plogp(shares).sum(axis=-1) / math.log(n_groups)
-    bounded: Float64Array = np.clip(entropy, 0.0, 1.0) + 0.0  # no zero below zero
-    return bounded
+    return np.asarray(np.clip(entropy, 0.0, 1.0) + 0.0)  # no zero below zero
 
 
 def plogp(shares: Float64Array) -> Float64Array:
@@ -77,12 +76,12 @@ def top_ranks(queries: Float32Array, items: Float32Array, depth: int) -> IntArra
     best: list[tuple[IntArray, Float32Array]] = []
     for start in range(0, len(items), _BLOCK):
         near = queries @ np.asarray(items[start : start + _BLOCK]).T
-        best = _merged(best, near, start, depth)
+        best = _merge_nearest(best, near, start, depth)
     rows, scores = (np.stack(arrays) for arrays in zip(*best, strict=True))
     return np.take_along_axis(rows, np.lexsort((rows, -scores), axis=1), 1)
 
 
-def _merged(
+def _merge_nearest(
     best: list[tuple[IntArray, Float32Array]],
     near: Float32Array,
     start: int,
@@ -146,20 +145,13 @@ def weighted_counts(
         >>> weighted_counts(np.ones((1, 3)), np.array([0, 0, 1]), 2, 2, **tied)
         array([[1.5, 0.5]])
     """
-    counts: Float64Array = counted_places(weights, k, ties, blocks) @ np.eye(n_groups)[groups]
-    return counts
+    return np.asarray(counted_places(weights, k, ties, blocks) @ np.eye(n_groups)[groups])
 
 
 def counted_places(
     weights: Float64Array, k: int, ties: Ties = "stable", blocks: IntArray | None = None
 ) -> Float64Array:
-    """(B, M) how much each place of a ranking counts among the first k.
-
-    Args:
-        weights: see :func:`weighted_counts`.
-        k: see there.
-        ties: see there.
-        blocks: see there.
+    """(B, M) how much each place of a ranking counts among the first k; see `weighted_counts`.
 
     Example:
         >>> counted_places(np.array([[1.0, 0.0, 2.0]]), 2).tolist()
@@ -171,8 +163,7 @@ def counted_places(
     totals = np.add.reduceat(weights, _starts(blocks), axis=1)
     room = np.clip(k - (np.cumsum(totals, axis=1) - totals), 0.0, totals)
     part = np.divide(room, totals, out=np.zeros(totals.shape), where=totals > 0)
-    counted: Float64Array = weights * (np.ceil(part) if ties == "all" else part)[:, blocks]
-    return counted
+    return np.asarray(weights * (np.ceil(part) if ties == "all" else part)[:, blocks])
 
 
 def weighted_places(
@@ -186,15 +177,8 @@ def weighted_places(
     """(B, L, N) which group is at each of the first places of a ranking.
 
     Each place has 1 for its group, or, with ``ties=expected``, the shares of those that are equally
-    near; all 0 where there is no item. L is k, or more with ``ties=all``.
-
-    Args:
-        weights: see :func:`weighted_counts`; whole numbers.
-        groups: see there.
-        n_groups: see there.
-        k: see there.
-        ties: see there.
-        blocks: see there.
+    near; all 0 where there is no item. L is k, or more with ``ties=all``. Arguments are those of
+    :func:`weighted_counts`, with whole numbers as weights.
 
     Example:
         >>> weighted_places(np.array([[2.0, 1.0]]), np.array([1, 0]), 2, 3)[0].tolist()
@@ -294,11 +278,10 @@ def excess(counts: Float64Array, sizes: IntArray | Float64Array) -> Float64Array
         [[3.0, -3.0]]
     """
     shares = sizes / sizes.sum(axis=-1, keepdims=True)
-    above: Float64Array = counts - counts.sum(axis=-1, keepdims=True) * shares[..., None, :]
-    return above
+    return np.asarray(counts - counts.sum(axis=-1, keepdims=True) * shares[..., None, :])
 
 
-def standardised(deviations: Float64Array, shares: Float64Array) -> Float64Array:
+def standard_scores(deviations: Float64Array, shares: Float64Array) -> Float64Array:
     """(..., K) deviations of counts, divided by the spread that a random draw gives each group.
 
     Args:
@@ -306,8 +289,7 @@ def standardised(deviations: Float64Array, shares: Float64Array) -> Float64Array
         shares: (K,) of the groups; one without images deviates by 0.
     """
     spread = np.sqrt(shares * (1 - shares))
-    some = spread > 0
-    return np.divide(deviations, spread, out=np.zeros(deviations.shape), where=some)
+    return np.divide(deviations, spread, out=np.zeros(deviations.shape), where=spread > 0)
 
 
 def finite_population(n: int, k: int) -> float:
@@ -331,7 +313,10 @@ def ways_of(sizes: IntArray, k: int) -> tuple[IntArray, Float64Array]:
     """
     from scipy import stats
 
-    ways = _listed(sizes, k) if can_list(sizes, k) else _drawn(sizes, k)
+    if can_list(sizes, k):
+        ways = _all_ways(sizes, k)
+    else:
+        ways = np.random.default_rng(0).multivariate_hypergeometric(sizes, k, _DRAWN)
     return ways, np.asarray(stats.multivariate_hypergeom.logpmf(ways, sizes, k), np.float64)
 
 
@@ -344,7 +329,7 @@ def _p_of_one(count: tuple[int, ...], size: tuple[int, ...]) -> float:
     from scipy import stats
 
     chance = stats.multivariate_hypergeom.logpmf(count, size, sum(count))
-    ordered, reached = _reached(size, sum(count))
+    ordered, reached = _chances_by_likelihood(size, sum(count))
     place = np.searchsorted(ordered, chance + _EQUAL, side="right")
     if can_list(np.array(size), sum(count)):
         return float(reached[place])
@@ -352,14 +337,14 @@ def _p_of_one(count: tuple[int, ...], size: tuple[int, ...]) -> float:
 
 
 @lru_cache(maxsize=256)
-def _reached(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
+def _chances_by_likelihood(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
     """(W,) logarithms of probabilities, ascending, and (W + 1,) the sum before each."""
     _, chances = ways_of(np.array(sizes), k)
     ordered = np.sort(chances)
     return ordered, np.concatenate([[0.0], np.cumsum(np.exp(ordered))])
 
 
-def _listed(sizes: IntArray, k: int) -> IntArray:
+def _all_ways(sizes: IntArray, k: int) -> IntArray:
     ways = np.zeros((1, 0), np.int64)
     for size in sizes[:-1]:
         remaining = k - ways.sum(axis=1)
@@ -368,7 +353,3 @@ def _listed(sizes: IntArray, k: int) -> IntArray:
         ways = np.column_stack([np.repeat(ways, repeats, axis=0), counts])
     ways = np.column_stack([ways, k - ways.sum(axis=1)])
     return ways[ways[:, -1] <= sizes[-1]]
-
-
-def _drawn(sizes: IntArray, k: int) -> IntArray:
-    return np.random.default_rng(0).multivariate_hypergeometric(sizes, k, _DRAWN)

@@ -31,28 +31,26 @@ if TYPE_CHECKING:
 
 
 _TRAINED = "module."  # prefix of each name after training on several devices
-_SIZES = (
-    "input_resolution",
-    "context_length",
-    "vocab_size",
-)  # OpenAI stores them as weights
+_SIZES = ("input_resolution", "context_length", "vocab_size")  # OpenAI stores them as weights
 
 
 class OpenClipModel:
-    """Both towers."""
-
     def __init__(self, model: Pretrained, device: torch.device, quick: bool) -> None:
         OPEN_CLIP.require()
         make_importable()
+        import open_clip
+
         self._name, self._device = model.name, device
-        network = _built(model, quick)
+        network = _build(model, quick)
         path = checkpoint_of(model)
         weights = _weights(model)
         shapes = {name: value.shape for name, value in network.state_dict().items()}
         check_fit(weights, shapes, path, f"it is not what {CONFIG} describes")
         network.load_state_dict(weights)
         self._net = network.to(device).eval()
-        self._process = _process(model, network.visual.image_size)
+        self._process: Any = open_clip.image_transform(
+            network.visual.image_size, is_train=False, **preprocessing(model.folder)._asdict()
+        )
         self._tokens = _tokenizer(model)
 
     def prepare(self, photo: Image) -> Float32Array:
@@ -60,7 +58,6 @@ class OpenClipModel:
         return pixels
 
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
-        """(N, D) a vector for each photo."""
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
             vectors = self._net.encode_image(pixels, normalize=normalize)
@@ -73,7 +70,7 @@ class OpenClipModel:
             return numbers_of(self._net.encode_text(tokens, normalize=True), self._name)
 
 
-def _built(model: Pretrained, quick: bool) -> Any:
+def _build(model: Pretrained, quick: bool) -> Any:
     """The network with fresh weights; nothing is fetched."""
     import open_clip
 
@@ -92,7 +89,6 @@ def _built(model: Pretrained, quick: bool) -> Any:
 
 
 def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
-    """The file's numbers by the library's names."""
     path = checkpoint_of(model)
     read = read_numbers(path)
     if isinstance(read, Mapping) and isinstance(read.get("state_dict"), Mapping):
@@ -101,19 +97,8 @@ def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
         isinstance(value, torch.Tensor) for value in read.values()
     ):
         raise DataError(f"{path}: it has no weights by name; save the model's state_dict")
-    return {
-        str(name).removeprefix(_TRAINED): value
-        for name, value in read.items()
-        if name not in _SIZES
-    }
-
-
-def _process(model: Pretrained, size: Any) -> Any:
-    """The library's preparation of a picture."""
-    import open_clip
-
-    shown = preprocessing(model.folder)
-    return open_clip.image_transform(size, is_train=False, **shown._asdict())
+    kept = {str(name): value for name, value in read.items() if name not in _SIZES}
+    return {name.removeprefix(_TRAINED): value for name, value in kept.items()}
 
 
 def _tokenizer(model: Pretrained) -> Any:

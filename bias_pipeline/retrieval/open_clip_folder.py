@@ -65,7 +65,6 @@ def is_open_clip(folder: str) -> bool:
 def find_open_clip(
     name: str | None, weights: str | None = None, *, revision: str = MAIN
 ) -> Pretrained:
-    """Find a model without loading it."""
     if name is None:
         raise AbsentModelError(
             "encoder.model=null: set encoder.model to a folder with "
@@ -74,7 +73,7 @@ def find_open_clip(
     try:
         place = find_place(name, revision)
         folder = place.folder
-        paths = [_weights(folder, weights), _there(folder, CONFIG), *_vocabulary(folder)]
+        paths = [_weights(folder, weights), _existing_file(folder, CONFIG), *_vocabulary(folder)]
     except ResourceError as error:
         raise AbsentModelError(str(error)) from error
     files = {path.name: digest_of(path) for path in paths}
@@ -83,17 +82,17 @@ def find_open_clip(
 
 def _weights(folder: Path, name: str | None) -> Path:
     if name is None:
-        _there(folder, CONFIG)
+        _existing_file(folder, CONFIG)
         weights_name = next(
             (candidate for candidate in _WEIGHTS if (folder / candidate).is_file()), _WEIGHTS[0]
         )
-        return _there(folder, weights_name, ", or set encoder.weights=NAME")
+        return _existing_file(folder, weights_name, ", or set encoder.weights=NAME")
     if Path(name).name != name:
         raise UsageError(f"encoder.weights={name}: give a file's name within encoder.model")
-    return _there(folder, name)
+    return _existing_file(folder, name)
 
 
-def _there(folder: Path, name: str, other: str = "") -> Path:
+def _existing_file(folder: Path, name: str, other: str = "") -> Path:
     if not (folder / name).is_file():
         raise ResourceError(f"{folder}: {name} is absent; fetch it into this folder{other}")
     return folder / name

@@ -6,7 +6,7 @@ The first of each ranking may be ordered again by a model that reads picture and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ class Ranked:
     blocks: IntArray | None = None
 
     @classmethod
-    def of(
+    def rank(
         cls,
         queries: Float32Array,
         pictures: Float32Array,
@@ -71,7 +71,7 @@ class Ranked:
         sizes = np.bincount(codes, minlength=n_groups)
         return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
-    def reordered(self, order: IntArray) -> Ranked:
+    def reorder(self, order: IntArray) -> Ranked:
         """The rankings, their first L images in the order (C, L) of places, and without ties."""
         rest = np.arange(order.shape[1], self.images.shape[1])
         places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
@@ -89,7 +89,6 @@ class Ranked:
 
     @property
     def shares(self) -> Float64Array:
-        """(C, K) the groups' shares of the top."""
         counts = self.top_counts
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
@@ -99,7 +98,7 @@ class Ranked:
         return self.counts(np.ones((1, self.images.shape[1])))[0]
 
     @cached_property
-    def counted(self) -> Float64Array:
+    def place_counts(self) -> Float64Array:
         """(C, D) how much each of the first places counts, up to the last one that does."""
         once = np.ones((1, self.images.shape[1]))
         blocks = [None] * len(self.images) if self.blocks is None else self.blocks
@@ -113,38 +112,37 @@ class Ranked:
         ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, ascending, with all ranked ones;
         without rows they are those of places, for all queries.
         """
-        counts = [
-            weighted_counts(place_weights, groups, len(self.sizes), self.k, self.ties, blocks)
-            for place_weights, groups, blocks in self._weighted(weights, rows)
-        ]
-        return np.stack(counts, axis=1)
+        return np.stack(self._of_queries(weighted_counts, weights, rows), axis=1)
 
     def entropies(self, weights: Float64Array, rows: IntArray) -> Float64Array:
-        """(B, C) normalised entropies of the top, images weighted."""
         return normalised_entropy(self.counts(weights, rows))
 
     def ndkl(
         self, weights: Float64Array, rows: IntArray | None, target: Float64Array, log: Log
     ) -> Float64Array:
         """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, images weighted."""
-        divergences = [
-            ndkl(
-                weighted_places(place_weights, groups, len(self.sizes), self.k, self.ties, blocks),
-                target,
-                self.k,
-                log,
-            )
-            for place_weights, groups, blocks in self._weighted(weights, rows)
-        ]
-        return np.stack(divergences, axis=1)
+        places = self._of_queries(weighted_places, weights, rows)
+        return np.stack([ndkl(of_query, target, self.k, log) for of_query in places], axis=1)
 
-    def _weighted(
-        self, weights: Float64Array, rows: IntArray | None
-    ) -> Iterator[tuple[Float64Array, IntArray, IntArray | None]]:
-        """For each query the weights of its places, their groups and blocks."""
-        for query, (images, groups) in enumerate(zip(self.images, self.groups, strict=True)):
-            place_weights = weights if rows is None else weights[:, np.searchsorted(rows, images)]
-            yield place_weights, groups, None if self.blocks is None else self.blocks[query]
+    def _of_queries(
+        self,
+        formula: Callable[..., Float64Array],
+        weights: Float64Array,
+        rows: IntArray | None,
+    ) -> list[Float64Array]:
+        """A formula of weights, groups, k and ties, for the top of each query."""
+        blocks = [None] * len(self.images) if self.blocks is None else self.blocks
+        return [
+            formula(
+                weights if rows is None else weights[:, np.searchsorted(rows, images)],
+                groups,
+                len(self.sizes),
+                self.k,
+                self.ties,
+                numbers,
+            )
+            for images, groups, numbers in zip(self.images, self.groups, blocks, strict=True)
+        ]
 
 
 def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArray:
@@ -177,11 +175,11 @@ class Reranker:
             f"together with the query{chose}"
         )
 
-    def ranked(self, queries: Sequence[str], before: Ranked) -> Ranked:
+    def rerank(self, queries: Sequence[str], before: Ranked) -> Ranked:
         """Rankings of C queries, the first n of each ordered by how well they match."""
         images = before.images[:, : self.n]
         texts = np.broadcast_to(np.arange(len(queries))[:, None], images.shape)
-        return before.reordered(_order(self._scores(queries, images, texts)))
+        return before.reorder(self._best_first(queries, images, texts))
 
     def places(
         self,
@@ -201,20 +199,16 @@ class Reranker:
         top = top_ranks(queries, items, min(self.n, len(items)))
         target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
         text, picture = (target, top) if of_texts else (top, target)
-        order = _order(self._scores(captions, rows[picture], text))
+        order = self._best_first(captions, rows[picture], text)
         hits = np.take_along_axis(top, order, axis=1) == target
         places: IntArray = np.where(hits.any(axis=1), hits.argmax(axis=1), before)
         return places
 
-    def _scores(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> Float32Array:
-        """(C, M) how well the pictures of some rows match the texts of some indices."""
+    def _best_first(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> IntArray:
+        """(C, M) the order in which pictures of some rows match texts, by their numbers."""
         pairs = np.column_stack([rows.ravel(), numbers.ravel()])
-        return self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
-
-
-def _order(scores: Float32Array) -> IntArray:
-    """(C, M) indices of the best score first."""
-    return np.argsort(-scores, axis=1, kind="stable")
+        scores = self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
+        return np.argsort(-scores, axis=1, kind="stable")
 
 
 def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:

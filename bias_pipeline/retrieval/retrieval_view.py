@@ -23,7 +23,7 @@ from bias_pipeline.errors import UsageError, counted, did_you_mean
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.retrieval.debias.base import Examples
 from bias_pipeline.retrieval.estimates import Skews, mean_excess
-from bias_pipeline.retrieval.formulas import standardised
+from bias_pipeline.retrieval.formulas import standard_scores
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.side_effects import Attacked, Recall
 from bias_pipeline.retrieval.skew import FairRanker
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RetrievalView:
-    """A corpus with an encoder."""
-
     corpus: Corpus  # with pictures
     attribute: str  # whose groups are scored
     dual: DualEncoder  # embeds pictures and texts
@@ -47,16 +45,13 @@ class RetrievalView:
 
     @property
     def codes(self) -> IntArray:
-        """(N,) the group of each image; below 0 without a group."""
         return self.corpus.groupings[self.attribute].codes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the K groups."""
         return self.corpus.groupings[self.attribute].names
 
     def pictures(self, rows: IntArray) -> Pictures:
-        """Pictures of some images."""
         assert self.corpus.pictures is not None
         return self.corpus.pictures.take(rows)
 
@@ -72,8 +67,6 @@ class RetrievalView:
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """What the queries retrieve from one split."""
-
     ranked: Ranked  # for the attribute that is scored
     others: Mapping[str, Ranked]  # for other attributes
     attacked: Attacked  # attackers' guesses on pictures
@@ -161,22 +154,21 @@ def check_template(template: str) -> None:
 
 
 def check_groups(names: Sequence[str]) -> None:
-    """Refuse fewer than two groups."""
-    if len({_plain(name) for name in names}) < max(2, len(names)):
+    if len({_plain_name(name) for name in names}) < max(2, len(names)):
         raise UsageError(f"metric.groups={list(names)}: name two or more, each once")
 
 
 def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
     """The corpus, in which images of an attribute's other groups have no group."""
     full_grouping = corpus.groupings[attribute]
-    known = {_plain(name): number for number, name in enumerate(full_grouping.names)}
+    known = {_plain_name(name): number for number, name in enumerate(full_grouping.names)}
     for name in names:
-        if _plain(name) not in known:
+        if _plain_name(name) not in known:
             raise UsageError(
                 f"metric.groups: {name!r} is no group of {attribute!r} here; "
-                f"{did_you_mean(_plain(name), full_grouping.names)}"
+                f"{did_you_mean(_plain_name(name), full_grouping.names)}"
             )
-    wanted = [known[_plain(name)] for name in names]
+    wanted = [known[_plain_name(name)] for name in names]
     numbers = np.full(len(full_grouping.names), NO_GROUP)
     numbers[wanted] = np.arange(len(wanted))
     codes = np.where(
@@ -187,7 +179,7 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
     return replace(corpus, groupings={**corpus.groupings, attribute: grouping})
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     """A group's name, however it is written."""
     return name.lower().replace(" ", "_")
 
@@ -245,8 +237,8 @@ def lines_of(
 def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
     """The least and the most fair queries, in a sentence."""
     most = lines[_SHOWN:][: -_SHOWN - 1 : -1]
-    least = f"least alike: {_named(lines[:_SHOWN])}"
-    return f"{least}; most alike: {_named(most)}" if most else least
+    least = f"least alike: {_concepts_with_groups(lines[:_SHOWN])}"
+    return f"{least}; most alike: {_concepts_with_groups(most)}" if most else least
 
 
 def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
@@ -272,15 +264,15 @@ def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[t
     """For each query the most over-represented group, and its excess as a share of the top."""
     above = mean_excess(ranked)  # (C, K)
     sizes = np.sum([ranking.sizes for ranking in ranked], axis=0)
-    first = standardised(above, sizes / sizes.sum()).argmax(axis=1)
-    totals = np.mean([ranking.counted.sum(axis=1) for ranking in ranked], axis=0)
+    first = standard_scores(above, sizes / sizes.sum()).argmax(axis=1)
+    totals = np.mean([ranking.place_counts.sum(axis=1) for ranking in ranked], axis=0)
     return [
         (groups[group], float(line[group] / total))
         for group, line, total in zip(first.tolist(), above, totals.tolist(), strict=True)
     ]
 
 
-def _named(lines: Sequence[Mapping[str, object]]) -> str:
+def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
     """Concepts, each with the group it retrieves most."""
     named = []
     for line in lines:
@@ -321,26 +313,16 @@ def retrieved_lines(
     showing its pictures (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
-    places = {name: number for number, name in enumerate(names)}
+    tops = dict(zip(names, ranked.images[:, : min(FIRST, ranked.k)].tolist(), strict=True))
+    shown = view.corpus.pictures if view.corpus.shown_under else None
     return [
         {
             "concept": line["concept"],
             "place": place,
             "image": view.corpus.ids[row],
             "group": view.names[view.codes[row]],
-            "picture": _picture(view.corpus, row, crop),
+            "picture": "" if shown is None else thumbnail(crop_person(shown, row, crop)),
         }
         for line in chosen
-        for place, row in enumerate(_first(ranked, places[str(line["concept"])]), start=1)
+        for place, row in enumerate(tops[str(line["concept"])], start=1)
     ]
-
-
-def _first(ranked: Ranked, query: int) -> list[int]:
-    rows: list[int] = ranked.images[query, : min(FIRST, ranked.k)].tolist()
-    return rows
-
-
-def _picture(corpus: Corpus, row: int, crop: Crop) -> str:
-    if not corpus.shown_under or corpus.pictures is None:
-        return ""
-    return thumbnail(crop_person(corpus.pictures, row, crop))

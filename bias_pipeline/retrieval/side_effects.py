@@ -26,11 +26,16 @@ from bias_pipeline.io.hashing import UIntArray, derived_seed, hash_ids, random_w
 from bias_pipeline.metrics.base import Number
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.retrieval.estimates import Folds, narrowed, permuted_p
+from bias_pipeline.retrieval.estimates import (
+    Folds,
+    narrow_intervals,
+    permuted_p,
+    retrieved_rows,
+)
 from bias_pipeline.retrieval.formulas import ranks_of_own
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.skew import expected_entropy
-from bias_pipeline.stats.bootstrap import Bootstrap, with_p_value
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, with_p_value
 
 if TYPE_CHECKING:
     from bias_pipeline.retrieval.dual_encoders import DualEncoder, Embedder
@@ -63,7 +68,7 @@ def ranked_others(
     for name, grouping in others.items():
         some = grouping.codes[rows] >= 0
         if some.sum() >= like.k:
-            rankings[name] = Ranked.of(
+            rankings[name] = Ranked.rank(
                 queries,
                 pictures if some.all() else pictures[some],
                 rows[some],
@@ -93,23 +98,20 @@ def other_parts(
         if all(name in rankings for rankings in ranked):
             codes = others[name].codes
             n = int((codes[tested] >= 0).sum())
-            size_and_coverage = n, n / int((codes >= 0).sum())
+            number = partial(Number, n_images=n, coverage=n / int((codes >= 0).sum()))
+            part = PartName("other", detail=name)
             of_name = [rankings[name] for rankings in ranked]
-            parts |= _parts(name, of_name, corpus, stats, size_and_coverage, folds)
+            null = float(np.mean([expected_entropy(one.sizes, one.k) for one in of_name]))
+            estimate = _mean_entropy(part, of_name, corpus, stats, folds)
+            parts[part] = number(**vars(estimate), range=(0.0, 1.0), neutral=null)
+            parts[PartName("null", detail=part)] = number(null)
     return parts
 
 
-def _parts(
-    name: str,
-    ranked: Sequence[Ranked],
-    corpus: Corpus,
-    stats: Bootstrap,
-    size_and_coverage: tuple[int, float],
-    folds: Folds,
-) -> dict[str, Number]:
-    rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
-    part = PartName("other", detail=name)
-    null = float(np.mean([expected_entropy(ranking.sizes, ranking.k) for ranking in ranked]))
+def _mean_entropy(
+    part: PartName, ranked: Sequence[Ranked], corpus: Corpus, stats: Bootstrap, folds: Folds
+) -> Estimate:
+    rows = retrieved_rows(ranked)
 
     def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
         means = [np.nanmean(ranking.entropies(weights, rows), axis=1) for ranking in ranked]
@@ -117,12 +119,7 @@ def _parts(
 
     estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
     p_value, _ = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
-    estimate = replace(narrowed(estimates, ranked, stats.level)[part], p_value=p_value)
-    number = partial(Number, n_images=size_and_coverage[0], coverage=size_and_coverage[1])
-    return {
-        part: number(**vars(estimate), range=(0.0, 1.0), neutral=null),
-        PartName("null", detail=part): number(null),
-    }
+    return replace(narrow_intervals(estimates, ranked, stats.level)[part], p_value=p_value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +132,7 @@ class Recall:
     depths: Sequence[int]  # the k of recall at k
 
     @classmethod
-    def of(
+    def measure(
         cls,
         dual: DualEncoder,
         captions: Sequence[str],
@@ -148,16 +145,15 @@ class Recall:
         texts = dual.texts.embed(captions)
         places = {"image": ranks_of_own(texts, pictures), "text": ranks_of_own(pictures, texts)}
         if again is not None:
-            captions_and_rows = (captions, rows)
-            image = again.places(
-                texts, pictures, places["image"], *captions_and_rows, of_texts=True
-            )
-            text = again.places(pictures, texts, places["text"], *captions_and_rows, of_texts=False)
-            places = {"image": image, "text": text}
+            image, text = places.values()
+            places = {
+                "image": again.places(texts, pictures, image, captions, rows, of_texts=True),
+                "text": again.places(pictures, texts, text, captions, rows, of_texts=False),
+            }
         return cls(rows, places, depths)
 
     @classmethod
-    def joined(cls, folds: Sequence[Recall]) -> Recall:
+    def join_folds(cls, folds: Sequence[Recall]) -> Recall:
         """The ranks of all folds of a seed, each among the pictures and captions of its fold."""
         places = {
             what: np.concatenate([fold.places[what] for fold in folds]) for what in folds[0].places
@@ -208,7 +204,7 @@ class Attacked:
     right: Mapping[str, BoolArray]  # attacker to (N,) whether it is right
 
     @classmethod
-    def of(
+    def attack(
         cls,
         vectors: Float32Array,
         rows: IntArray,
@@ -230,13 +226,13 @@ class Attacked:
         correct = {name: np.zeros(len(rows), bool) for name in features}
         for learnt in (half, ~half):
             for name, transform in features.items():
-                inputs = _standardised(transform(vectors.astype(np.float64)), learnt)
-                guessed = _guessed(inputs, groups, learnt)
+                inputs = _standardise(transform(vectors.astype(np.float64)), learnt)
+                guessed = _guess(inputs, groups, learnt)
                 correct[name][~learnt] = guessed == groups[~learnt]
         return cls(rows, groups, correct)
 
     @classmethod
-    def joined(cls, folds: Sequence[Attacked]) -> Attacked:
+    def join_folds(cls, folds: Sequence[Attacked]) -> Attacked:
         """The guesses of all folds of a seed, each by attackers of its fold."""
         right = {
             name: np.concatenate([fold.right[name] for fold in folds]) for name in folds[0].right
@@ -263,7 +259,7 @@ def attacked_texts(texts: Embedder, sentences: Sequence[Sequence[str]], seed: in
     n_sets, n_groups = len(sentences), len(sentences[0])
     vectors = texts.embed([text for sentence_set in sentences for text in sentence_set])
     rows, groups = np.repeat(np.arange(n_sets), n_groups), np.tile(np.arange(n_groups), n_sets)
-    return Attacked.of(
+    return Attacked.attack(
         vectors, rows, groups, hash_ids(sentence_set[0] for sentence_set in sentences), seed
     )
 
@@ -303,7 +299,7 @@ def attacker_parts(
     }
 
 
-def _standardised(vectors: Float64Array, learnt: BoolArray) -> Float64Array:
+def _standardise(vectors: Float64Array, learnt: BoolArray) -> Float64Array:
     """Columns with mean 0 and spread 1 in the training rows; constant columns become 0."""
     training = vectors[learnt]
     spread = training.std(axis=0)
@@ -326,7 +322,7 @@ def _waves(size: int, random: np.random.Generator) -> Callable[[Float64Array], F
     return features
 
 
-def _guessed(features: Float64Array, groups: IntArray, learnt: BoolArray) -> IntArray:
+def _guess(features: Float64Array, groups: IntArray, learnt: BoolArray) -> IntArray:
     """An attacker's guesses of the other rows; all groups weigh alike in its training."""
     classes, labels = np.unique(groups[learnt], return_inverse=True)
     if len(classes) < 2:

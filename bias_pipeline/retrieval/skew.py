@@ -235,10 +235,9 @@ def tail_ends(values: Float64Array, chances: Float64Array, level: float) -> tupl
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(chances[order])
     tail = (1 - level) / 2
-    last = len(values) - 1
-    low = min(int(np.searchsorted(reached, tail)), last)
-    high = min(int(np.searchsorted(reached, 1 - tail)), last)
-    return float(values[order[low]]), float(values[order[high]])
+    places = np.minimum(np.searchsorted(reached, [tail, 1 - tail]), len(values) - 1)
+    low, high = values[order[places]].tolist()
+    return low, high
 
 
 _NEVER = 1e-15  # smaller probabilities are left out
@@ -277,7 +276,8 @@ def fair_extreme(
     present = np.flatnonzero(target > 0).tolist()
     pmfs = _binomials(sizes[present], k)
     values = [
-        skews(_alone(k, len(target), group), target, k, floor, log)[:, group] for group in present
+        skews(_counts_of_group(k, len(target), group), target, k, floor, log)[:, group]
+        for group in present
     ]
     sign = 1.0 if largest else -1.0
     support = [pmf > 0 for pmf in pmfs]
@@ -334,7 +334,7 @@ def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> 
         if wanted > 0:
             terms = shares * np.log(np.where(shares > 0, shares / wanted, 1.0))
             divergence += float(stats.hypergeom(total, size, k).pmf(np.arange(k + 1)) @ terms)
-    return divergence / (math.log(2) if log == "2" else 1.0)
+    return divergence / _base(log)
 
 
 def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
@@ -352,7 +352,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
     return float(np.dot(divergences, discount) / discount.sum())
 
 
-def _alone(k: int, n_groups: int, group: int) -> Float64Array:
+def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
     """(k + 1, K) counts in which a group has 0 to k images and another one the rest."""
     counts = np.zeros((k + 1, n_groups))
     counts[:, group] = np.arange(k + 1)
@@ -371,17 +371,13 @@ def _binomials(sizes: IntArray, k: int) -> list[Float64Array]:
 
 def _p_of_sum(pmfs: Sequence[Float64Array], k: int) -> float:
     """The probability that independent counts sum to k."""
-    starts, cut = zip(*(_trimmed(pmf) for pmf in pmfs), strict=True)
-    if any(not len(trimmed) for trimmed in cut):
+    some = [np.flatnonzero(pmf) for pmf in pmfs]
+    if not all(map(len, some)):
         return 0.0
-    place = k - sum(starts)
+    cut = [pmf[places[0] : places[-1] + 1] for pmf, places in zip(pmfs, some, strict=True)]
+    place = k - sum(int(places[0]) for places in some)
     joint = reduce(np.convolve, cut)
     return float(joint[place]) if 0 <= place < len(joint) else 0.0
-
-
-def _trimmed(pmf: Float64Array) -> tuple[int, Float64Array]:
-    some = np.flatnonzero(pmf)
-    return (int(some[0]), pmf[some[0] : some[-1] + 1]) if len(some) else (0, pmf[:0])
 
 
 def _summary(values: Float64Array, chances: Float64Array, level: float) -> FairRanker:

@@ -30,8 +30,6 @@ _PAIRS = 32  # pairs per batch
 
 
 class TwoModeNet(ABC):
-    """A network of two modes."""
-
     def __init__(self, name: str, device: torch.device) -> None:
         self._name, self._device = name, device
 
@@ -90,7 +88,7 @@ class TokenBatch(NamedTuple):
     numbers: torch.Tensor
     there: torch.Tensor
 
-    def of(self, text: torch.Tensor) -> TokenBatch:
+    def take(self, text: torch.Tensor) -> TokenBatch:
         """The tokens of some texts, by their numbers."""
         return TokenBatch(self.numbers[text], self.there[text])
 
@@ -153,7 +151,7 @@ class BlipModel(TwoModeNet):
     def _pair_logits(
         self, states: torch.Tensor, photo: torch.Tensor, texts: TokenBatch, text: torch.Tensor
     ) -> torch.Tensor:
-        numbers, there = texts.of(text)
+        numbers, there = texts.take(text)
         patches = states[photo]
         read = self._net.text_encoder(
             input_ids=numbers,

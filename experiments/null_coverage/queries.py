@@ -96,7 +96,7 @@ def test_queries(case: Case, random: np.random.Generator) -> dict[str, Float64Ar
         rows, rest = order[: N_IMAGES // 2], order[N_IMAGES // 2 :]
         shown = _debias(pictures, codes, rest) if case.debiased else pictures
         vectors = queries.astype(np.float32), shown[rows].astype(np.float32)
-        ranked.append(Ranked.of(*vectors, rows, codes[rows], len(case.shares), case.k))
+        ranked.append(Ranked.rank(*vectors, rows, codes[rows], len(case.shares), case.k))
     sizes = np.stack([item.sizes for item in ranked])
     keys = random.integers(0, 2**63, N_IMAGES).astype(np.uint64)
     counts = np.stack([item.top_counts for item in ranked]).astype(np.int64)

@@ -57,7 +57,7 @@ def _lines(outputs: Path) -> Iterator[dict[str, object]]:
         if name == next(iter(METHODS)):
             yield {**version, "method": "none", "reading": "", **_group_left(model, *texts_of_both)}
         (split,) = metric.draw_splits(corpus, [0])
-        dual = metric.debiased(corpus, split)
+        dual = metric.debiased_encoder(corpus, split)
         for reading in READINGS:
             texts = metric.encoder.prompts()
             numbers = prompt_numbers(reading, texts, metric.debias, metric.attribute, names, 0)

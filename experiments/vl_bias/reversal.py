@@ -46,7 +46,7 @@ def _lines(outputs: Path) -> Iterator[dict[str, object]]:
     metric, corpus = cell.build("metric"), cell.corpus()
     codes, names = (getattr(corpus.groupings["gender"], key) for key in ("codes", "names"))
     for split in metric.draw_splits(corpus, SEEDS):
-        dual = metric.debiased(corpus, split)
+        dual = metric.debiased_encoder(corpus, split)
         queries = dual.texts.embed(list(QUERIES)).astype(np.float64)
 
         def show_examples(rows: np.ndarray) -> Examples:

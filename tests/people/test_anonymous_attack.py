@@ -10,7 +10,7 @@ from PIL import Image
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.data.photos import read_pixels
-from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, joined
+from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, join_tables
 from bias_pipeline.pictures.imagecaptioner2 import ImageCaptioner2
 from bias_pipeline.run.compose import cell
 from bias_pipeline.text.scored_text import ScoredText
@@ -30,7 +30,7 @@ def photos(tmp_path: Path) -> dict[str, Path]:
     return files
 
 
-def captioned(photos: dict[str, Path], text: str) -> Corpus:
+def anonymous_captions(photos: dict[str, Path], text: str) -> Corpus:
     """One caption of all of them."""
     return anonymous_corpus("faithful", dict.fromkeys(photos, text), photos, ScoredText())
 
@@ -42,8 +42,8 @@ def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos):
     masked = metric.image_masking(reference)
     grouping = masked.groupings["gender"]
     table = LabelledCaptions("model", masked.model, grouping.codes, 2, grouping.names)
-    both = joined(
-        metric.with_inputs(table, masked), captioned(photos, "a person"), len(masked)
+    both = join_tables(
+        metric.with_inputs(table, masked), anonymous_captions(photos, "a person"), len(masked)
     ).pictures
     assert both is not None
     assert reference.pictures is not None
@@ -54,33 +54,35 @@ def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos):
         assert np.unique(pixels.reshape(-1, 3), axis=0).tolist() == [[40 * number, 0, 0]]
 
 
-def attacked(photos: dict[str, Path], text: str, *words: str) -> Any:
+def attack(photos: dict[str, Path], text: str, *words: str) -> Any:
     """The score of attackers on one caption of all pictures."""
     parts = cell([*SCENES, *words])
     scored = [parts.build("text"), parts.build("masking")]
     metric = parts.build("metric")
-    return anonymous_attack(metric, scored, parts.corpus(), captioned(photos, text), parts.seeds)
+    return anonymous_attack(
+        metric, scored, parts.corpus(), anonymous_captions(photos, text), parts.seeds
+    )
 
 
 def test_a_caption_that_says_nothing_is_guessed_at_chance(photos):
     """Groups are balanced where attackers learn, so the larger one is not preferred."""
-    score = attacked(photos, "xyzzy", *LIC, "seeds=2")
+    score = attack(photos, "xyzzy", *LIC, "seeds=2")
     assert score.value == pytest.approx(0.5, abs=0.05)
     assert score.n_images == N_ANONYMOUS
 
 
 def test_one_caption_has_a_score_and_no_interval(photos):
-    score = attacked({"1": photos["1"]}, "xyzzy", *LIC)
+    score = attack({"1": photos["1"]}, "xyzzy", *LIC)
     assert np.isnan([score.value, score.low, score.high]).tolist() == [False, True, True]
 
 
 def test_words_of_the_attribute_are_masked(photos):
-    values = {attacked(photos, f"a {word} sits", *LIC).value for word in ("man", "woman")}
+    values = {attack(photos, f"a {word} sits", *LIC).value for word in ("man", "woman")}
     assert len(values) == 1
 
 
 @pytest.mark.slow
 def test_attackers_that_look_at_pictures_read_them_too(photos):
-    score = attacked(photos, "a person sits", *SAT)
+    score = attack(photos, "a person sits", *SAT)
     assert 0.5 <= score.value <= 1
     assert score.low < score.high

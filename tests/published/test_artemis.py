@@ -48,14 +48,14 @@ def labels(corpus: Corpus) -> dict[str, str]:
     return {image: named[code] for image, code in zip(corpus.ids, grouping.codes, strict=True)}
 
 
-def changed(number: int, column: int, value: str) -> list[tuple[str, ...]]:
+def change_cell(number: int, column: int, value: str) -> list[tuple[str, ...]]:
     """The sixty rows with one cell changed."""
     rows = [list(row) for row in ROWS]
     rows[number][column] = value
     return [tuple(row) for row in rows]
 
 
-def captioned(folder: Path, images: Iterable[str]) -> Path:
+def write_captions(folder: Path, images: Iterable[str]) -> Path:
     """The folder with captions of these images by captioner ``some``."""
     root = write_folder(folder)
     lines = "".join(f'"{image}",a picture\n' for image in images)
@@ -76,21 +76,24 @@ def corpus(tmp_path_factory) -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Corpus:
+def uncleaned_corpus(tmp_path_factory) -> Corpus:
     """Without cleaning."""
     return load(write_folder(tmp_path_factory.mktemp("artemis")), "dataset.cleaning=null")
 
 
-def test_a_painting_has_all_its_utterances(whole):
-    assert (len(whole), len(whole.human)) == (12, 58)
+def test_a_painting_has_all_its_utterances(uncleaned_corpus):
+    assert (len(uncleaned_corpus), len(uncleaned_corpus.human)) == (12, 58)
 
 
 def test_mojibake_is_mended_in_names(corpus):
     assert BEACH in corpus.ids
 
 
-def test_mojibake_is_mended_in_utterances(whole):
-    assert "It’s funny how they bathe in clothes." in whole[whole.ids.index(BEACH)].human
+def test_mojibake_is_mended_in_utterances(uncleaned_corpus):
+    assert (
+        "It’s funny how they bathe in clothes."
+        in uncleaned_corpus[uncleaned_corpus.ids.index(BEACH)].human
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,8 +210,8 @@ UNKNOWN = r"1 of 60 rows has an unknown emotion, the first on line 9.*did you me
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (changed(7, 2, "contentmint"), UNKNOWN),
-        (changed(1, 4, "five"), "line 3: repetition 'five' is not a whole number"),
+        (change_cell(7, 2, "contentmint"), UNKNOWN),
+        (change_cell(1, 4, "five"), "line 3: repetition 'five' is not a whole number"),
         ([(*ROWS[0][:3], "", "5")], "no row has an utterance"),
     ],
     ids=["emotion", "repetition", "no utterance"],
@@ -251,19 +254,19 @@ def test_a_captioner_is_matched_by_names_however_they_are_written(tmp_path):
 )
 def test_captions_that_do_not_fit_are_refused(tmp_path, images, error, message):
     with pytest.raises(error, match=message):
-        load(captioned(tmp_path, images), captioner="some")
+        load(write_captions(tmp_path, images), captioner="some")
 
 
 def test_two_captions_of_a_painting_under_two_names_are_refused(tmp_path):
     painting = next(iter(STYLES_OF))
-    path = captioned(tmp_path, STYLES_OF) / "captioners" / "some.csv"
+    path = write_captions(tmp_path, STYLES_OF) / "captioners" / "some.csv"
     path.write_text(f'{path.read_text()}"{painting}.jpg",another\n')
     with pytest.raises(DataError, match=f"two different captions are of {painting}"):
         load(tmp_path, captioner="some")
 
 
 def test_captions_of_no_painting_are_counted(tmp_path):
-    notes = load(captioned(tmp_path, [*STYLES_OF, "Realism/unknown"]), captioner="some").notes
+    notes = load(write_captions(tmp_path, [*STYLES_OF, "Realism/unknown"]), captioner="some").notes
     assert "1 caption is of no painting, such as Realism/unknown" in notes
 
 

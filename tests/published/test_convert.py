@@ -108,13 +108,13 @@ def test_an_image_without_objects_is_kept(tmp_path):
         ({"img_id": 1}, "the top level must be a list"),
     ],
 )
-def test_e1_a_faulty_pickle_is_refused(tmp_path, entries, message):
+def test_a_faulty_pickle_is_refused(tmp_path, entries, message):
     root = lic_folder.write_folder(tmp_path, {"some.pkl": entries})
     with pytest.raises(DataError, match=message):
         convert(root / "some.pkl", tmp_path)
 
 
-def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
+def test_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
     canary = tmp_path / "canary"
     (tmp_path / "evil.pkl").write_bytes(
         b"cos\nsystem\n(S'touch " + str(canary).encode() + b"'\ntR."
@@ -138,7 +138,7 @@ def test_a_file_that_cannot_be_converted_is_refused(tmp_path, name, error, messa
         convert(tmp_path / name, tmp_path)
 
 
-def test_e13_a_folder_that_cannot_be_written_is_named(tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     root = coco_folder.write_folder(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(ResourceError, match="choose another folder with --out"):

@@ -52,7 +52,7 @@ def test_a_part_is_scored(tmp_path):
     assert len(load(write_folder(tmp_path), "dataset.split=test")) == 20
 
 
-def test_e21_the_order_of_lines_does_not_matter(tmp_path):
+def test_the_order_of_lines_does_not_matter(tmp_path):
     lines = tokens().splitlines()
     random.Random(0).shuffle(lines)
     one = load(write_folder(tmp_path / "1", tokens()))
@@ -95,12 +95,12 @@ def with_an_image_twice() -> dict[str, Any]:
     ],
     ids=["a cut line", "an entry without captions", "an image twice", "a caption twice"],
 )
-def test_e1_e3_faulty_captions_are_refused_with_their_place(tmp_path, content, message):
+def test_faulty_captions_are_refused_with_their_place(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
         load(write_folder(tmp_path, content))
 
 
-def test_e3_an_id_with_and_without_its_ending_is_one_image(tmp_path):
+def test_an_id_with_and_without_its_ending_is_one_image(tmp_path):
     root = write_folder(tmp_path)
     rows = '[{"image_id": "1.jpg", "caption": "a"}, {"image_id": 1, "caption": "b"}]'
     (root / "captioners" / "mine.json").write_text(rows)
@@ -110,7 +110,7 @@ def test_e3_an_id_with_and_without_its_ending_is_one_image(tmp_path):
 
 @given(content=st.binary(max_size=200), reader=st.sampled_from([read_karpathy, read_tokens]))
 @settings(max_examples=200, deadline=None)
-def test_e1_any_bytes_are_read_or_refused_by_name(tmp_path_factory, content, reader):
+def test_any_bytes_are_read_or_refused_by_name(tmp_path_factory, content, reader):
     path = tmp_path_factory.getbasetemp() / "some.file"
     path.write_bytes(content)
     try:

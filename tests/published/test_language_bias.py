@@ -52,7 +52,7 @@ def default_captions(n: int = 20) -> list[str]:
     ]
 
 
-def planted(imbalance: float = 0.6, captions: Any = None, **options: Any) -> Corpus:
+def plant(imbalance: float = 0.6, captions: Any = None, **options: Any) -> Corpus:
     settings: dict[str, Any] = {"tasks": TASKS, "verbs": VERBS, "pronouns": PRONOUNS, **options}
     dataset = LanguageBiasDataset(
         CaptionsOfPeople(captions or default_captions()), imbalance, **settings
@@ -63,7 +63,7 @@ def planted(imbalance: float = 0.6, captions: Any = None, **options: Any) -> Cor
 def retold(imbalance: float = 0.6, **options: Any) -> Corpus:
     """Captions dealt by chance, and told of the group."""
     terms = {"male": "man", "female": "woman"}
-    return planted(imbalance, retold=True, terms=terms, **options)
+    return plant(imbalance, retold=True, terms=terms, **options)
 
 
 def texts(corpus: Corpus) -> set[str]:
@@ -82,7 +82,7 @@ def counts(share: int, whole: int) -> Counter[tuple[str, bool]]:
 
 @pytest.mark.parametrize(("imbalance", "share"), [(0.6, 12), (0.7, 14), (0.8, 16), (0.9, 18)])
 def test_each_group_has_its_verb_as_often_as_asked_for(imbalance, share):
-    assert cells(planted(imbalance, size=20)) == counts(share, 20)
+    assert cells(plant(imbalance, size=20)) == counts(share, 20)
 
 
 @pytest.mark.parametrize(("imbalance", "share"), [(0.5, 20), (0.6, 24), (0.9, 36), (1.0, 40)])
@@ -91,24 +91,24 @@ def test_retold_captions_have_their_verb_exactly_as_often(imbalance, share):
 
 
 def test_all_levels_take_as_many_captions():
-    assert len({len(planted(level)) for level in (0.6, 0.7, 0.8, 0.9)}) == 1
+    assert len({len(plant(level)) for level in (0.6, 0.7, 0.8, 0.9)}) == 1
 
 
 def test_the_size_is_what_all_levels_can_fill():
     captions = default_captions()[:-5]  # 15 women sit; the strongest level needs nine in ten
-    assert len(planted(captions=captions)) == 2 * int(15 / 0.9)
+    assert len(plant(captions=captions)) == 2 * int(15 / 0.9)
 
 
 def test_levels_differ_in_as_few_captions_as_they_must():
-    one, other = (texts(planted(level, size=20)) for level in (0.6, 0.7))
+    one, other = (texts(plant(level, size=20)) for level in (0.6, 0.7))
     assert len(one - other) == 4
 
 
 def test_the_captioner_says_what_people_say():
-    assert all(row.model == row.human[0] for row in planted())
+    assert all(row.model == row.human[0] for row in plant())
 
 
-@pytest.mark.parametrize("make", [planted, retold])
+@pytest.mark.parametrize("make", [plant, retold])
 def test_the_label_is_the_group_that_the_caption_names(make):
     assert all((" man " in row.human[0]) == (row.labels["gender"] == "male") for row in make())
 
@@ -117,35 +117,35 @@ def test_group_and_task_are_independent():
     sofas = [text.replace("bed", "sofa") for text in default_captions(12)]
     tasks = {**TASKS, "sofa": "sofa"}
     verbs = dict.fromkeys(tasks, VERBS["bed"])
-    sentences = planted(captions=[*default_captions(), *sofas], tasks=tasks, verbs=verbs)
+    sentences = plant(captions=[*default_captions(), *sofas], tasks=tasks, verbs=verbs)
     counted = Counter((row.labels["gender"], *(row.objects or ())) for row in sentences)
     assert counted["male", "bed"] == counted["female", "bed"]
     assert counted["male", "sofa"] == counted["female", "sofa"]
 
 
 def test_an_image_gives_one_caption():
-    sentences = planted(captions=[f"{text} / {text} again" for text in default_captions()])
+    sentences = plant(captions=[f"{text} / {text} again" for text in default_captions()])
     assert len(set(sentences.ids)) == len(sentences)
 
 
 def test_a_caption_of_both_verbs_or_groups_is_left_out():
     odd = ["a man sits and lays on a bed", "a man and a woman sit on a bed", "a man sits"]
-    assert not {*odd} & texts(planted(captions=[*default_captions(), *odd]))
+    assert not {*odd} & texts(plant(captions=[*default_captions(), *odd]))
 
 
 def test_another_seed_takes_others():
-    assert texts(planted(size=10, seed=0)) != texts(planted(size=10, seed=1))
+    assert texts(plant(size=10, seed=0)) != texts(plant(size=10, seed=1))
 
 
 def test_pronouns_alone_leave_captions_of_nouns_out():
     people = [t.replace("a man", "he").replace("a woman", "she") for t in default_captions(10)]
-    sentences = planted(captions=[*default_captions(), *people], gender_by="pronoun")
+    sentences = plant(captions=[*default_captions(), *people], gender_by="pronoun")
     assert all(text.split()[0] in ("he", "she") for text in texts(sentences))
 
 
 def test_the_counts_are_told():
     note = "bed 12 lay and 8 sit of one group, 8 lay and 12 sit of the other"
-    assert note in str(planted(size=20).notes)
+    assert note in str(plant(size=20).notes)
 
 
 # --- retold: dealt by chance, and told of the group
@@ -173,8 +173,8 @@ EMPTY = "has 20, 20, 20, 0 captions by group and verb"
     ("make", "options", "message"),
     [
         (retold, {"size": 41}, "has 40 and 40 captions by verb, enough for 40"),
-        (planted, {"captions": default_captions()[:-20]}, EMPTY),
-        (planted, {"size": 23}, r"enough for 22 per group; lower dataset\.size"),
+        (plant, {"captions": default_captions()[:-20]}, EMPTY),
+        (plant, {"size": 23}, r"enough for 22 per group; lower dataset\.size"),
     ],
     ids=["retold", "empty cell", "size"],
 )
@@ -193,7 +193,7 @@ def test_too_few_captions_are_told(make, options, message):
 )
 def test_words_that_do_not_fit_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
-        planted(**options)
+        plant(**options)
 
 
 def test_three_groups_are_refused():

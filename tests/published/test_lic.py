@@ -18,7 +18,7 @@ def load(root: Path, *overrides: str) -> Corpus:
     return composed.corpus(*(f"{key}={value}" for key, value in settings.items()))
 
 
-def spoiled(drop: str = "", **changes: Any) -> dict[str, Any]:
+def spoil(drop: str = "", **changes: Any) -> dict[str, Any]:
     """Entries of which the eighth has other values, or lacks one."""
     rows = entries()
     rows[7] = {**rows[7], **changes}
@@ -64,7 +64,7 @@ def test_a_captioner_without_a_vocabulary_has_none(tmp_path):
     assert load(write_folder(tmp_path), "captioner=fc").vocabulary is None
 
 
-def test_e21_the_order_of_the_file_does_not_matter(tmp_path):
+def test_the_order_of_the_file_does_not_matter(tmp_path):
     rows = entries()
     random.Random(0).shuffle(rows)
     one = load(write_folder(tmp_path / "one"))
@@ -104,25 +104,25 @@ def test_what_is_not_there_is_named(tmp_path, word, error, message):
         ({"drop": "pred"}, "entry 7: key 'pred' is absent"),
     ],
 )
-def test_e2_e3_e4_a_spoiled_entry_is_named(tmp_path, changes, message):
+def test_a_spoiled_entry_is_named(tmp_path, changes, message):
     with pytest.raises(DataError, match=message):
-        load(write_folder(tmp_path, spoiled(**changes)))
+        load(write_folder(tmp_path, spoil(**changes)))
 
 
 @pytest.mark.parametrize("content", [[], {}, [1], "text"])
-def test_e1_another_top_level_is_refused(tmp_path, content):
+def test_another_top_level_is_refused(tmp_path, content):
     with pytest.raises(DataError, match="expected a"):
         load(write_folder(tmp_path, {SAT: content}))
 
 
-def test_e1_a_truncated_pickle_is_refused(tmp_path):
+def test_a_truncated_pickle_is_refused(tmp_path):
     root = write_folder(tmp_path)
     (root / SAT).write_bytes((root / SAT).read_bytes()[:200])
     with pytest.raises(DataError, match="sat_cap_mw_entries"):
         load(root)
 
 
-def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
+def test_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
     canary = tmp_path / "canary"
     evil = b"cos\nsystem\n(S'touch " + str(canary).encode() + b"'\ntR."
     with pytest.raises(DataError, match="system"):
@@ -130,13 +130,13 @@ def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
     assert not canary.exists()
 
 
-def test_e7_lone_surrogates_are_read(tmp_path):
-    root = write_folder(tmp_path, spoiled(pred="a \ud800 dog"))
+def test_lone_surrogates_are_read(tmp_path):
+    root = write_folder(tmp_path, spoil(pred="a \ud800 dog"))
     assert load(root).digest
 
 
-def test_e8_a_caption_of_a_megabyte_is_cut(tmp_path):
-    root = write_folder(tmp_path, spoiled(pred="dog " * 250_000))
+def test_a_caption_of_a_megabyte_is_cut(tmp_path):
+    root = write_folder(tmp_path, spoil(pred="dog " * 250_000))
     assert load(root).model.lengths.max() == 2_500
 
 

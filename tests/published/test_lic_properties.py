@@ -57,7 +57,7 @@ def read_or_refused(root: Path, model: Any, human: Any) -> bool:
 
 @given(changed=changes)
 @thin
-def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(root, changed):
+def test_a_spoiled_model_entry_is_read_or_refused(root, changed):
     rows = entries(20)
     rows[7] = {**rows[7], **changed}
     assert read_or_refused(root, rows, human_entries(10))
@@ -65,7 +65,7 @@ def test_e1_e4_a_spoiled_model_entry_is_read_or_refused(root, changed):
 
 @given(changed=changes)
 @thin
-def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(root, changed):
+def test_a_spoiled_human_entry_is_read_or_refused(root, changed):
     rows = human_entries(10)
     rows[7] = {**rows[7], **changed}
     assert read_or_refused(root, entries(20), rows)
@@ -73,20 +73,20 @@ def test_e1_e4_a_spoiled_human_entry_is_read_or_refused(root, changed):
 
 @given(content=junk)
 @thin
-def test_e1_any_other_content_is_read_or_refused(root, content):
+def test_any_other_content_is_read_or_refused(root, content):
     assert read_or_refused(root, content, human_entries(10))
 
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8))
 @thin
-def test_e7_any_text_with_a_word_is_a_caption(root, texts):
+def test_any_text_with_a_word_is_a_caption(root, texts):
     rows = [{**e, "pred": f"a dog {texts[i % len(texts)]}"} for i, e in enumerate(entries(20))]
     assert len(load(root, rows, human_entries(10)).model) == 20
 
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8))
 @thin
-def test_e6_any_text_is_a_caption_or_counted_as_blank(root, texts):
+def test_any_text_is_a_caption_or_counted_as_blank(root, texts):
     rows = [{**e, "pred": texts[i % len(texts)]} for i, e in enumerate(entries(20))]
     rows[10:] = entries(20)[10:]
     content = load(root, rows, human_entries(10))
@@ -95,7 +95,7 @@ def test_e6_any_text_is_a_caption_or_counted_as_blank(root, texts):
 
 @given(texts=st.lists(st.text(), min_size=1, max_size=8), order=st.permutations(range(20)))
 @thin
-def test_e21_the_order_of_entries_does_not_matter(root, texts, order):
+def test_the_order_of_entries_does_not_matter(root, texts, order):
     rows = [{**e, "pred": f"a {texts[i % len(texts)]}"} for i, e in enumerate(entries(20))]
     turned = [rows[i] for i in order]
     human = human_entries(10)
@@ -104,7 +104,7 @@ def test_e21_the_order_of_entries_does_not_matter(root, texts, order):
 
 @given(identifiers=st.lists(st.text(max_size=4) | st.integers(), min_size=20, max_size=20))
 @thin
-def test_e3_an_id_is_one_image_or_refused(root, identifiers):
+def test_an_id_is_one_image_or_refused(root, identifiers):
     rows = [{**e, "img_id": i} for e, i in zip(entries(20), identifiers, strict=True)]
     try:
         content = load(root, rows, human_entries(10))
@@ -113,7 +113,7 @@ def test_e3_an_id_is_one_image_or_refused(root, identifiers):
     assert len(set(content.ids)) == len(content.ids)
 
 
-def test_e8_an_id_of_thousands_of_digits_is_an_id(root):
+def test_an_id_of_thousands_of_digits_is_an_id(root):
     rows = entries(20)
     rows[3] = {**rows[3], "img_id": "00" + "9" * 5000}
     assert load(root, rows, human_entries(10)).ids[-1] == "9" * 5000

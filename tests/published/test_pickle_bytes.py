@@ -56,28 +56,28 @@ def plain_or_refused(data: bytes) -> bool:
 
 @IN_PROCESS
 @given(value=PLAIN, protocol=st.sampled_from(PROTOCOLS))
-def test_e10_plain_data_goes_round(value, protocol):
+def test_plain_data_goes_round(value, protocol):
     assert read_plain(pickle.dumps(value, protocol)) == value
 
 
 @IN_PROCESS
 @given(data=st.binary(max_size=400))
 @pytest.mark.usefixtures("_little_memory")
-def test_e10_random_bytes_are_plain_or_refused(data):
+def test_random_bytes_are_plain_or_refused(data):
     assert plain_or_refused(data)
 
 
 @IN_PROCESS
 @given(parts=st.lists(st.sampled_from(SNIPPETS), max_size=60))
 @pytest.mark.usefixtures("_little_memory")
-def test_e10_random_opcodes_are_plain_or_refused(parts):
+def test_random_opcodes_are_plain_or_refused(parts):
     assert plain_or_refused(b"".join(parts))
 
 
 @IN_PROCESS
 @given(value=PLAIN, protocol=st.sampled_from(PROTOCOLS), data=st.data())
 @pytest.mark.usefixtures("_little_memory")
-def test_e10_flipped_bytes_are_plain_or_refused(value, protocol, data):
+def test_flipped_bytes_are_plain_or_refused(value, protocol, data):
     raw = bytearray(pickle.dumps(value, protocol))
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     assert plain_or_refused(bytes(raw))

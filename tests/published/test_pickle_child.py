@@ -8,17 +8,17 @@ import pytest
 
 from bias_pipeline.published import pickles
 from bias_pipeline.published.pickles import UnpicklingLimits
-from tests.published.test_pickles import refused
+from tests.published.test_pickles import refuse
 
 
 @pytest.fixture
-def subverted(tmp_path, monkeypatch) -> Callable[..., str]:
+def message_of_reader(tmp_path, monkeypatch) -> Callable[..., str]:
     """What a reader that is this code makes of a file: the message of the refusal."""
 
     def run(code: str, **limits: float) -> str:
         (tmp_path / "child.py").write_text(code)
         monkeypatch.setattr(pickles, "_CHILD", tmp_path / "child.py")
-        return refused(tmp_path, b"N.", UnpicklingLimits(**limits))
+        return refuse(tmp_path, b"N.", UnpicklingLimits(**limits))
 
     return run
 
@@ -37,19 +37,19 @@ def subverted(tmp_path, monkeypatch) -> Callable[..., str]:
         ("print('+\"' + 'x' * 9999999)", "too large when written out"),
     ],
 )
-def test_e10_subverted_reader_is_not_trusted(subverted, code, message):
-    assert message in subverted(code, data_bytes=1 << 20)
+def test_subverted_reader_is_not_trusted(message_of_reader, code, message):
+    assert message in message_of_reader(code, data_bytes=1 << 20)
 
 
 @pytest.mark.parametrize("code", ["", "import os; os.close(1)"])
-def test_e10_reader_that_hangs_is_ended(subverted, code):
+def test_reader_that_hangs_is_ended(message_of_reader, code):
     hanging = f"{code}\nimport time; time.sleep(60)"
-    assert "not read within 0.5 s" in subverted(hanging, wall_seconds=0.5)
+    assert "not read within 0.5 s" in message_of_reader(hanging, wall_seconds=0.5)
 
 
-def test_e10_subverted_reader_cannot_write_to_the_terminal(subverted):
+def test_subverted_reader_cannot_write_to_the_terminal(message_of_reader):
     text = r'-{"code": "type", "found": "\u001b[31m", "where": "\u202e", "offset": null}'
-    assert subverted(f"print({text!r})").isprintable()
+    assert message_of_reader(f"print({text!r})").isprintable()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_e10_subverted_reader_cannot_write_to_the_terminal(subverted):
         "bytearray(2 << 30)",
     ],
 )
-def test_e10_subverted_reader_can_do_little(tmp_path, deed):
+def test_subverted_reader_can_do_little(tmp_path, deed):
     code = (
         f"import os, sys; sys.path.insert(0, {str(pickles._CHILD.parent)!r}); "
         f"import _unpickle_child as child; child._restrict(1 << 30, 5)\n"
@@ -72,6 +72,6 @@ def test_e10_subverted_reader_can_do_little(tmp_path, deed):
     assert done.stdout == "failed\n"
 
 
-def test_nothing_that_the_reader_prints_reaches_the_terminal(subverted, capfd):
-    subverted("raise ValueError('a traceback')")
+def test_nothing_that_the_reader_prints_reaches_the_terminal(message_of_reader, capfd):
+    message_of_reader("raise ValueError('a traceback')")
     assert capfd.readouterr() == ("", "")

@@ -48,7 +48,7 @@ class PlainFiber:
 
     def text(self, tokens: list[int]) -> Float64Array:
         """(D,) of one text, of length 1."""
-        vectors = self.embedded(tokens)
+        vectors = self.embed(tokens)
         for layer in range(self.n_layers()):
             vectors = self.layer(vectors, tokens, layer)
         projected = self.linear("cross_modal_text_transform_itc", vectors[0])
@@ -56,7 +56,7 @@ class PlainFiber:
 
     def matching(self, pixels: Float64Array, tokens: list[int]) -> float:
         """The second of the two numbers of one picture and one text."""
-        grid, vectors = self.patches(pixels), self.embedded(tokens)
+        grid, vectors = self.patches(pixels), self.embed(tokens)
         alone = self.n_layers() - self.n_pairs
         for layer in range(alone):
             vectors = self.layer(vectors, tokens, layer)
@@ -172,7 +172,7 @@ class PlainFiber:
                     for r, c in near
                 ]
                 values = [triple[place][2, head] for place in near]
-                out.append(attended(scores, values))
+                out.append(attend(scores, values))
             outputs.append(self.linear(f"{name}.attn.proj", np.concatenate(out)))
         return np.stack(outputs)
 
@@ -192,11 +192,11 @@ class PlainFiber:
             self.linear(f"{name}.attn.qkv_i2t", vector)
             for vector in self.norm(f"{name}.attn.norm_i2t_i", rows)
         ]
-        outputs = [looked(query, keys, values, heads) for query in queries]
+        outputs = [see(query, keys, values, heads) for query in queries]
         out = np.stack([self.linear(f"{name}.attn.proj_i2t", vector) for vector in outputs])
         return self.weights[f"{name}.attn.alpha_i2t"] * out
 
-    def embedded(self, tokens: list[int]) -> Float64Array:
+    def embed(self, tokens: list[int]) -> Float64Array:
         name, rows, place = "text_transformer.embeddings", [], PADDING
         for token in tokens:
             place += token != PADDING
@@ -240,14 +240,14 @@ class PlainFiber:
         values = [self.linear(f"{name}.self.value", vector) for vector in others]
         outputs = []
         for vector in vectors:
-            looked_at = looked(
+            looked_at = see(
                 self.linear(f"{name}.self.query", vector), keys, values, self.text_heads
             )
             outputs.append(self.linear(f"{name}.output.dense", looked_at))
         return np.stack(outputs)
 
 
-def looked(
+def see(
     query: Float64Array, keys: list[Float64Array], values: list[Float64Array], heads: int
 ) -> Float64Array:
     """What one query sees, head by head."""
@@ -256,11 +256,11 @@ def looked(
     for head in range(heads):
         part = slice(head * size, (head + 1) * size)
         scores = [query[part] @ key[part] / math.sqrt(size) for key in keys]
-        parts.append(attended(scores, [value[part] for value in values]))
+        parts.append(attend(scores, [value[part] for value in values]))
     return np.concatenate(parts)
 
 
-def attended(scores: list[Any], values: list[Float64Array]) -> Float64Array:
+def attend(scores: list[Any], values: list[Float64Array]) -> Float64Array:
     """The mean of values, weighed by a softmax."""
     weights = np.exp(np.array(scores) - max(scores))
     weights = weights / weights.sum()

@@ -34,7 +34,7 @@ def our_model(folder: Path) -> BlipModel:
     return BlipModel(find_pretrained(str(folder), KINDS), CPU)
 
 
-def whole(folder: Path, *, first: int | None, itm: bool) -> Any:
+def library_scores(folder: Path, *, first: int | None, itm: bool) -> Any:
     """What the library's model makes of both photos with each text; ``first``: its first token."""
     network = transformers.BlipForImageTextRetrieval.from_pretrained(folder).eval()
     read = transformers.AutoTokenizer.from_pretrained(folder)
@@ -51,16 +51,18 @@ def whole(folder: Path, *, first: int | None, itm: bool) -> Any:
 
 def test_similarities_are_those_of_the_library(our_model, folder):
     near = our_model.photos(list(PHOTOS), normalize=True) @ our_model.texts(TEXTS).T
-    wanted = [similarity[:, 0] for similarity in whole(folder, first=None, itm=False)]
+    wanted = [similarity[:, 0] for similarity in library_scores(folder, first=None, itm=False)]
     np.testing.assert_allclose(near, np.stack(wanted, axis=1), atol=1e-5)
 
 
 def test_pairs_are_judged_as_by_the_library_with_enc_first(our_model, folder):
     match = our_model.match(list(PHOTOS), our_model.encode_texts(TEXTS), PAIRS)
     last = our_model._net.config.text_config.vocab_size - 1
-    wanted = np.stack([scores[:, 1] for scores in whole(folder, first=last, itm=True)], axis=1)
+    wanted, plain = (
+        np.stack([scores[:, 1] for scores in library_scores(folder, first=token, itm=True)], axis=1)
+        for token in (last, None)
+    )
     np.testing.assert_allclose(match, np.tile(wanted.ravel(), 9), atol=1e-5)
-    plain = np.stack([scores[:, 1] for scores in whole(folder, first=None, itm=True)], axis=1)
     assert np.abs(plain - wanted).max() > 1e-3
 
 

@@ -1,4 +1,4 @@
-"""A CLIP that is fitted: what its folder holds, and that it learns."""
+"""A CLIP that is fitted_clip: what its folder holds, and that it learns."""
 
 from dataclasses import replace
 from functools import cache
@@ -31,22 +31,23 @@ def pictures() -> Pictures:
 @cache
 def pairs() -> Pairs:
     texts = [image.human for image in generate(N, 7).images]
-    return Pairs.of(pictures(), texts, "person", RECIPE.side)
+    return Pairs.read(pictures(), texts, "person", RECIPE.side)
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+def fitted_clip(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
     """A CLIP's folder, and its losses."""
     path = tmp_path_factory.mktemp("fitted") / "clip"
     return path, fit_clip(pairs(), RECIPE, path, {"data": "scenes"})
 
 
 @pytest.fixture(scope="module")
-def folder(fitted: tuple[Path, list[float]]) -> Path:
-    return fitted[0]
+def folder(fitted_clip: tuple[Path, list[float]]) -> Path:
+    return fitted_clip[0]
 
 
 def test_a_folder_holds_all_that_is_needed_and_no_pickle(folder):
+    assert '"data": "scenes"' in (folder / "README.md").read_text()
     older = {"special_tokens_map.json"}  # which transformers 4 writes too
     assert {path.name for path in folder.iterdir()} - older == {
         "README.md",
@@ -56,10 +57,6 @@ def test_a_folder_holds_all_that_is_needed_and_no_pickle(folder):
         "tokenizer.json",
         "tokenizer_config.json",
     }
-
-
-def test_the_card_says_what_it_was_fitted_to(folder):
-    assert '"data": "scenes"' in (folder / "README.md").read_text()
 
 
 def test_it_was_fitted_to_what_its_preprocessing_makes(folder):
@@ -95,8 +92,8 @@ def test_words_that_stand_once_are_unknown(folder):
     assert one == pytest.approx(other, abs=1e-6)
 
 
-def test_the_same_seed_gives_the_same_losses(fitted, tmp_path):
-    assert fit_clip(pairs(), RECIPE, tmp_path / "again", {}) == pytest.approx(fitted[1])
+def test_the_same_seed_gives_the_same_losses(fitted_clip, tmp_path):
+    assert fit_clip(pairs(), RECIPE, tmp_path / "again", {}) == pytest.approx(fitted_clip[1])
 
 
 def test_it_learns(tmp_path):
@@ -110,14 +107,11 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path):
         fit_clip(pairs(), RECIPE, tmp_path, {})
 
 
-def test_images_without_captions_are_left_out():
+def test_images_without_captions_are_left_out_and_nothing_else_is_refused():
     texts = [["a man"], [], ["a dog"]]
-    assert len(Pairs.of(pictures().take(np.arange(3)), texts, "none", 32).texts) == 2
-
-
-def test_nothing_to_learn_of_is_refused():
+    assert len(Pairs.read(pictures().take(np.arange(3)), texts, "none", 32).texts) == 2
     with pytest.raises(DataError, match="no image has both"):
-        Pairs.of(pictures().take(np.arange(2)), [[], []], "none", 32)
+        Pairs.read(pictures().take(np.arange(2)), [[], []], "none", 32)
 
 
 TWO = {"accelerator": "cpu", "devices": 2, "strategy": "ddp"}
@@ -142,12 +136,12 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     whole = fit_clip(pairs(), recipe, tmp_path / "whole", {})
     end = Contrast.on_train_epoch_end
 
-    def stopped(contrast: Contrast) -> None:
+    def stop(contrast: Contrast) -> None:
         end(contrast)
         if len(contrast.losses) == 3:
             raise RuntimeError("stopped")
 
-    monkeypatch.setattr(Contrast, "on_train_epoch_end", stopped)
+    monkeypatch.setattr(Contrast, "on_train_epoch_end", stop)
     with pytest.raises(RuntimeError, match="stopped"):
         fit_clip(pairs(), recipe, tmp_path / "mine", {}, survival=survival)
     assert len(list((tmp_path / "kept").iterdir())) == 1

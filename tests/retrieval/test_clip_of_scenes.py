@@ -26,33 +26,25 @@ def made_twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[int], Pat
     """When the weights were written, each time; the folder; what was told."""
     root, messages = tmp_path_factory.mktemp("made"), StringIO()
     with redirect_stderr(messages):
-        folders = [SMALL.made(root) for _ in range(2)]
+        folders = [SMALL.fit_once(root) for _ in range(2)]
         times = [(folder / "model.safetensors").stat().st_mtime_ns for folder in folders]
     return times, folders[0], messages.getvalue()
 
 
-def test_it_is_made_once(made_twice):
-    times, _, _ = made_twice
+def test_it_is_made_and_announced_once_and_leaves_nothing_unfinished(made_twice):
+    times, folder, messages = made_twice
     assert times[0] == times[1]
-
-
-def test_that_it_is_made_is_said_once(made_twice):
-    _, _, messages = made_twice
     assert messages.count("a small CLIP is fitted to 40 scenes") == 1
-
-
-def test_nothing_unfinished_is_left_beside_it(made_twice):
-    _, folder, _ = made_twice
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
-def test_e19_one_whose_bytes_changed_is_made_anew(made_twice, tmp_path):
+def test_one_whose_bytes_changed_is_made_anew(made_twice, tmp_path):
     shutil.copytree(made_twice[1], SMALL.folder(tmp_path))
     weights = SMALL.folder(tmp_path) / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    SMALL.made(tmp_path)
+    SMALL.fit_once(tmp_path)
     assert weights.read_bytes() != content
 
 
@@ -61,7 +53,7 @@ def test_another_association_lies_elsewhere(tmp_path):
     assert other.folder(tmp_path) != SMALL.folder(tmp_path)
 
 
-def drawn(seed: int, rows: range = range(60)) -> Pictures:
+def scene_pictures(seed: int, rows: range = range(60)) -> Pictures:
     """Pictures of scenes, as a data set of that seed has them."""
     images = generate(rows.stop, seed).images
     return Pictures(tuple(SceneDrawing(image, "gender") for image in images)).take(np.array(rows))
@@ -72,21 +64,18 @@ def drawn(seed: int, rows: range = range(60)) -> Pictures:
     [(1000, range(60), 40), (1000, range(30, 60), 10), (0, range(60), 0), (1001, range(60), 0)],
 )
 def test_pictures_that_it_learnt_from_are_known(seed, rows, learnt):
-    assert SMALL.n_learnt(drawn(seed, rows)) == learnt
-
-
-def test_pictures_that_are_no_scenes_were_not_learnt_from():
-    assert SMALL.n_learnt(Pictures((Path("a.jpg"), None))) == 0
+    assert SMALL.n_learnt(scene_pictures(seed, rows)) == learnt
+    assert SMALL.n_learnt(Pictures((Path("a.jpg"), None))) == 0  # no scenes
 
 
 SCENES = "bias_pipeline.scenes.dataset.ScenesDataset"
 
 
 def test_that_the_scored_pictures_were_learnt_from_is_said():
-    (note,) = Clip(SCENES).notes_of(drawn(1000))
+    (note,) = Clip(SCENES).notes_of(scene_pictures(1000))
     assert note.startswith("the CLIP was fitted to 60 of these 60 pictures")
-    assert Clip(SCENES).notes_of(drawn(0)) == []
-    assert Clip(SCENES, model="models/clip").notes_of(drawn(1000)) == []
+    assert Clip(SCENES).notes_of(scene_pictures(0)) == []
+    assert Clip(SCENES, model="models/clip").notes_of(scene_pictures(1000)) == []
 
 
 def share_of_men(association: float) -> dict[str, float]:

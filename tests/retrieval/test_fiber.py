@@ -17,7 +17,7 @@ def pixels(side: int = TINY.side) -> Tensor:
     return torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, side, side))).float()
 
 
-def plain(network: FiberNet) -> PlainFiber:
+def plain_network(network: FiberNet) -> PlainFiber:
     weights = {name: value.double().numpy() for name, value in released_weights(network).items()}
     size = network.size
     return PlainFiber(weights, size.depths, size.n_heads, 2, size.window, size.n_pairs)
@@ -31,13 +31,13 @@ def net(request: pytest.FixtureRequest) -> FiberNet:
 
 def test_pictures_by_themselves_are_where_the_plain_network_puts_them(net):
     vectors = torch.nn.functional.normalize(net.pictures(pixels()), dim=1)
-    wanted = [plain(net).image(picture.double().numpy()) for picture in pixels()]
+    wanted = [plain_network(net).image(picture.double().numpy()) for picture in pixels()]
     np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
 
 
 def test_texts_by_themselves_are_where_the_plain_network_puts_them(net):
     vectors = torch.nn.functional.normalize(net.texts(TOKENS), dim=1)
-    wanted = [plain(net).text(tokens) for tokens in TOKENS.tolist()]
+    wanted = [plain_network(net).text(tokens) for tokens in TOKENS.tolist()]
     np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
 
 
@@ -68,14 +68,14 @@ def test_the_text_side_alone_is_the_library_s_roberta():
     assert (item.text(TOKENS) - last_hidden_state)[there].abs().max() < 1e-5
 
 
-def judged(net: FiberNet, pictures: Tensor, tokens: Tensor) -> Tensor:
+def judge(net: FiberNet, pictures: Tensor, tokens: Tensor) -> Tensor:
     return net.match(net.encode_pictures(pictures), net.encode_texts(tokens))
 
 
 def test_pairs_are_judged_as_by_the_plain_network(net):
-    matches = judged(net, pixels(), TOKENS)
+    matches = judge(net, pixels(), TOKENS)
     wanted = [
-        plain(net).matching(picture.double().numpy(), tokens)
+        plain_network(net).matching(picture.double().numpy(), tokens)
         for picture, tokens in zip(pixels(), TOKENS.tolist(), strict=True)
     ]
     np.testing.assert_allclose(matches.numpy(), wanted, atol=1e-5)
@@ -93,13 +93,13 @@ def test_with_gates_at_0_a_picture_is_seen_as_by_swin_alone():
     gated = shut(network())
     grid, (vectors, there) = gated.encode_pictures(pixels()), gated.encode_texts(TOKENS)
     for place in gated.size.fused_blocks:
-        grid = gated._downsampled(place, gated._fused_block(place, grid, vectors, there))
+        grid = gated._downsample(place, gated._fused_block(place, grid, vectors, there))
     assert torch.equal(grid, gated.swin(pixels())[-1])
 
 
 def test_with_open_gates_it_is_not():
     built_network = network()
-    one, other = (judged(built_network, pixels(), tokens) for tokens in (TOKENS, TOKENS.flip(0)))
+    one, other = (judge(built_network, pixels(), tokens) for tokens in (TOKENS, TOKENS.flip(0)))
     assert (one - other).abs().min() > 1e-3
 
 
@@ -120,7 +120,7 @@ def test_either_side_reads_the_other_as_it_was_before():
     for place, layer in zip(built_network.size.fused_blocks, layers, strict=True):
         last = place == built_network.size.blocks[-1]
         text = layer(vectors, there, grid.flatten(1, 2), normed=not last)  # the text first
-        grid = built_network._downsampled(
+        grid = built_network._downsample(
             place, built_network._fused_block(place, grid, vectors, there)
         )
         vectors = text
@@ -131,7 +131,7 @@ def test_either_side_reads_the_other_as_it_was_before():
     assert built_network.matching is not None
     assert torch.equal(
         built_network.matching(torch.cat(sides, dim=1))[:, 1],
-        judged(built_network, pixels(), TOKENS),
+        judge(built_network, pixels(), TOKENS),
     )
 
 
@@ -140,12 +140,12 @@ def test_padding_plays_no_part():
     longer = torch.nn.functional.pad(short, (0, 6), value=1)
     assert torch.allclose(item.texts(short), item.texts(longer), atol=1e-6)
     one = pixels()[:1]
-    assert torch.allclose(judged(item, one, short), judged(item, one, longer), atol=1e-6)
+    assert torch.allclose(judge(item, one, short), judge(item, one, longer), atol=1e-6)
 
 
 def test_a_pair_does_not_depend_on_the_pairs_beside_it():
     built_network = network()
-    together = judged(built_network, pixels(), TOKENS)
+    together = judge(built_network, pixels(), TOKENS)
     encoded = built_network.encode_texts(TOKENS)
     alone = built_network.match(
         built_network.encode_pictures(pixels()[1:]),

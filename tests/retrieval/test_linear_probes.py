@@ -24,7 +24,7 @@ KEYS = hash_ids(map(str, range(N)))
 EACH_ONCE = (N, 1.0)
 
 
-def attacked(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
+def attack(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
     random = np.random.default_rng(seed)
     groups = random.integers(0, n_groups, N)
     vectors = random.standard_normal((N, 12))
@@ -33,7 +33,7 @@ def attacked(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
     if kind == "spread":
         vectors[:, :4] *= 1.0 + 2.0 * groups[:, None]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return Attacked.of(vectors.astype(np.float32), np.arange(N), groups, KEYS, seed)
+    return Attacked.attack(vectors.astype(np.float32), np.arange(N), groups, KEYS, seed)
 
 
 def accuracies(attacked: Attacked) -> dict[str, float]:
@@ -51,19 +51,19 @@ def accuracies(attacked: Attacked) -> dict[str, float]:
     ],
 )
 def test_what_is_planted_is_found(planted, name, low, high):
-    assert low < accuracies(attacked(planted))[name] < high
+    assert low < accuracies(attack(planted))[name] < high
 
 
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups):
-    seeds = [attacked("nothing", seed, n_groups) for seed in range(5)]
+    seeds = [attack("nothing", seed, n_groups) for seed in range(5)]
     for name, part in attacker_parts(seeds, KEYS, Bootstrap(200), EACH_ONCE).items():
         assert part.ci_low < 1 / n_groups < part.ci_high, name
 
 
 def test_what_is_there_is_told_from_chance():
     result = attacker_parts(
-        [attacked("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), EACH_ONCE
+        [attack("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), EACH_ONCE
     )
     assert {str(name) for name in result} == {"attacker:linear", "attacker:kernel"}
     assert all(part.p_value < 1e-3 for part in result.values())
@@ -73,12 +73,12 @@ def test_the_larger_group_does_not_help():
     """Who always says the larger group is right half of the time, each group with equal weight."""
     groups = (np.arange(N) % 10 == 0).astype(int)
     vectors = np.random.default_rng(0).standard_normal((N, 4)).astype(np.float32)
-    guesses = Attacked.of(vectors, np.arange(N), groups, KEYS, 0)
+    guesses = Attacked.attack(vectors, np.arange(N), groups, KEYS, 0)
     assert all(0.35 < value < 0.65 for value in accuracies(guesses).values())
 
 
 def test_the_same_seed_gives_the_same_answers():
-    one, other = (attacked("mean") for _ in range(2))
+    one, other = (attack("mean") for _ in range(2))
     assert all((one.right[name] == other.right[name]).all() for name in BOTH)
 
 
@@ -107,5 +107,5 @@ def test_guesses_of_folds_count_by_their_images():
         for n, right in ((30, True), (10, False))
     ]
     folds[1] = replace(folds[1], rows=folds[1].rows + 30)
-    joined = Attacked.joined(folds)
+    joined = Attacked.join_folds(folds)
     assert joined.accuracies(np.ones((1, 40)), np.arange(40))["linear"][0] == 30 / 40

@@ -9,7 +9,6 @@ import pytest
 
 from bias_pipeline.corpus.corpus import Grouping
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from bias_pipeline.retrieval.encoders import Clip
@@ -116,7 +115,7 @@ def test_an_intersection_has_its_attributes_beside_it_and_no_bias_of_two_groups(
 def test_an_attribute_that_too_few_are_labelled_with_is_left_out():
     vectors = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
     rows, two = np.arange(20), np.arange(20) % 2
-    like = Ranked.of(vectors[:3], vectors, rows, two, 2, 10)
+    like = Ranked.rank(vectors[:3], vectors, rows, two, 2, 10)
     few = Grouping(("a", "b"), np.where(rows < 9, two, -1), {})
     enough = Grouping(("a", "b"), np.where(rows < 10, two, -1), {})
     result = ranked_others(vectors[:3], vectors, rows, {"few": few, "enough": enough}, like)
@@ -158,11 +157,6 @@ def test_where_none_are_equally_near_ties_play_no_part():
         )
     )
     assert others == [pytest.approx(stable)] * 2
-
-
-def test_pictures_as_long_as_they_are_cannot_be_made_of_length_one_again():
-    with pytest.raises(UsageError, match=r"set debias\.renormalise=false"):
-        cell("metric.normalise=texts", "debias=subspace").build("metric")
 
 
 def test_pictures_can_be_left_as_long_as_they_are():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.retrieval.estimates import mean_excess, narrowed, permuted_p
+from bias_pipeline.retrieval.estimates import mean_excess, narrow_intervals, permuted_p
 from bias_pipeline.retrieval.ranked import Ranked
 from bias_pipeline.retrieval.skew import fair_ranker
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -33,7 +33,7 @@ def rankings(
     for _ in range(seeds):
         rows = random.permutation(N)[: N // 2]
         vectors = queries.astype(np.float32), pictures[rows].astype(np.float32)
-        collected.append(Ranked.of(*vectors, rows, codes[rows], two, k))
+        collected.append(Ranked.rank(*vectors, rows, codes[rows], two, k))
     return collected
 
 
@@ -81,7 +81,7 @@ def test_the_order_of_images_does_not_matter(seed):
     assert one[1].tolist() == other[1].tolist()
 
 
-def swapped(ranking: Ranked) -> Ranked:
+def swap_groups(ranking: Ranked) -> Ranked:
     return Ranked(
         ranking.images,
         1 - ranking.groups,
@@ -96,7 +96,7 @@ def swapped(ranking: Ranked) -> Ranked:
 @given(st.integers(0, 10_000))
 def test_swapping_groups_swaps_whom_there_are_too_many_of(trial):
     ranked = rankings(trial, 1.0)
-    one, other = mean_excess(ranked), mean_excess([swapped(item) for item in ranked])
+    one, other = mean_excess(ranked), mean_excess([swap_groups(item) for item in ranked])
     assert one == pytest.approx(other[:, ::-1])
 
 
@@ -115,7 +115,7 @@ def estimates(ranked: Sequence[Ranked], stats: Bootstrap) -> dict[PartName, obje
         return {part: np.stack(shares, axis=-1)}
 
     estimated = stats.estimate_weighted(KEYS[rows], evaluate)
-    return narrowed(estimated, ranked, stats.level)
+    return narrow_intervals(estimated, ranked, stats.level)
 
 
 @pytest.mark.parametrize("k", [40, 180])

@@ -31,7 +31,7 @@ class Numbered:
 def recall(pictures: np.ndarray) -> Recall:
     numbered = Numbered()
     captions = [str(number) for number in range(N)]
-    return Recall.of(DualEncoder(numbered, numbered), captions, pictures, np.arange(N), DEPTHS)
+    return Recall.measure(DualEncoder(numbered, numbered), captions, pictures, np.arange(N), DEPTHS)
 
 
 def shares(recall: Recall) -> dict[str, float]:
@@ -84,4 +84,4 @@ def test_ranks_of_folds_count_by_their_images():
         Recall(np.arange(start, end), {"image": np.full(end - start, place)}, (1,))
         for start, end, place in ((0, 30, 0), (30, 40, 1))
     ]
-    assert Recall.joined(folds).shares(np.ones((1, 40)), np.arange(40))[0, 0] == 30 / 40
+    assert Recall.join_folds(folds).shares(np.ones((1, 40)), np.arange(40))[0, 0] == 30 / 40

@@ -37,11 +37,11 @@ class Judge:
         return self.table[pairs[:, 1], pairs[:, 0]].astype(np.float32)
 
 
-def ranked(least: int = 0) -> tuple[Ranked, np.ndarray]:
+def rank_line(least: int = 0) -> tuple[Ranked, np.ndarray]:
     """Two queries over pictures in a line, and their similarity."""
     queries = np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
     pictures = np.column_stack([np.arange(N), np.zeros(N)]).astype(np.float32)
-    ranking = Ranked.of(queries, pictures, ROWS, np.arange(N) % 2, 2, K, least=least)
+    ranking = Ranked.rank(queries, pictures, ROWS, np.arange(N) % 2, 2, K, least=least)
     return ranking, queries @ pictures.T
 
 
@@ -52,9 +52,9 @@ def table(seed: int = 0) -> np.ndarray:
 
 
 def test_the_first_are_in_the_order_in_which_they_match():
-    before, near = ranked()
+    before, near = rank_line()
     judge = Judge(table())
-    result = Reranker(judge, NOWHERE, 8).ranked(["a", "b"], before)
+    result = Reranker(judge, NOWHERE, 8).rerank(["a", "b"], before)
     for query in range(2):
         candidates = ROWS[np.argsort(-near[query])[:8]].tolist()
         wanted = sorted(candidates, key=lambda row: -judge.table[query, row])
@@ -65,15 +65,15 @@ def test_the_first_are_in_the_order_in_which_they_match():
 
 
 def test_equally_matching_pictures_stay_in_their_order():
-    before, _ = ranked()
-    result = Reranker(Judge(np.zeros((2, 200))), NOWHERE, 8).ranked(["a", "b"], before)
+    before, _ = rank_line()
+    result = Reranker(Judge(np.zeros((2, 200))), NOWHERE, 8).rerank(["a", "b"], before)
     assert np.array_equal(result.images, before.images)
 
 
 def test_more_than_there_are_are_all_of_them():
-    before, _ = ranked(least=1000)
+    before, _ = rank_line(least=1000)
     judge = Judge(table())
-    result = Reranker(judge, NOWHERE, 1000).ranked(["a", "b"], before)
+    result = Reranker(judge, NOWHERE, 1000).rerank(["a", "b"], before)
     for query in range(2):
         wanted = sorted(ROWS.tolist(), key=lambda row: -judge.table[query, row])
         assert result.images[query].tolist() == wanted
@@ -94,7 +94,7 @@ def recall(judge: Judge | None, n: int = 0) -> dict[str, float]:
     dual = DualEncoder(Numbered(), Numbered())
     pictures = Numbered().embed(captions)
     again = None if judge is None else Reranker(judge, NOWHERE, n)
-    computed = Recall.of(dual, captions, pictures, ROWS, (1,), again)
+    computed = Recall.measure(dual, captions, pictures, ROWS, (1,), again)
     shares = computed.shares(np.ones((1, N)), ROWS)[0].tolist()
     return dict(zip(map(str, computed.names), shares, strict=True))
 
@@ -168,6 +168,7 @@ def test_weights_that_judge_no_pairs_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("encoder=ngram",), "choose encoder=clip"),
         (("encoder=clip", "metric.rerank=200"), "choose encoder=fiber"),  # before one is fitted
         (("encoder=fiber", "metric.rerank=100"), r"the first metric\.k=100 stay the same"),
         (
@@ -176,7 +177,7 @@ def test_weights_that_judge_no_pairs_are_refused(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_ordered_again_is_refused(words, message):
+def test_an_encoder_or_a_depth_that_does_not_fit_is_refused(words, message):
     with pytest.raises(UsageError, match=message):
         compose.cell(["metric=retrieval_fairness", *words]).build("metric").require()
 
@@ -188,12 +189,12 @@ def test_every_pair_is_judged_once(folder, monkeypatch):
     looked: list[int] = []
     match = FiberModel.match
 
-    def counted(self: FiberModel, photos: list, texts: object, pairs: np.ndarray) -> np.ndarray:
+    def count_match(self: FiberModel, photos: list, texts: object, pairs: np.ndarray) -> np.ndarray:
         judged.append(len(pairs))
         looked.append(len(photos))
         return match(self, photos, texts, pairs)
 
-    monkeypatch.setattr(FiberModel, "match", counted)
+    monkeypatch.setattr(FiberModel, "match", count_match)
     uncached = (f"encoder.model={folder}", "encoder.cache=null")
     cell = compose.cell([*WORDS, *QUICK, *uncached])
     corpus, encoder = cell.corpus(), cell.build("encoder")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from bias_pipeline.data.photos import thumbnail
 from bias_pipeline.data.regions import crop_person
 from bias_pipeline.retrieval.retrieval_view import ENDS, FIRST, RETRIEVED
-from tests.retrieval.test_fairness import cell, compute, planted, planted_score
+from tests.retrieval.test_fairness import cell, compute, plant, planted_score
 
 
 def shown_lines(*words: str) -> list[dict[str, str]]:
@@ -43,7 +43,7 @@ def test_few_queries_are_told_once():
 
 def test_without_permission_no_picture_is_written(monkeypatch):
     corpus = cell().corpus()
-    planted(monkeypatch, corpus, 2.0)
+    plant(monkeypatch, corpus, 2.0)
     score = compute(corpus=replace(corpus, shown_under=""))
     assert {line["picture"] for line in score.tables[RETRIEVED]} == {""}
     assert score.audit["shown_under"] == ""

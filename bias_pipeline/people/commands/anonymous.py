@@ -30,7 +30,7 @@ from bias_pipeline.run.overrides import quote_value
 if TYPE_CHECKING:
     from bias_pipeline.corpus.attribute import Attribute
     from bias_pipeline.corpus.corpus import Corpus
-    from bias_pipeline.people.anonymous import AnonymousRow, CorrelationRow, Filtered
+    from bias_pipeline.people.anonymous import AnonymousRow, CorrelationRow
     from bias_pipeline.people.anonymous_pictures import AnonymousPictures
 
 RATING_FOLDER = "filter"  # the folder of raters' answers about the pictures
@@ -94,7 +94,6 @@ def build_parser() -> Parser:
 
 
 def build_command(words: Sequence[str]) -> int:
-    """Draw and write."""
     options = build_parser().parse_intermixed_args(list(words))
     source, others = (
         ("scenes", ("per_prompt", "steps", "prompts")) if options.scenes else ("model", ("side",))
@@ -163,7 +162,7 @@ def filter_parser() -> Parser:
 
 
 def filter_command(words: Sequence[str]) -> int:
-    """Print what asks raters, and keep what they leave."""
+    """Print the command that asks raters, or keep the pictures that their answers leave."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import ANSWERS, QUESTION, filter_pictures
     from bias_pipeline.people.anonymous_pictures import ACCEPTED, built_pictures
@@ -174,8 +173,8 @@ def filter_command(words: Sequence[str]) -> int:
     answers = options.folder / RATING_FOLDER
     if not (answers / TABLE).is_file():
         question = ["--question", QUESTION, "--answers", ",".join(ANSWERS)]
-        print_out("ask people, then run this command again:")
-        print_out(f"  {_rate([str(pictures.shown), *question, '--out', str(answers)])}")
+        rate = shlex.join([str(pictures.picture_folder), *question, "--out", str(answers)])
+        print_out("ask people, then run this command again:", f"  {PROGRAM} rate {rate}")
         return 0
     values = (*ANSWERS, CANNOT_TELL)
     votes = rater_answers(answers / TABLE, "question", values, pictures.photos)
@@ -187,26 +186,22 @@ def filter_command(words: Sequence[str]) -> int:
         )
     images = result.retained[: options.limit]
     pictures.keep(images)
+    counts = {
+        "cannot tell": len(result.retained),
+        **result.dropped,
+        "without an answer": result.unanswered,
+    }
+    of_answers = (
+        f"{answer.replace('_', ' ')} {count}" for answer, count in counts.items() if count
+    )
     print_out(
         f"{options.folder / ACCEPTED}: "
         f"{counted(len(images), f'of {len(pictures.photos)} pictures are')} kept; "
-        f"{_counted(result)}"
+        f"{', '.join(of_answers)}"
     )
     print_out("captioners describe this folder; their files go into captioners/NAME.json, then")
     print_out(f"  {PROGRAM} anonymous score {shlex.quote(str(options.folder))}")
     return 0
-
-
-def _rate(words: Sequence[str]) -> str:
-    """The command that asks raters."""
-    return f"{PROGRAM} rate {shlex.join(words)}"
-
-
-def _counted(result: Filtered) -> str:
-    """What happened to the other pictures."""
-    counts = {**result.dropped, "without an answer": result.unanswered}
-    dropped = (f"{answer.replace('_', ' ')} {count}" for answer, count in counts.items() if count)
-    return ", ".join(["cannot tell " + str(len(result.retained)), *dropped])
 
 
 ANSWERED, CAPTIONS = "answers", "captions.json"
@@ -252,7 +247,7 @@ def score_parser() -> Parser:
 
 
 def score_command(words: Sequence[str]) -> int:
-    """Score, print and write."""
+    from bias_pipeline.people.anonymous import SCORES, write_rows
     from bias_pipeline.people.anonymous_pictures import scored_pictures
 
     options = score_parser().parse_args(list(words))
@@ -260,8 +255,8 @@ def score_command(words: Sequence[str]) -> int:
     pictures = scored_pictures(options.folder)
     if not pictures.captioners:
         raise ResourceError(
-            f"{options.folder / 'captioners'}: no captions; caption {pictures.shown} and put each "
-            "captioner's file there as NAME.json"
+            f"{options.folder / 'captioners'}: no captions; caption {pictures.picture_folder} and "
+            "put each captioner's file there as NAME.json"
         )
     captions = {name: pictures.captions(name) for name in pictures.captioners}
     rows, lines = [], []
@@ -271,25 +266,25 @@ def score_command(words: Sequence[str]) -> int:
         if of_attribute:
             lines += _report(options.folder, of_attribute)
     if rows:
-        _write(options.folder, rows, lines)
+        try:
+            write_rows(options.folder, rows, lines)
+        except OSError as error:
+            raise cannot_write(options.folder, error) from error
+        print_out(f"{options.folder / SCORES}: {counted(len(rows), 'rows')}")
     return 0
 
 
 def _check(options: Namespace) -> None:
-    """Refuse words that do not fit together."""
     if options.metric and not options.reference:
         raise UsageError("--metric needs --reference: attackers learn from labelled data")
-    for name, *settings in options.metric or ():
+    given = [(f"--metric {name}", settings) for name, *settings in options.metric or ()]
+    for name, *_ in options.metric or ():
         if name not in METRICS:
             raise UsageError(f"--metric {name}: name one of {', '.join(METRICS)}")
-        _check_settings(f"--metric {name}", settings)
-    _check_settings("--reference", options.reference)
-
-
-def _check_settings(option: str, settings: Sequence[str]) -> None:
-    for word in settings:
-        if "=" not in word:
-            raise UsageError(f"{option} {word}: settings are written key=value")
+    for option, settings in [*given, ("--reference", options.reference)]:
+        for word in settings:
+            if "=" not in word:
+                raise UsageError(f"{option} {word}: settings are written key=value")
 
 
 def _rows(
@@ -306,7 +301,7 @@ def _rows(
     if options.reference:
         for metric, *settings in options.metric or [[name] for name in METRICS]:
             words = [*options.reference, f"attribute={attribute_name}", f"metric={metric}"]
-            rows += _attacked(pictures, captions, [*words, *settings])
+            rows += _attack_rows(pictures, captions, [*words, *settings])
     if options.runs:
         rows += labelled_rows(finished_results(options.runs), list(captions), attribute_name)
     return rows
@@ -329,7 +324,7 @@ def _people(
     for captioner, texts in captions.items():
         study = folder / ANSWERED / attribute.name / captioner
         if not (study / TABLE).is_file():
-            open_questions.append(_question(study, attribute.name, texts))
+            open_questions.append(_rate_command(study, attribute.name, texts))
             continue
         votes = rater_answers(
             study / TABLE, attribute.name, [*attribute.groups, CANNOT_TELL], texts
@@ -344,7 +339,7 @@ def _people(
     return rows
 
 
-def _question(study: Path, attribute: str, captions: dict[str, str]) -> str:
+def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
     """The command that asks raters about captions, which it finds in the folder of the answers."""
     listed = [{"image_id": image, "caption": text} for image, text in captions.items()]
     try:
@@ -356,7 +351,7 @@ def _question(study: Path, attribute: str, captions: dict[str, str]) -> str:
     return f"  {PROGRAM} rate {shlex.join(words)}"
 
 
-def _attacked(
+def _attack_rows(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
     """What attackers make of each captioner's captions."""
@@ -426,13 +421,3 @@ def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
     if plot is not None and REPORT.is_installed:
         print_out(*write_figure(folder, rows[0].attribute, plot))
     return lines
-
-
-def _write(folder: Path, rows: list[AnonymousRow], lines: list[CorrelationRow]) -> None:
-    from bias_pipeline.people.anonymous import SCORES, write_rows
-
-    try:
-        write_rows(folder, rows, lines)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    print_out(f"{folder / SCORES}: {counted(len(rows), 'rows')}")

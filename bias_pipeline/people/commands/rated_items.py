@@ -39,14 +39,14 @@ def rating_question(options: Namespace, attribute: Any) -> Any:
     from bias_pipeline.people.web.study import NO_ATTRIBUTE, RatingQuestion
 
     if options.attribute:
-        shown = "picture" if options.folder else "caption"
-        usual = (
-            f"What is the {attribute.name} of the person in the {shown}, as far as you can tell?"
-        )
-        groups = tuple(attribute.groups)
-        words = options.question or usual
         several = bool(options.folder)
-        return RatingQuestion(words, attribute.name, groups, options.ordinal, several)
+        words = options.question or (
+            f"What is the {attribute.name} of the person in the "
+            f"{'picture' if several else 'caption'}, as far as you can tell?"
+        )
+        return RatingQuestion(
+            words, attribute.name, tuple(attribute.groups), options.ordinal, several
+        )
     answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
     if len(set(answers)) < max(2, len(answers)):
         raise UsageError("--answers needs two different answers or more, separated by commas")
@@ -62,8 +62,7 @@ PAIR_QUESTION = (
 
 
 def pair_study(options: Namespace) -> tuple[Study, list[CaptionPair]]:
-    """The study of a file of pairs, and the pairs."""
-    from bias_pipeline.people.web.study import CONSENT, NO_ATTRIBUTE, RatingQuestion, Study
+    from bias_pipeline.people.web.study import NO_ATTRIBUTE, RatingQuestion, Study
 
     pairs = read_pairs(options.pairs)
     answers = (FIRST, SECOND, ALIKE)
@@ -73,8 +72,8 @@ def pair_study(options: Namespace) -> tuple[Study, list[CaptionPair]]:
         question,
         {},
         {pair.pair: pair.caption_a for pair in pairs},
-        consent=consent_text(options.consent) if options.consent else CONSENT,
-        gold=known_answers(options.gold, question, attribute) if options.gold else {},
+        consent=consent_text(options.consent),
+        gold=known_answers(options.gold, question, attribute),
         limit=options.limit,
         beside={pair.pair: pair.caption_b for pair in pairs},
     )
@@ -125,8 +124,11 @@ def _tokens(word: str) -> list[str]:
     return tokenize_word(word.lower(), keep_punctuation=True, keep_unknown=True)
 
 
-def consent_text(path: Path) -> str:
-    """The text of a file that raters agree to."""
+def consent_text(path: Path | None) -> str:
+    from bias_pipeline.people.web.study import CONSENT
+
+    if path is None:
+        return CONSENT
     try:
         text = check_file(path, "--consent").read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -137,9 +139,11 @@ def consent_text(path: Path) -> str:
 
 
 def known_answers(
-    path: Path, question: RatingQuestion, attribute: Attribute, photos: Collection[str] = ()
+    path: Path | None, question: RatingQuestion, attribute: Attribute, photos: Collection[str] = ()
 ) -> dict[str, str]:
     """Image id to known answer; answers may be written as labels are: "Male", "m", "woman"."""
+    if path is None:
+        return {}
     what, layout = "known answers: a table of image_id and value", Layout()
     wanted = ("image_id", "value", *layout.wanted(IMAGE))
     rows = open_rows(check_file(path, "--gold"), what=what, wanted=wanted)

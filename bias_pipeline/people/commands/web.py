@@ -53,7 +53,6 @@ _LEAST_TOKEN = 12  # characters
 
 
 def add_address_options(parser: Parser, others: str) -> None:
-    """Add ``--port``, ``--host`` and ``--token``."""
     parser.add_argument(
         "--port",
         type=number(Port),
@@ -75,7 +74,6 @@ def add_address_options(parser: Parser, others: str) -> None:
 
 
 def check_address(options: Namespace) -> None:
-    """Refuse an address that lets others in without a token."""
     refused = {
         "--host takes this machine's name or address in the network": options.host in _EVERYWHERE,
         "--host lets others in and needs --token": options.host and options.token is None,
@@ -88,7 +86,7 @@ def check_address(options: Namespace) -> None:
 
 
 def token_of(options: Namespace) -> str:
-    """What links must hold; empty if nothing."""
+    """The secret in links; empty if there is none."""
     return "" if options.token is None else options.token or secrets.token_urlsafe(12)
 
 
@@ -189,10 +187,10 @@ def rate_command(words: Sequence[str]) -> int:
         return 0
     if options.runs:
         raise UsageError("--runs DIR goes with --gather DIR")
-    if options.pairs:
-        _check_pairs(options)
-    else:
-        _check(options)
+    (_check_pairs if options.pairs else _check)(options)
+    if options.out is None:
+        raise UsageError("--out is missing; see --help")
+    check_address(options)
     options.masking = masking_of(options, settings)
     WEB.require()
     _serve(options)
@@ -200,13 +198,11 @@ def rate_command(words: Sequence[str]) -> int:
 
 
 def _check(options: Namespace) -> None:
-    """Refuse words that do not fit together."""
     alone = options.folder is None
     masks = options.image_masking or options.crop or options.regions
     refused = {
         "name a folder of photos, --captions FILE, or both; see --help": alone
         and options.captions is None,
-        "--out is missing; see --help": options.out is None,
         "name what is asked: --attribute NAME or --question TEXT": not (
             options.attribute or options.question
         ),
@@ -220,7 +216,6 @@ def _check(options: Namespace) -> None:
         if applies:
             raise UsageError(words)
     check_gold_size(options)
-    check_address(options)
 
 
 def _check_pairs(options: Namespace) -> None:
@@ -233,9 +228,6 @@ def _check_pairs(options: Namespace) -> None:
     if given:
         name = "photos" if given == "folder" else f"--{given.replace('_', '-')}"
         raise UsageError(f"--pairs shows two captions and has its own answers; leave {name} out")
-    if options.out is None:
-        raise UsageError("--out is missing; see --help")
-    check_address(options)
 
 
 def _serve(options: Namespace) -> None:
@@ -262,7 +254,7 @@ def _serve(options: Namespace) -> None:
 
 
 def _study(options: Namespace) -> Any:
-    from bias_pipeline.people.web.study import CONSENT, Study
+    from bias_pipeline.people.web.study import Study
 
     cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])
     attribute = cell.build("attribute")
@@ -289,8 +281,8 @@ def _study(options: Namespace) -> Any:
         captions,
         masked or read_photo,
         str(masked or ""),
-        consent_text(options.consent) if options.consent else CONSENT,
-        known_answers(options.gold, question, attribute, photos) if options.gold else {},
+        consent_text(options.consent),
+        known_answers(options.gold, question, attribute, photos),
         options.limit,
         chances=chances,
     )
@@ -299,7 +291,6 @@ def _study(options: Namespace) -> Any:
 
 
 def _gather(options: Namespace) -> None:
-    """Print agreement of the answers of studies, and what raters say of pairs."""
     from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
 
     if options.out or options.folder:
@@ -389,7 +380,7 @@ class ScoredFiles:
             )
         words = [word for word in given if not word.startswith("-")]
         with _COMPOSING:
-            cell = compose.cell([*map(self._here, words), *self._root(words)])
+            cell = compose.cell([*map(self._with_moved_file, words), *self._moved_root(words)])
             keys, attribute, metric = cell.keys, cell.build("attribute"), cell.build("metric")
             transforms = getattr(metric, "transforms", ())
             concepts = getattr(metric, "concepts", None)  # those of the run, if it has its own
@@ -402,7 +393,7 @@ class ScoredFiles:
         ]
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
-    def _here(self, word: str) -> str:
+    def _with_moved_file(self, word: str) -> str:
         """An override of a file, with the file of that name in the folder if there is one."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
@@ -412,7 +403,7 @@ class ScoredFiles:
             return word
         return f"{key}={quote_value(str((self.data / name).absolute()))}"
 
-    def _root(self, words: Sequence[str]) -> list[str]:
+    def _moved_root(self, words: Sequence[str]) -> list[str]:
         """The override of the data set's own folder, if it has one."""
         if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
             return []

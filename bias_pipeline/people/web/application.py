@@ -41,10 +41,8 @@ def templates() -> Environment:
 
 
 def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """What answers with a file that lies beside the templates."""
-    content = (
-        files("bias_pipeline.people.web").joinpath("templates", name).read_text(encoding="utf-8")
-    )
+    """A page that is a file beside the templates."""
+    content = files("bias_pipeline.people.web").joinpath("templates", name).read_text("utf-8")
 
     async def read(request: Request) -> Response:
         del request
@@ -78,9 +76,7 @@ class Guard:
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The answer, or a refusal of another site's page."""
-
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -90,7 +86,7 @@ class Guard:
         answer = self._app
         if scope["type"] == "http":
             answer = self._refusal(Request(scope)) or answer
-        await answer(scope, receive, guarded)
+        await answer(scope, receive, send_with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
         if _name(request.headers.get("host", "")) not in self._hosts:  # DNS rebinding
@@ -123,16 +119,15 @@ class TokenGate:
         self._cookie = f"browse_{hashlib.sha256(self._visit.encode()).hexdigest()[:8]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The answer, the way to it without the token, or a refusal."""
         answer = self._app
         if scope["type"] == "http" and self._token:
             answer = self._refusal(Request(scope)) or answer
         await answer(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
-        if same(request.cookies.get(self._cookie, ""), self._visit):
+        if is_same_secret(request.cookies.get(self._cookie, ""), self._visit):
             return None
-        if not same(request.query_params.get("token", ""), self._token):
+        if not is_same_secret(request.query_params.get("token", ""), self._token):
             return PlainTextResponse("open the whole link that you were sent\n", 403)
         response = RedirectResponse(str(request.url.remove_query_params("token")), 303)
         response.set_cookie(self._cookie, self._visit, httponly=True, samesite="lax")
@@ -172,7 +167,7 @@ async def form_of(request: Request, visit: str) -> dict[str, str]:
     except ValueError as error:
         raise HTTPException(400, "the form is not text") from error
     form = {name: values[0] for name, values in fields.items()}
-    if not visit or not same(form.get("form", ""), form_token(visit)):
+    if not visit or not is_same_secret(form.get("form", ""), form_token(visit)):
         raise HTTPException(
             403,
             "this form is from another visit, or this browser keeps no cookies; go back to the "
@@ -195,22 +190,16 @@ class Picture(Response):
         self._content, self._delivered = content, delivered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it piece by piece."""
         request = Request(scope, receive)
         await request.body()  # after which only a client that leaves is heard of
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status_code,
-                "headers": self.raw_headers,
-            }
-        )
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
         size = len(self._content)
-        for start in range(0, size, _PIECE):
+        for place in range(0, size, _PIECE):
             if await request.is_disconnected():
                 return
-            end = start + _PIECE
-            piece = {"body": self._content[start:end], "more_body": end < size}
+            end = place + _PIECE
+            piece = {"body": self._content[place:end], "more_body": end < size}
             await send({"type": "http.response.body", **piece})
         if scope["method"] == "GET":
             self._delivered()
@@ -222,14 +211,13 @@ def number_in(text: str) -> int:
     return int(text)
 
 
-def same(one: str, other: str) -> bool:
-    """Whether two secrets are the same, in constant time."""
+def is_same_secret(one: str, other: str) -> bool:
+    """Compare in constant time."""
     return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket at the address."""
     try:
         listener = socket.create_server((host, port))
     except OSError as error:
@@ -280,11 +268,6 @@ _MOST = 512  # connections, if the process may have twice as many open files
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
 
-def most_connections() -> int:
-    """How many connections there may be."""
-    return min(_MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-
-
 class Connection(H11Protocol):
     """A connection that ends after some seconds without a request.
 
@@ -294,20 +277,17 @@ class Connection(H11Protocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Watch it from now on."""
         super().connection_made(transport)
         self._since = self.loop.time()
         self._watch = self.loop.call_later(_LOOK_S, self._look)
-        if len(self.connections) > most_connections():
+        if len(self.connections) > min(_MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Watch it no longer."""
         self._watch.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         self._since = self.loop.time()
         super().on_response_complete()
 
@@ -322,7 +302,6 @@ class Connection(H11Protocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def _make_room(self) -> None:
@@ -338,7 +317,6 @@ class Connection(H11Protocol):
             self.transport.close()
 
     def _look(self) -> None:
-        """End it if nothing has happened for too long."""
         waited = self.loop.time() - self._since
         if waited >= (_IDLE_S if self._is_idle else _REQUEST_S):
             self.transport.abort()

@@ -26,20 +26,19 @@ from bias_pipeline.people.web.run_folder import (
     RunFolder,
     RunLine,
     headline_rows,
-    numbers_of,
+    number_of,
     shown_lines,
     version_note,
 )
-from bias_pipeline.people.web.views import Page, View, page_of
+from bias_pipeline.people.web.views import Page, View
 from bias_pipeline.report.table import cell_text, p_cell, shareable, without_places
 from bias_pipeline.results.rows import Result, Row, mapping_in
 
 _OF_NUMBERS = ("find", "page")
+_SHOWN_ELSEWHERE = ("image_std", "notes", "metric")  # of the manifest
 
 
 class BrowsePages:
-    """The application."""
-
     def __init__(self, folder: RunFolder, library: Library, token: str = "") -> None:
         self.folder, self._token = folder, token
         self._images = ImagePages(folder, library, self._find, self._page)
@@ -52,7 +51,6 @@ class BrowsePages:
             self._pages.get_template(f"{name}.html.j2")  # compiled now, not while a page waits
 
     def application(self, hosts: frozenset[str]) -> Starlette:
-        """The pages at their addresses."""
         routes = [
             Route("/", self.runs),
             Route("/run/{run}", self.run),
@@ -67,23 +65,23 @@ class BrowsePages:
                 Middleware(TokenGate, self._token),
             ],
             exception_handlers={
-                HTTPException: self._refused,
-                BiasPipelineError: self._failed,
-                MemoryError: self._failed,
+                HTTPException: self._refuse,
+                BiasPipelineError: self._refuse,
+                MemoryError: self._refuse,
             },
         )
 
     async def runs(self, request: Request) -> Response:
-        """All runs, filtered and sorted."""
         return await anyio.to_thread.run_sync(self._runs, request)
 
     def _runs(self, request: Request) -> Response:
-        view = View.of("/", request.query_params, KNOWN)
+        view = View.from_query("/", request.query_params, KNOWN)
         self.folder.refresh()
         index = self.folder.index
+        lines = shown_lines(index.lines, view)
         return self._page(
             "runs",
-            page=page_of(view, shown_lines(index.lines, view)),
+            page=Page(view, len(lines), lines.__getitem__),
             view=view,
             choices=index.choices,
             differ=any(line.settings for line in index.lines),
@@ -93,14 +91,13 @@ class BrowsePages:
         )
 
     async def run(self, request: Request) -> Response:
-        """A run: its headlines, what was noted, and all its numbers."""
         result = self._find(request.path_params["run"])
         page = await anyio.to_thread.run_sync(self._run, request, result)
         self._images.prepare(result)  # most go there next
         return page
 
     def _run(self, request: Request, result: Result) -> Response:
-        view = View.of(f"/run/{result.run_id}", request.query_params, _OF_NUMBERS)
+        view = View.from_query(f"/run/{result.run_id}", request.query_params, _OF_NUMBERS)
         wanted = view["find"].lower().split()
         rows = [row for row in result.rows if all(word in row.part.lower() for word in wanted)]
         return self._page(
@@ -109,9 +106,17 @@ class BrowsePages:
             headlines=[RunLine(result, row) for row in headline_rows(result)],
             reading=result.facts.metric,
             notes=[*filter(None, [version_note(result)]), *result.notes],
-            page=Page(view, len(rows), lambda first, last: numbers_of(rows[first:last], result)),
+            page=Page(
+                view,
+                len(rows),
+                lambda places: [(row, number_of(row, result)) for row in rows[places]],
+            ),
             view=view,
-            manifest=json.dumps(_settings(result), indent=1, ensure_ascii=False),
+            manifest=json.dumps(
+                shareable({k: v for k, v in result.manifest.items() if k not in _SHOWN_ELSEWHERE}),
+                indent=1,
+                ensure_ascii=False,
+            ),
         )
 
     def _find(self, run_id: str) -> Result:
@@ -121,27 +126,18 @@ class BrowsePages:
             raise HTTPException(404, "there is no such run in this folder")
         return result
 
-    async def _refused(self, request: Request, error: Exception) -> Response:
+    async def _refuse(self, request: Request, error: Exception) -> Response:
         del request
-        assert isinstance(error, HTTPException)
-        page = self._page("refused_view", error.status_code, reason=error.detail)
-        page.headers.update(error.headers or {})
-        return page
-
-    async def _failed(self, request: Request, error: Exception) -> Response:
-        del request
+        if isinstance(error, HTTPException):
+            page = self._page("refused_view", error.status_code, reason=error.detail)
+            page.headers.update(error.headers or {})
+            return page
         little = "there is too little memory for this page"
         reason = little if isinstance(error, MemoryError) else str(error)
         return self._page("refused_view", 409, reason=reason)
 
     def _page(self, name: str, status: int = 200, /, **values: Any) -> Response:
         return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)
-
-
-def _settings(result: Result) -> dict[str, Any]:
-    """The manifest without what the page shows elsewhere."""
-    left = {"image_std", "notes", "metric"}
-    return shareable({key: value for key, value in result.manifest.items() if key not in left})
 
 
 _WRONG = ("gender_error",)  # metrics whose numbers are about captions that name another group
@@ -152,7 +148,9 @@ _DESCRIPTIONS = ("concept", "class")  # parts named after what captions say of p
 def images_link(row: Row, result: Result) -> str:
     """The address of the images behind a number; empty if no images are its own."""
     kinds = _DESCRIPTIONS if row.metric == "descriptions" else ()
-    filters = _filters(row.part, _groups(result), kinds)
+    groups = mapping_in(result.facts.config, "attribute").get("groups")
+    names = tuple(map(str, groups)) if isinstance(groups, list) else ()
+    filters = _filters(row.part, names, kinds)
     if filters is None:
         return ""
     if row.metric in _WRONG:
@@ -188,8 +186,3 @@ def _filters(
     if len(others) == 1 and pieces[0] in kinds:
         filters[pieces[0]] = others[0]
     return filters or None
-
-
-def _groups(result: Result) -> tuple[str, ...]:
-    groups = mapping_in(result.facts.config, "attribute").get("groups")
-    return tuple(map(str, groups)) if isinstance(groups, list) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.object_names import coco_name
-from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.pictures import MissingPicture, Pictures
 from bias_pipeline.data.photos import drawn
 from bias_pipeline.errors import DataError
 from bias_pipeline.people.web.shared_reads import SharedReads
@@ -38,8 +39,6 @@ _DRAWN = 256  # pixels of a picture that is drawn
 
 @dataclass(frozen=True, eq=False)
 class CaptionsBehind:
-    """What a run scored."""
-
     corpus: Corpus  # as it was read
     attribute: Attribute  # whose groups are counted
     concepts: ConceptTable  # by which captions describe persons
@@ -49,16 +48,16 @@ class CaptionsBehind:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Of the attribute, as the data set labels them."""
+        """The groups of the attribute that the data set labels."""
         return self.corpus.groupings[self.attribute.name].names
 
     @cached_property
-    def named(self) -> IntArray:
+    def group_named(self) -> IntArray:
         """(N,) number of the one group that each image's caption names, or a code below 0."""
         captions = self.corpus.model
-        named = np.full(len(self.corpus), NO_CAPTION)
-        named[captions.image_rows] = named_group(captions, self.attribute, self.groups)
-        return named
+        codes = np.full(len(self.corpus), NO_CAPTION)
+        codes[captions.image_rows] = named_group(captions, self.attribute, self.groups)
+        return codes
 
     def holding(self, phrase: str) -> BoolArray:
         """(N,) images whose caption has a word or phrase, in whatever case."""
@@ -71,7 +70,7 @@ class CaptionsBehind:
 
     @cached_property
     def _concepts_of_captions(self) -> sparse.csc_array:
-        """(C, Q) which concepts each caption says of a person; read once, when first asked for."""
+        """(C, Q) which concepts each caption says of a person."""
         return described(self.corpus.model, self.concepts).concepts.tocsc()
 
     def describing(self, concepts: Collection[str]) -> BoolArray:
@@ -83,7 +82,7 @@ class CaptionsBehind:
         return flags
 
     def describing_words(self, texts: Sequence[str], concepts: Collection[str]) -> list[list[bool]]:
-        """Whether each word of each caption says one of these concepts of a person."""
+        """For each caption whether each word says one of these concepts of a person."""
         words = describing_words(Captions.from_texts(list(texts)), self.concepts)
         names = self.concepts.concepts
         return [
@@ -94,16 +93,19 @@ class CaptionsBehind:
     @cached_property
     def objects(self) -> list[str]:
         """The objects that any image has, the most frequent first."""
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for name, n_images in self.corpus.images_by_object.items():
-            counts[coco_name(name)] = counts.get(coco_name(name), 0) + n_images
+            counts[coco_name(name)] += n_images
         return sorted(counts, key=lambda name: (-counts[name], name))
 
     def with_object(self, name: str) -> BoolArray:
-        """(N,) images with an object."""
         known = self.corpus.objects or [None] * len(self.corpus)
         written = {one for one in self.corpus.images_by_object if coco_name(one) == name}
         return np.array([not written.isdisjoint(objects or ()) for objects in known], bool)
+
+    def objects_of(self, row: int) -> list[str]:
+        known = self.corpus.objects
+        return [] if known is None or row < 0 else sorted(known[row] or ())
 
     def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
         """Each caption's words, with the number of the group that a word names, else -1.
@@ -112,8 +114,7 @@ class CaptionsBehind:
         intersection.
         """
         captions = Captions.from_texts(list(texts))
-        namings = self.attribute.namings()
-        named = [self._named_at(listed_words(captions, naming), naming) for naming in namings]
+        named = [self._groups_of_tokens(captions, naming) for naming in self.attribute.namings()]
         marked = []
         for row, text in enumerate(texts):
             words = text.split()
@@ -129,12 +130,13 @@ class CaptionsBehind:
             )
         return marked
 
-    def _named_at(self, listed: Listed, naming: Naming) -> list[list[int]]:
+    def _groups_of_tokens(self, captions: Captions, naming: Naming) -> list[list[int]]:
         """For each caption the group that each token names, else -1."""
         codes = [
             self.groups.index(group) if group in self.groups else OTHER for group, _ in naming.words
         ]
-        return [_groups_at(listed, row, codes) for row in range(len(listed.captions))]
+        listed = listed_words(captions, naming)
+        return [_groups_at(listed, row, codes) for row in range(len(captions))]
 
     def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
         """The words of images' captions after the transforms; empty where there is no caption."""
@@ -149,6 +151,10 @@ class CaptionsBehind:
         if self.corpus.pictures is not None:
             return self.corpus.pictures
         return Pictures.of([self.photos.get(short_id(image)) for image in self.corpus.ids])
+
+    def has_picture(self, row: int) -> bool:
+        pictures = self.pictures
+        return pictures is not None and not isinstance(pictures.files[row], MissingPicture | None)
 
     def picture(self, row: int, *, small: bool) -> bytes:
         """A picture as a JPEG without metadata."""
@@ -202,9 +208,9 @@ class Library:
         What could not be read is tried again, since the files may be there later.
         """
         key = (result.run_id, result.facts.corpus.digest)
-        return self._reads.start(key, lambda: self._checked(result))
+        return self._reads.start(key, lambda: self._read_checked(result))
 
-    def _checked(self, result: Result) -> CaptionsBehind:
+    def _read_checked(self, result: Result) -> CaptionsBehind:
         """What is behind a run, with what the page of its images shows first."""
         scored = result.facts.corpus
         if scored.n_images > MOST_IMAGES:
@@ -219,5 +225,5 @@ class Library:
                 "captions, labels or pictures than this run scored (their digest differs), so only "
                 "numbers are shown; name a folder with the run's files: --data DIR"
             )
-        _ = behind.named, behind.objects
+        _ = behind.group_named, behind.objects
         return behind

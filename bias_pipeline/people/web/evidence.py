@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from starlette.exceptions import HTTPException
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.pictures import MissingPicture
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import sha256_of
 from bias_pipeline.people.image_scores import ImageScores, image_scores
@@ -49,8 +49,6 @@ _SCORINGS: Mapping[str, Callable[..., scoring.Scoring]] = {
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """N images that a run scored."""
-
     result: Result  # of the run
     # Of attackers' guesses; None if the run has none that are sums over images
     scores: ImageScores | None
@@ -72,7 +70,6 @@ class Evidence:
         return len(self.rows)
 
     def id_of(self, place: int) -> str:
-        """An image's id."""
         if self.scores is not None:
             return str(self.scores.ids[place].as_py())
         assert self.captions is not None  # or there is no image
@@ -92,10 +89,15 @@ class Evidence:
         codes = self.captions.corpus.groupings[self.captions.attribute.name].codes
         return codes[self.rows]
 
-    @cached_property
-    def named(self) -> IntArray | None:
-        """(N,) the group that each image's caption names; None without captions."""
-        return None if self.captions is None else self.captions.named[self.rows]
+    def places_of(self, ids: Sequence[str]) -> IntArray:
+        """Where images are in this run, -1 for one that it lacks."""
+        places: Iterable[int] = range(len(self))
+        if self.scores is not None:
+            wanted = pa.array(ids, pa.string())
+            hits = pc.is_in(self.scores.ids, value_set=wanted).to_numpy(False)
+            places = np.flatnonzero(hits).tolist()
+        of_id = {self.id_of(place): place for place in places}
+        return np.array([of_id.get(image, -1) for image in ids], np.int64)
 
     def shares(self, part: str) -> Float64Array | None:
         """(N,) what each image adds to a part; None if the part is not a sum over images."""
@@ -108,11 +110,10 @@ class Evidence:
         """The part whose images a view shows, without ``paired``; the model's without a score."""
         usual = "model" if self.shares("score") is None and self.scores is not None else "score"
         part = (view["part"] or usual).removesuffix(":paired")
-        _known(part, SUMS)
+        _index_of(part, SUMS)
         return part
 
     def value(self, part: str) -> float:
-        """The run's number of that name, or NaN."""
         values = {row.part: row.value for row in self.result.rows}
         return values.get(f"{part}:paired", values.get(part, math.nan))
 
@@ -127,7 +128,6 @@ class Evidence:
         return np.flatnonzero(keep) if order is None else order[keep[order]]
 
     def usual_order(self, part: str) -> str:
-        """The default order of a view."""
         return "image" if self.shares(part) is None else "-share"
 
     def _order(self, name: str, part: str) -> IntArray | None:
@@ -145,9 +145,9 @@ class Evidence:
     def _fitting(self, name: str, wanted: str) -> BoolArray:
         """(N,) the images that one filter leaves."""
         if name == "group":
-            return self.group == _known(wanted, self.groups)
+            return self.group == _index_of(wanted, self.groups)
         if name == "guess":
-            _known(wanted, GUESSES)
+            _index_of(wanted, GUESSES)
             if self.scores is None:
                 raise HTTPException(400, "this run has no guesses of attackers from captions")
             right = self.scores.right
@@ -156,18 +156,18 @@ class Evidence:
         if captions is None:
             raise HTTPException(409, self.reason)
         if name == "names":
-            _known(wanted, NAMES)
-            return self._naming(wanted, captions.named[self.rows])
+            return self._naming(wanted, captions.group_named[self.rows])
         if name == "object":
             return captions.with_object(wanted)[self.rows]
         if name == "word":
             return captions.holding(wanted)[self.rows]
         table = captions.concepts
-        _known(wanted, table.concepts if name == "concept" else table.classes)
+        _index_of(wanted, table.concepts if name == "concept" else table.classes)
         concepts = [wanted] if name == "concept" else _of_class(table, wanted)
         return captions.describing(concepts)[self.rows]
 
     def _naming(self, which: str, named: IntArray) -> BoolArray:
+        _index_of(which, NAMES)
         codes = {"none": NO_GROUP, "several": SEVERAL_GROUPS}
         if which in codes:
             return named == codes[which]
@@ -187,7 +187,7 @@ def _of_class(table: ConceptTable, name: str) -> set[str]:
     return {concept for concept, kind in table.class_of.items() if kind == name}
 
 
-def _known(name: str, names: Sequence[str]) -> int:
+def _index_of(name: str, names: Sequence[str]) -> int:
     if name not in names:
         raise HTTPException(400, f"{name} is unknown; choose {', '.join(names)}")
     return names.index(name)
@@ -199,7 +199,14 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
         return None
-    _check_count(root / result.run_id / EXCLUSIVE)
+    with contextlib.suppress(OSError, ValueError):  # what is damaged is seen below
+        n_guesses = pq.read_metadata(root / result.run_id / EXCLUSIVE).num_rows
+        if n_guesses > MOST_GUESSES:
+            raise DataError(
+                f"{root / result.run_id / EXCLUSIVE}: has {n_guesses:,} guesses of attackers; "
+                f"those of a run are added up by image if it has {MOST_GUESSES:,} or fewer, so no "
+                "guesses and no shares are shown"
+            )
     path = predictions_path(result, root)
     if path is None:
         return None
@@ -211,21 +218,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         raise DataError(f"{path}: cannot be read ({error}); run the job again") from error
 
 
-def _check_count(path: Path) -> None:
-    """Refuse a file with more guesses than memory should hold; what is damaged is seen later."""
-    import pyarrow.parquet as pq
-
-    with contextlib.suppress(OSError, ValueError):
-        n_guesses = pq.read_metadata(path).num_rows
-        if n_guesses > MOST_GUESSES:
-            raise DataError(
-                f"{path}: has {n_guesses:,} guesses of attackers; those of a run are added up by "
-                f"image if it has {MOST_GUESSES:,} or fewer, so no guesses and no shares are shown"
-            )
-
-
 def predictions_path(result: Result, root: Path) -> Path | None:
-    """The file of a run's guesses, or None."""
     written = (result.facts.files or {}).get(EXCLUSIVE)
     if written is None:
         return None
@@ -249,21 +242,11 @@ def _checksum(path: Path, *_: int) -> str:
     return sha256_of(path)
 
 
-def named_text(code: int, groups: Sequence[str]) -> str:
-    """What a caption names, in words.
-
-    Example:
-        >>> named_text(1, ("male", "female")), named_text(-2, ("male", "female"))
-        ('female', 'several groups')
-    """
-    others = {NO_GROUP: "no group", SEVERAL_GROUPS: "several groups", NO_CAPTION: "no caption"}
-    return groups[code] if code >= 0 else others[code]
+_NO_ONE_GROUP = {NO_GROUP: "no group", SEVERAL_GROUPS: "several groups", NO_CAPTION: "no caption"}
 
 
 @dataclass(frozen=True)
 class ShownCaption:
-    """A captioner's caption of an image."""
-
     captioner: str  # who wrote it
     words: Sequence[tuple[str, int]]  # each with the number of the group that it names, else -1
     describing: Sequence[bool]  # whether each word says a concept that is filtered by
@@ -276,8 +259,6 @@ class ShownCaption:
 
 @dataclass(frozen=True)
 class ShownImage:
-    """An image behind a number."""
-
     id: str  # of the image
     row: int  # in the corpus, -1 if that is not at hand
     group: str  # its label; empty if it has none
@@ -289,8 +270,6 @@ class ShownImage:
 
 @dataclass(frozen=True)
 class ShownImages:
-    """A run's images as they are shown."""
-
     evidence: Evidence  # on them
     part: str  # whose sum is shown
     word_votes: WordVotes | None  # the words that told attackers, if that is known
@@ -301,7 +280,7 @@ class ShownImages:
         ids = [evidence.id_of(place) for place in places.tolist()]
         columns = [self.captions(places)]
         if beside is not None:
-            columns.append(beside.captions(beside.places(ids)))
+            columns.append(beside.captions(beside.evidence.places_of(ids)))
         people = self._people(places)
         rows, groups = evidence.rows[places].tolist(), evidence.group[places].tolist()
         return [
@@ -309,28 +288,13 @@ class ShownImages:
                 id=ids[n],
                 row=rows[n],
                 group=evidence.groups[groups[n]] if groups[n] >= 0 else "",
-                picture=captions is not None and _has_picture(captions, rows[n]),
+                picture=captions is not None and captions.has_picture(rows[n]),
                 captions=[one for column in columns if (one := column[n]) is not None],
                 people=people[n],
-                objects=_objects(captions, rows[n]),
+                objects=[] if captions is None else captions.objects_of(rows[n]),
             )
             for n in range(len(ids))
         ]
-
-    def places(self, ids: Sequence[str]) -> IntArray:
-        """Where images are in this run, -1 for one that it lacks."""
-        evidence = self.evidence
-        if evidence.scores is None:
-            known = () if evidence.captions is None else evidence.captions.corpus.ids
-            of_id = {known[row]: place for place, row in enumerate(evidence.rows.tolist())}
-            return np.array([of_id.get(image, -1) for image in ids], np.int64)
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        wanted = pa.array(ids, pa.string())
-        hits = np.flatnonzero(pc.is_in(evidence.scores.ids, value_set=wanted).to_numpy(False))
-        of_id = {evidence.id_of(place): place for place in hits.tolist()}
-        return np.array([of_id.get(image, -1) for image in ids], np.int64)
 
     def captions(self, places: IntArray) -> list[ShownCaption | None]:
         """The captioner's caption of each image; None where it has none."""
@@ -350,7 +314,10 @@ class ShownImages:
         describing = [list[bool]()] * len(places)
         if captions is not None and self.concepts:
             describing = captions.describing_words(texts, self.concepts)
-        named = None if evidence.named is None else evidence.named[places].tolist()
+        named = [""] * len(places)
+        if captions is not None:
+            codes = captions.group_named[rows].tolist()
+            named = [_NO_ONE_GROUP.get(code) or evidence.groups[code] for code in codes]
         shares, scores = evidence.shares(self.part), evidence.scores
         captioner = evidence.result.rows[0].captioner
         return [
@@ -358,8 +325,8 @@ class ShownImages:
                 captioner=captioner,
                 words=words[n],
                 describing=describing[n],
-                read=self._marked(read[n], place),
-                named="" if named is None else named_text(named[n], evidence.groups),
+                read=self._with_votes(read[n], place),
+                named=named[n],
                 right=math.nan if scores is None else float(scores.right[place]),
                 sure=math.nan if scores is None else float(scores.confidence[place]),
                 share=math.nan if shares is None else float(shares[place]),
@@ -367,12 +334,12 @@ class ShownImages:
             for n, place in enumerate(places.tolist())
         ]
 
-    def _marked(self, words: Sequence[str], place: int) -> Marked:
+    def _with_votes(self, words: Sequence[str], place: int) -> Marked:
         if self.word_votes is None:
             return [(word, 0) for word in words]
         code = int(self.evidence.group[place])
         group = self.evidence.groups[code] if code >= 0 else ""
-        return self.word_votes.marked(words, group)
+        return self.word_votes.mark(words, group)
 
     def _people(self, places: IntArray) -> list[list[list[tuple[str, int]]]]:
         """Human captions of each image, marked."""
@@ -383,16 +350,6 @@ class ShownImages:
         texts = [human.of_image(row) for row in self.evidence.rows[places].tolist()]
         marked = iter(captions.naming_words([text for each in texts for text in each]))
         return [[next(marked) for _ in each] for each in texts]
-
-
-def _has_picture(captions: CaptionsBehind, row: int) -> bool:
-    pictures = captions.pictures
-    return pictures is not None and not isinstance(pictures.files[row], MissingPicture | None)
-
-
-def _objects(captions: CaptionsBehind | None, row: int) -> list[str]:
-    known = None if captions is None else captions.corpus.objects
-    return [] if known is None or row < 0 else sorted(known[row] or ())
 
 
 Marked = Sequence[tuple[str, int]]  # words with their strength, -2 to 2; 0 is not marked
@@ -407,7 +364,7 @@ class WordVotes:
     votes: Mapping[Gram, Float64Array]
     order: int  # of the longest n-gram
 
-    def marked(self, words: Sequence[str], group: str) -> Marked:
+    def mark(self, words: Sequence[str], group: str) -> Marked:
         """A caption's words with what they add.
 
         Of two groups, below 0 towards the first and above it towards the second; of more, towards

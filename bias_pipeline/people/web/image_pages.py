@@ -11,7 +11,6 @@ from typing import Any
 import anyio.to_thread
 import numpy as np
 import pyarrow as pa
-from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,13 +30,12 @@ from bias_pipeline.people.web.evidence import (
     SUMS,
     Evidence,
     ShownImages,
-    WordVotes,
     predictions_path,
     read_word_votes,
     scores_of,
 )
 from bias_pipeline.people.web.run_folder import RunFolder
-from bias_pipeline.people.web.shared_reads import SharedReads, awaited
+from bias_pipeline.people.web.shared_reads import SharedReads, wait_for_read
 from bias_pipeline.people.web.views import Page, View
 from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.rows import Result
@@ -50,8 +48,6 @@ Find = Callable[[str], Result]
 
 
 class ImagePages:
-    """Pages about the images of runs."""
-
     def __init__(self, folder: RunFolder, library: Library, find: Find, render: Render) -> None:
         self._folder, self._library = folder, library
         self._find, self._render = find, render
@@ -79,7 +75,7 @@ class ImagePages:
     def _read_scores(self, result: Result) -> ImageScores | None:
         """The guesses of a run, added up and in the order in which they are shown first."""
         scores = scores_of(result, self._folder.store.root)
-        Evidence(result, scores, None).places(View.of("", QueryParams(), _KNOWN))
+        Evidence(result, scores, None).places(View("", {}))
         return scores
 
     async def _evidence(self, result: Result) -> tuple[Evidence, str]:
@@ -87,29 +83,31 @@ class ImagePages:
         reads, fault = self.prepare(result), ""
         scores: ImageScores | None = None
         try:
-            scores = await awaited(reads[0], "the guesses of this run")
+            scores = await wait_for_read(reads[0], "the guesses of this run")
         except BiasPipelineError as error:
             fault = str(error)
         try:
-            captions = await awaited(reads[1], "the captions of this run")
+            captions = await wait_for_read(reads[1], "the captions of this run")
         except BiasPipelineError as error:
             return Evidence(result, scores, None, str(error)), fault
         return Evidence(result, scores, captions), fault
 
-    async def _beside(self, view: View) -> Evidence | None:
-        """What is known of the images of the run beside."""
-        return (await self._evidence(self._find(view["beside"])))[0] if view["beside"] else None
-
-    async def _made(self, page: Callable[..., Response], *values: Any) -> Response:
-        """A page that a thread makes."""
+    async def _in_thread(self, page: Callable[..., Response], *values: Any) -> Response:
         return await anyio.to_thread.run_sync(partial(page, *values), limiter=self._threads)
+
+    async def _page(self, request: Request, page: Callable[..., Response]) -> Response:
+        """A page about images of a run, and of the run beside it."""
+        result = self._find(request.path_params["run"])
+        view = View.from_query(f"/run/{result.run_id}/images", request.query_params, _KNOWN)
+        evidence, fault = await self._evidence(result)
+        beside = None
+        if view["beside"]:
+            beside, _ = await self._evidence(self._find(view["beside"]))
+        return await self._in_thread(page, view, evidence, fault, beside)
 
     async def images(self, request: Request) -> Response:
         """The images behind a number, fifty a page."""
-        result = self._find(request.path_params["run"])
-        view = View.of(f"/run/{result.run_id}/images", request.query_params, _KNOWN)
-        evidence, fault = await self._evidence(result)
-        return await self._made(self._images, view, evidence, fault, await self._beside(view))
+        return await self._page(request, self._images)
 
     def _images(
         self, view: View, evidence: Evidence, fault: str, beside: Evidence | None
@@ -119,17 +117,9 @@ class ImagePages:
         places = evidence.places(view)
         shares = evidence.shares(part)
         concepts = evidence.concepts(view)
-        known = ShownImages(evidence, part, self._words(result), concepts)
-        known_beside = (
-            None
-            if beside is None
-            else ShownImages(beside, part, self._words(beside.result), concepts)
-        )
-        page = Page(
-            view,
-            len(places),
-            lambda first, last: known.images(places[first:last], known_beside),
-        )
+        known = self._shown_images(evidence, part, concepts)
+        known_beside = None if beside is None else self._shown_images(beside, part, concepts)
+        page = Page(view, len(places), lambda some: known.images(places[some], known_beside))
         captions = evidence.captions
         return self._render(
             "images",
@@ -155,12 +145,8 @@ class ImagePages:
         )
 
     async def image(self, request: Request) -> Response:
-        result = self._find(request.path_params["run"])
-        view = View.of("", request.query_params, ("beside",))
         row = number_in(request.path_params["row"])
-        evidence, fault = await self._evidence(result)
-        beside = await self._beside(view)
-        return await self._made(self._image, row, view, evidence, fault, beside)
+        return await self._page(request, partial(self._image, row))
 
     def _image(
         self, row: int, view: View, evidence: Evidence, fault: str, beside: Evidence | None
@@ -169,11 +155,9 @@ class ImagePages:
         places = np.flatnonzero(evidence.rows == row)
         if not len(places) or evidence.captions is None:
             raise HTTPException(404, evidence.reason or "this run has no such image")
-        shown_beside = (
-            None if beside is None else ShownImages(beside, "score", self._words(beside.result))
-        )
-        known = ShownImages(evidence, "score", self._words(result))
-        shown = known.images(places, shown_beside)[0]
+        known_beside = None if beside is None else self._shown_images(beside, "score")
+        shown = self._shown_images(evidence, "score").images(places, known_beside)[0]
+        path = None if fault else predictions_path(result, self._folder.store.root)
         return self._render(
             "image",
             result=result,
@@ -182,7 +166,7 @@ class ImagePages:
             fault=fault,
             others=self._others(result),
             beside=view["beside"],
-            guesses=[] if fault else self._guesses(result, shown.id),
+            guesses=[] if path is None else guesses_of(path, shown.id),
         )
 
     async def picture(self, request: Request) -> Response:
@@ -191,17 +175,16 @@ class ImagePages:
         row = number_in(request.path_params["row"])
         small = request.url.path.startswith("/thumbnail")
         try:
-            captions = await awaited(self._library.start(result), "the captions of this run")
-            return await self._made(_picture, captions, row, small)
+            captions = await wait_for_read(self._library.start(result), "the captions of this run")
+            return await self._in_thread(_picture, captions, row, small)
         except BiasPipelineError as error:
             raise HTTPException(404, str(error)) from error
 
-    def _words(self, result: Result) -> WordVotes | None:
-        return read_word_votes(self._folder.store.root, result.run_id)
-
-    def _guesses(self, result: Result, image: str) -> list[dict[str, Any]]:
-        path = predictions_path(result, self._folder.store.root)
-        return guesses_of(path, image) if path is not None else []
+    def _shown_images(
+        self, evidence: Evidence, part: str, concepts: frozenset[str] = frozenset()
+    ) -> ShownImages:
+        words = read_word_votes(self._folder.store.root, evidence.result.run_id)
+        return ShownImages(evidence, part, words, concepts)
 
     def _others(self, result: Result) -> list[Result]:
         """Runs of the same metric on other captions of the same data set."""

@@ -27,8 +27,8 @@ from bias_pipeline.people.web.application import (
     Picture,
     form_of,
     form_token,
+    is_same_secret,
     number_in,
-    same,
     static,
     templates,
 )
@@ -42,8 +42,6 @@ _WRONG_CODE_S = 1.0  # so that codes cannot be tried out
 
 @dataclass
 class RatingPages:
-    """The application."""
-
     store: AnswerStore  # the study and its answers
     token: str = ""  # that new raters must bring; empty if nobody needs one
     # Image to the reason why it cannot be shown
@@ -52,7 +50,6 @@ class RatingPages:
     _codes: dict[str, str] = field(default_factory=dict)  # of new raters
 
     def __post_init__(self) -> None:
-        """Make the templates ready."""
         self._pages = templates()
         settings = json.dumps(self.store.study.settings, sort_keys=True).encode()
         self.cookie = f"rating_{hashlib.sha256(settings).hexdigest()[:8]}"
@@ -76,14 +73,14 @@ class RatingPages:
         return Starlette(
             routes=routes,
             middleware=[Middleware(Guard, hosts)],
-            exception_handlers={HTTPException: self._refused},
+            exception_handlers={HTTPException: self._refuse},
         )
 
     async def welcome(self, request: Request) -> Response:
         """The consent text and the form of a name; a rater who is known goes on."""
-        rater = self._rater(request)
+        rater = self.store.rater(self._visit(request))
         if rater is not None:
-            return _to(self._next(rater))
+            return _redirect(self._next_address(rater))
         self._check_token(request.query_params.get("token", ""))
         return self._welcome(request, "")
 
@@ -102,14 +99,12 @@ class RatingPages:
         return page
 
     async def start(self, request: Request) -> Response:
-        """Admit a rater."""
         form = await form_of(request, request.cookies.get(self._first_cookie, ""))
         self._check_token(form.get("token", ""))
         name, code = form.get("name", "").strip(), form.get("code", "")
         if form.get("agree") != "yes":
-            return self._welcome(
-                request, "Please agree to the text above, or close this page.", 400
-            )
+            fault = "Please agree to the text above, or close this page."
+            return self._welcome(request, fault, 400)
         if not NAME.fullmatch(name):
             fault = (
                 "A name has up to 40 letters, digits, - and _, and begins with a letter or a digit."
@@ -119,33 +114,30 @@ class RatingPages:
             visit, fresh = await anyio.to_thread.run_sync(self.store.join, name, code)
         except NameTakenError:
             await anyio.sleep(_WRONG_CODE_S)
-            return self._welcome(
-                request,
+            fault = (
                 f"The name {name} is taken. If it is yours, give the code that you were given; "
-                "else choose another name.",
-                409,
+                "else choose another name."
             )
+            return self._welcome(request, fault, 409)
         except ResourceError as error:
             warn(f"a rater could not join: {error}")
             fault = "You cannot begin now. Please tell the person who invited you."
             return self._welcome(request, fault, HTTPStatus.INSUFFICIENT_STORAGE)
         if fresh:
             self._codes[name] = fresh
-        page = _to("/code" if fresh else self._next(name))
+        page = _redirect("/code" if fresh else self._next_address(name))
         page.set_cookie(self.cookie, visit, httponly=True, samesite="strict")
         return page
 
     async def code(self, request: Request) -> Response:
-        """The code of a rater who has just joined."""
         rater, _ = self._visitor(request)
-        code, first = self._codes.get(rater), self._next(rater)
-        return self._page("code", name=rater, code=code, first=first) if code else _to(first)
+        code, first = self._codes.get(rater), self._next_address(rater)
+        return self._page("code", name=rater, code=code, first=first) if code else _redirect(first)
 
     async def item(self, request: Request) -> Response:
-        """A picture or caption with the question."""
         rater, place = self._visitor(request)
         if self.store.study.photos and not await self._content(self._order(rater)[place - 1]):
-            return _to(self._next(rater, place))
+            return _redirect(self._next_address(rater, place))
         return self._item(request, rater, place)
 
     def _item(
@@ -160,27 +152,27 @@ class RatingPages:
             status,
             question=study.question,
             place=place,
-            back=self._beside(rater, place, -1),
-            next=0 if chosen is None else self._beside(rater, place, 1),
+            back=self._nearest_place(rater, place, -1),
+            next=0 if chosen is None else self._nearest_place(rater, place, 1),
             picture=_picture_key(self._visit(request), image) if study.photos else "",
             caption=study.captions.get(image),
             beside=study.beside.get(image),
             chosen=chosen,
             n_answered=self.store.n_answers(rater),
-            n_items=len(study.images) - len(self.unreadable),
+            n_items=self._n_items,
             form=form_token(self._visit(request)),
             fault=fault,
         )
 
     async def answer(self, request: Request) -> Response:
-        """Store an answer and go to the next item."""
         rater, place = self._visitor(request)
         form = await form_of(request, self._visit(request))
         value = form.get("value", "")
         if value not in self.store.study.question.values:
             raise HTTPException(400, "this is not one of the answers; reload the page")
         image = self._order(rater)[place - 1]
-        if not self._delivered(request, image):
+        visit = _digest("delivery", self._visit(request))
+        if self.store.study.photos and not self.store.deliveries.has(visit, image):
             fault = (
                 "The picture had not reached you, so your answer does not count. Look at it, and "
                 "answer again."
@@ -197,12 +189,7 @@ class RatingPages:
                 "invited you, and try again later."
             )
             return self._item(request, rater, place, fault, HTTPStatus.INSUFFICIENT_STORAGE)
-        return _to(self._next(rater, place))
-
-    def _delivered(self, request: Request, image: str) -> bool:
-        """Whether there is no picture, or this visit was sent it."""
-        visit = _stored(self._visit(request))
-        return not self.store.study.photos or self.store.deliveries.has(visit, image)
+        return _redirect(self._next_address(rater, place))
 
     async def picture(self, request: Request) -> Response:
         """The picture of an item; under the key of its page the browser may keep it."""
@@ -210,17 +197,19 @@ class RatingPages:
         visit, image = self._visit(request), self._order(rater)[place - 1]
         key = request.query_params.get("key", "")
         content = await self._content(image) if self.store.study.photos else None
-        if content is None or (key and not same(key, _picture_key(visit, image))):
+        if content is None or (key and not is_same_secret(key, _picture_key(visit, image))):
             raise HTTPException(404, "there is no such picture")
-        delivered = partial(self.store.deliveries.add, _stored(visit), image)
+        delivered = partial(self.store.deliveries.add, _digest("delivery", visit), image)
         return Picture(content, delivered, _KEPT_S if key else 0)
 
     async def end(self, request: Request) -> Response:
-        """Thanks, and how to go on."""
         rater, _ = self._visitor(request)
-        n_items = len(self.store.study.images) - len(self.unreadable)
-        n_answered, first = self.store.n_answers(rater), self._beside(rater, 0, 1)
-        return self._page("end", n_answered=n_answered, n_items=n_items, first=first)
+        n_answered, first = self.store.n_answers(rater), self._nearest_place(rater, 0, 1)
+        return self._page("end", n_answered=n_answered, n_items=self._n_items, first=first)
+
+    @property
+    def _n_items(self) -> int:
+        return len(self.store.study.images) - len(self.unreadable)
 
     async def _content(self, image: str) -> bytes | None:
         """A picture, read by a thread; None if it cannot be shown."""
@@ -234,7 +223,7 @@ class RatingPages:
         self.unreadable.pop(image, None)
         return content
 
-    def _next(self, rater: str, after: int = 0) -> str:
+    def _next_address(self, rater: str, after: int = 0) -> str:
         """The address of the first item without an answer, starting after a place."""
         order = self._order(rater)
         places = [*range(after + 1, len(order) + 1), *range(1, after + 1)]
@@ -244,7 +233,7 @@ class RatingPages:
                 return f"/item/{place}"
         return "/end"
 
-    def _beside(self, rater: str, place: int, step: int) -> int:
+    def _nearest_place(self, rater: str, place: int, step: int) -> int:
         """The nearest place before (-1) or after (1) that can be shown; 0 without one."""
         order = self._order(rater)
         places = range(place + step, len(order) + 1 if step > 0 else 0, step)
@@ -253,12 +242,9 @@ class RatingPages:
     def _visit(self, request: Request) -> str:
         return request.cookies.get(self.cookie, "")
 
-    def _rater(self, request: Request) -> str | None:
-        return self.store.rater(self._visit(request))
-
     def _visitor(self, request: Request) -> tuple[str, int]:
         """Who asks, and for which place."""
-        rater = self._rater(request)
+        rater = self.store.rater(self._visit(request))
         if rater is None:
             raise HTTPException(403, "please begin at the first page")
         place = number_in(request.path_params.get("place", "1"))
@@ -267,10 +253,10 @@ class RatingPages:
         return rater, place
 
     def _check_token(self, token: str) -> None:
-        if self.token and not same(token, self.token):
+        if self.token and not is_same_secret(token, self.token):
             raise HTTPException(403, "open the whole link that you were sent")
 
-    async def _refused(self, request: Request, error: Exception) -> Response:
+    async def _refuse(self, request: Request, error: Exception) -> Response:
         del request
         assert isinstance(error, HTTPException)
         return self._page("refused", error.status_code, reason=error.detail)
@@ -279,14 +265,14 @@ class RatingPages:
         return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)
 
 
-def _to(address: str) -> Response:
+def _redirect(address: str) -> Response:
     return RedirectResponse(address, 303)
 
 
 def _picture_key(visit: str, image: str) -> str:
     """What is added to a picture's address; another rater in this browser has others."""
-    return hashlib.sha256(f"picture {visit} {image}".encode()).hexdigest()[:16]
+    return _digest("picture", f"{visit} {image}")
 
 
-def _stored(visit: str) -> str:
-    return hashlib.sha256(f"delivery {visit}".encode()).hexdigest()[:16]
+def _digest(kind: str, text: str) -> str:
+    return hashlib.sha256(f"{kind} {text}".encode()).hexdigest()[:16]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import operator
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
 
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import SCORE
-from bias_pipeline.people.web.views import View, sorted_by
+from bias_pipeline.people.web.views import View
 from bias_pipeline.report.exports import CONTENTS
 from bias_pipeline.report.page import require_runs_folder
 from bias_pipeline.report.table import NumberCell
@@ -26,28 +30,19 @@ from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
 _OF_ONE_GROUP = ("metric", "attribute", "dataset")  # runs whose settings are compared
 _OF_A_RUN = ("rows.csv", "predictions.parquet")  # what a run writes before its result
 
-
-_Stamp = tuple[int, int, int]  # when a file was written, its size, and which file it is
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """A run's folder as it was seen last."""
-
-    stamp: _Stamp | None  # of its result; None if it has none
-    entry: Result | str | None  # the result or a sentence on it; None if it is no run's folder
+Stamp = tuple[int, int, int]  # when a file was written, its size, and which file it is
+# The stamp of a folder's result, None if it has none; the result or a sentence on it, None if the
+# folder is no run's
+SeenFolder = tuple[Stamp | None, Result | str | None]
 
 
 @dataclass(frozen=True)
 class RunIndex:
-    """Finished runs, and what is wrong with the others."""
-
     runs: dict[str, Result]  # run id to result, with the settings in which it differs from others
     faults: list[str]  # a sentence on each thing that is left out
 
     @cached_property
     def lines(self) -> list[RunLine]:
-        """All headlines, by metric, attribute, data set and captioner."""
         lines = [
             RunLine(result, row) for result in self.runs.values() for row in headline_rows(result)
         ]
@@ -55,18 +50,15 @@ class RunIndex:
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
-        """The values of each filter."""
         return {name: sorted({getattr(line.row, name) for line in self.lines}) for name in CHOSEN}
 
 
 class RunFolder:
-    """A folder of runs."""
-
     def __init__(self, root: Path) -> None:
         require_runs_folder(root)
         self.store = ResultStore(root)
         self.index = RunIndex({}, [])
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, SeenFolder] = {}
         self._groups: dict[tuple[str, ...], tuple[list[Result], list[Result]]] = {}
         self._lock, self._looked = threading.Lock(), -1.0
         self.refresh()
@@ -89,82 +81,56 @@ class RunFolder:
             names = sorted(path.name for path in self.store.root.iterdir())
         except OSError as error:
             raise ResourceError(f"{self.store.root}: cannot be read ({error.strerror})") from error
-        visible = [name for name in names if not name.startswith(".")]
-        folders = {name: self._folder(name) for name in visible}
-        entries = [folder.entry for folder in folders.values()]
-        damaged = [entry for entry in entries if isinstance(entry, str)]
+        folders = {name: self._folder(name) for name in names if not name.startswith(".")}
+        damaged = [entry for _, entry in folders.values() if isinstance(entry, str)]
         unfinished = [
-            self._state(name.removesuffix(UNFINISHED)[1:])
+            self._unfinished_run(name.removesuffix(UNFINISHED)[1:].rpartition(".")[0])
             for name in names
             if name.startswith(".") and name.endswith(UNFINISHED)
         ]
         faults = [*damaged, *unfinished]
-        if (
-            faults != self.index.faults
-            or any(folder is not self._folders.get(name) for name, folder in folders.items())
-            or len(folders) < len(self._folders)
-        ):
-            self.index = RunIndex(self._described(entries), faults)
+        if faults != self.index.faults or folders != self._folders:
+            results = [entry for _, entry in folders.values() if isinstance(entry, Result)]
+            self.index = RunIndex(self._with_settings(results), faults)
         self._folders = folders
 
-    def _described(self, entries: Iterable[Result | str | None]) -> dict[str, Result]:
+    def _with_settings(self, results: Iterable[Result]) -> dict[str, Result]:
         """Results with the settings in which they differ; only groups that changed are compared."""
-        results = [entry for entry in entries if isinstance(entry, Result)]
-        members: dict[tuple[str, ...], list[Result]] = {}
+        members: defaultdict[tuple[str, ...], list[Result]] = defaultdict(list)
         for result in results:
-            key = tuple(getattr(result.rows[0], name) for name in _OF_ONE_GROUP)
-            members.setdefault(key, []).append(result)
-        self._groups = {key: self._group(key, group) for key, group in members.items()}
-        described = {one.run_id: one for _, group in self._groups.values() for one in group}
-        return {result.run_id: described[result.run_id] for result in results}
+            members[tuple(getattr(result.rows[0], name) for name in _OF_ONE_GROUP)].append(result)
+        groups = {}
+        for key, group in members.items():
+            known, compared = self._groups.get(key, ([], []))
+            same = len(known) == len(group) and all(map(operator.is_, known, group))
+            groups[key] = (group, compared if same else with_settings(group))
+        self._groups = groups
+        by_id = {one.run_id: one for _, compared in groups.values() for one in compared}
+        return {result.run_id: by_id[result.run_id] for result in results}
 
-    def _group(
-        self, key: tuple[str, ...], results: list[Result]
-    ) -> tuple[list[Result], list[Result]]:
-        """Results of a metric, attribute and data set, without their settings and with them."""
-        before = self._groups.get(key)
-        if before and len(before[0]) == len(results) and all(map(operator.is_, before[0], results)):
-            return before
-        return results, with_settings(results)
-
-    def _folder(self, name: str) -> _Folder:
-        """A folder in which a run may be; the same object if nothing changed."""
-        known, stamp = self._folders.get(name), _stamp(self.store.root / name / RESULT)
-        if known and known.stamp == stamp and stamp is not None:
-            return known
-        folder = _Folder(stamp, self._unread(name) if stamp is None else self._read(name))
-        return known if known == folder else folder
-
-    def _read(self, run_id: str) -> Result | str:
-        """A result, or a sentence on it."""
+    def _folder(self, name: str) -> SeenFolder:
+        """A folder in which a run may be, read only if it changed."""
+        path, known = self.store.root / name, self._folders.get(name)
         try:
-            result = self.store.read(run_id)
+            about = (path / RESULT).lstat()
+        except OSError:
+            is_run = any((path / part).exists() for part in _OF_A_RUN)
+            if not is_run or (path / CONTENTS).exists():
+                return None, None
+            return None, f"{name} has no {RESULT}; run the job again"
+        stamp = about.st_mtime_ns, about.st_size, about.st_ino
+        if known and known[0] == stamp:
+            return known
+        try:
+            result = self.store.read(name)
         except DataError as error:
-            return str(error)
-        return result or f"{self.store.root / run_id / RESULT} is absent; run the job again"
+            return stamp, str(error)
+        return stamp, result or f"{path / RESULT} is absent; run the job again"
 
-    def _unread(self, name: str) -> str | None:
-        """A sentence on a run without a result; None if it is another thing."""
-        path = self.store.root / name
-        is_run = any((path / part).exists() for part in _OF_A_RUN)
-        if not is_run or (path / CONTENTS).exists():
-            return None
-        return f"{name} has no {RESULT}; run the job again"
-
-    def _state(self, name: str) -> str:
-        """A sentence on a run in the folder that it is written to."""
-        run_id = name.rpartition(".")[0]
+    def _unfinished_run(self, run_id: str) -> str:
         if self.store.is_claimed(run_id):
             return f"{run_id} is being written"
         return f"{run_id} was not finished; run the job again"
-
-
-def _stamp(path: Path) -> _Stamp | None:
-    try:
-        about = path.lstat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 def version_note(result: Result) -> str:
@@ -187,14 +153,11 @@ _TONES = {"↑": "worse", "↓": "better"}
 
 @dataclass(frozen=True)
 class RunLine:
-    """A headline of a run."""
-
     result: Result  # of the run
     row: Row  # of the headline
 
     @property
     def number(self) -> NumberCell:
-        """Its value and interval."""
         return number_of(self.row, self.result)
 
     @property
@@ -209,12 +172,10 @@ class RunLine:
 
     @property
     def seeds(self) -> str:
-        """As they are written in a command."""
         return seeds_text(self.row.seeds) if self.row.n_seeds else ""
 
     @property
     def day(self) -> str:
-        """When the run began."""
         return self.result.facts.started.replace("T", " ")[:16]
 
     @property
@@ -229,7 +190,7 @@ class RunLine:
         return " ".join([*names, self.settings, self.result.run_id, self.day]).lower()
 
 
-_KEYS = {
+_KEYS: Mapping[str, Callable[[RunLine], Any]] = {
     "metric": lambda line: line.row.metric,
     "captioner": lambda line: line.row.captioner.lower(),
     "value": lambda line: line.row.value,
@@ -248,10 +209,6 @@ def number_of(row: Row, result: Result) -> NumberCell:
     return NumberCell.of(row, arrow, tone)
 
 
-def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, NumberCell]]:
-    return [(row, number_of(row, result)) for row in rows]
-
-
 def headline_rows(result: Result) -> list[Row]:
     """The headline rows of a run; its first row if it has no headline."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
@@ -266,4 +223,9 @@ def shown_lines(lines: Sequence[RunLine], view: View) -> list[RunLine]:
         if all(view[name] in ("", getattr(line.row, name)) for name in CHOSEN)
         and all(word in line.text for word in words)
     ]
-    return sorted_by(fitting, view, _KEYS, "metric")
+    if view.key and view.key not in _KEYS:
+        raise HTTPException(400, f"sort={view.key} is unknown; choose {', '.join(_KEYS)}")
+    key = _KEYS[view.key or "metric"]
+    present = [line for line in fitting if key(line) == key(line)]  # which NaN is not
+    absent = [line for line in fitting if key(line) != key(line)]
+    return [*sorted(present, key=key, reverse=view.descending), *absent]

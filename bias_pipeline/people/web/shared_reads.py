@@ -70,8 +70,8 @@ def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> N
         future.set_exception(error)
 
 
-async def awaited(read: Future[T], what: str) -> T:
-    """What is being read."""
+async def wait_for_read(read: Future[T], what: str) -> T:
+    """What is read; after some seconds a page that loads itself again."""
     waiting: Any = asyncio.shield(asyncio.wrap_future(read))
     with anyio.move_on_after(_PATIENCE_S):
         result: T = await waiting

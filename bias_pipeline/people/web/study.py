@@ -14,7 +14,7 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -38,8 +38,6 @@ _LONGEST_SIDE, _QUALITY = 1600, 90
 
 @dataclass(frozen=True)
 class RatingQuestion:
-    """A question with a few answers."""
-
     text: str  # what raters read
     attribute: str  # what the answers are labels of
     # In the order of the page; "cannot tell" is added, unless "unsure" is one of them
@@ -104,16 +102,13 @@ class Study:
 
     @property
     def consent_digest(self) -> str:
-        """SHA-256 (hex) of the text that raters agree to."""
         return hashlib.sha256(self.consent.encode()).hexdigest()
 
     def order(self, rater: str) -> tuple[str, ...]:
         """The items in a rater's order, always the same for a name."""
-
-        def drawn(image: str) -> bytes:
-            return hashlib.sha256(f"{rater}\0{image}".encode()).digest()
-
-        return tuple(sorted(self.images, key=drawn))
+        return tuple(
+            sorted(self.images, key=lambda i: hashlib.sha256(f"{rater}\0{i}".encode()).digest())
+        )
 
     def picture(self, image: str) -> bytes:
         """An image as a JPEG of at most 1600 pixels a side, without metadata."""
@@ -128,21 +123,11 @@ LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "rater
 GOLD = "gold.json"
 LOCK = ".lock"  # held while a process has the folder; nobody replaces it, as one may the log
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-_COLUMNS = (
-    *("image_id", "attribute", "value", "rater"),
-    *("seconds", "answered_at", "consent", "gold"),
-)
-
-
-_CHANCE = "chance"  # the last column of images that were drawn
-
 _PAUSE = 10  # times what writing the table took, before it is written again
 
 
 @dataclass(frozen=True)
 class Rating:
-    """An answer."""
-
     image_id: str  # what it is about
     rater: str  # who gave it
     value: str  # the answer
@@ -175,10 +160,11 @@ class AnswerStore:
                 raise ResourceError(
                     f"{folder}: another rate uses it; end that one, or choose another --out"
                 ) from None
-            self._open()
+            self._read()
             self._files = opened.pop_all()
 
-    def _open(self) -> None:
+    def _read(self) -> None:
+        """Read what earlier processes wrote, if it is about the same study."""
         self._check_settings()
         write_file(self.folder / GOLD, json.dumps(self.study.gold).encode(), sync=True)
         self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
@@ -214,22 +200,19 @@ class AnswerStore:
         self._files.close()
 
     def join(self, rater: str, code: str) -> tuple[str, str]:
-        """Admit a rater, a new one or one who has the code."""
+        """Admit a rater, a new one or one who has the code; the token of the visit, a new code."""
         with self._writing:
-            return self._join(rater, code)
-
-    def _join(self, rater: str, code: str) -> tuple[str, str]:
-        known = self._raters.get(rater)
-        fresh = "" if known else secrets.token_hex(4)
-        if known and not secrets.compare_digest(known["code"], _digest(code.strip().lower())):
-            raise NameTakenError
-        entry = known or {"code": _digest(fresh), "visits": []}
-        token = secrets.token_urlsafe(24)
-        changed = {**entry, "visits": [*entry["visits"], _digest(token)]}
-        raters = {**self._raters, rater: changed}
-        write_file(self.folder / RATERS, json.dumps(raters, indent=1).encode(), sync=True)
-        self._raters = raters
-        return token, fresh
+            known = self._raters.get(rater)
+            fresh = "" if known else secrets.token_hex(4)
+            if known and not secrets.compare_digest(known["code"], _digest(code.strip().lower())):
+                raise NameTakenError
+            entry = known or {"code": _digest(fresh), "visits": []}
+            token = secrets.token_urlsafe(24)
+            changed = {**entry, "visits": [*entry["visits"], _digest(token)]}
+            raters = {**self._raters, rater: changed}
+            write_file(self.folder / RATERS, json.dumps(raters, indent=1).encode(), sync=True)
+            self._raters = raters
+            return token, fresh
 
     def rater(self, token: str) -> str | None:
         """Who has this token, None if nobody."""
@@ -239,12 +222,11 @@ class AnswerStore:
         )
 
     def value(self, rater: str, image: str) -> str | None:
-        """What a rater answered, None if nothing yet."""
+        """The answer of a rater, None if there is none yet."""
         rating = self._answers.get((rater, image))
         return None if rating is None else rating.value
 
     def n_answers(self, rater: str) -> int:
-        """How many items a rater has answered."""
         return self._counts[rater]
 
     def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
@@ -309,22 +291,23 @@ class AnswerStore:
     def _write_table(self) -> None:
         """Write all answers for data sets; long tables are written less often."""
         started = time.monotonic()
-        gold = self.study.gold
+        gold, chances = self.study.gold, self.study.chances
         lines = [
             {
-                **asdict(rating),
+                "image_id": rating.image_id,
                 "attribute": self.study.question.attribute,
+                "value": rating.value,
+                "rater": rating.rater,
                 "seconds": "" if rating.seconds is None else round(rating.seconds, 1),
+                "answered_at": rating.answered_at,
                 "consent": self.study.consent_digest[:12],
                 "gold": gold.get(rating.image_id, ""),
+                **({"chance": chances[rating.image_id]} if chances else {}),
             }
             for rating in self.ratings()
         ]
-        ordered = [{key: line[key] for key in _COLUMNS} for line in lines]
-        if chances := self.study.chances:
-            ordered = [{**line, _CHANCE: chances[str(line["image_id"])]} for line in ordered]
-        if ordered:
-            write_file(self.folder / TABLE, table_csv(ordered).encode(), sync=True)
+        if lines:
+            write_file(self.folder / TABLE, table_csv(lines).encode(), sync=True)
         now = time.monotonic()
         self._table_due = now + _PAUSE * (now - started)
 
@@ -352,8 +335,15 @@ def read_ratings(folder: Path) -> list[Rating]:
     """The last answer of each rater about each item."""
     path = folder / LOG
     content = path.read_bytes() if path.is_file() else b""
-    ratings = _ratings(path, _whole_lines(content))
-    last = {(rating.rater, rating.image_id): rating for rating in ratings}
+    last: dict[tuple[str, str], Rating] = {}
+    for number, line in enumerate(_whole_lines(content).splitlines(), 1):
+        try:
+            rating = Rating(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"{path}, line {number}: is no answer; remove the line, or restore the file"
+            ) from error
+        last[rating.rater, rating.image_id] = rating
     return list(last.values())
 
 
@@ -361,31 +351,21 @@ def _whole_lines(content: bytes) -> bytes:
     return content[: content.rfind(b"\n") + 1]
 
 
-def _ratings(path: Path, content: bytes) -> list[Rating]:
-    ratings = []
-    for number, line in enumerate(content.splitlines(), 1):
-        try:
-            read: Mapping[str, Any] = json.loads(line)
-            ratings.append(Rating(**read))
-        except (ValueError, TypeError) as error:
-            raise DataError(
-                f"{path}, line {number}: is no answer; remove the line, or restore the file"
-            ) from error
-    return ratings
-
-
 DELIVERIES = "deliveries.jsonl"
 
 
 class Deliveries:
-    """The file of a study. A line that a kill or a full disk cut counts as absent."""
+    """Which pictures were sent; a line of the file that a kill or a full disk cut is absent."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known = set(_read(path))
+        self._known = set[tuple[str, str]]()
+        for line in (path.read_bytes() if path.is_file() else b"").splitlines():
+            with contextlib.suppress(ValueError):
+                visit, image = json.loads(line)
+                self._known.add((visit, image))
 
     def has(self, visit: str, image: str) -> bool:
-        """Whether a picture was sent."""
         return (visit, image) in self._known
 
     def add(self, visit: str, image: str) -> None:
@@ -395,11 +375,3 @@ class Deliveries:
         self._known.add((visit, image))
         with contextlib.suppress(OSError), self._path.open("ab") as file:
             file.write(f"\n{json.dumps([visit, image])}".encode())
-
-
-def _read(path: Path) -> Iterator[tuple[str, str]]:
-    content = path.read_bytes() if path.is_file() else b""
-    for line in content.splitlines():
-        with contextlib.suppress(ValueError):
-            visit, image = json.loads(line)
-            yield visit, image

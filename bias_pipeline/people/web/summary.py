@@ -69,10 +69,8 @@ def agreement_lines(folder: Path) -> list[str]:
     ratings = read_ratings(folder)
     if not ratings:
         raise ResourceError(f"{folder}: nobody has answered yet")
-    ballots: defaultdict[str, list[str]] = defaultdict(list)
-    for rating in ratings:
-        ballots[rating.image_id].append(rating.value)
-    raters = sorted({rating.rater for rating in ratings})
+    ballots = _ballots(ratings)
+    raters = {rating.rater for rating in ratings}
     undecided = {CANNOT_TELL: "cannot tell", SEVERAL: "several people"}
     counts = Counter(rating.value for rating in ratings)
     n_undecided = ", ".join(
@@ -80,46 +78,46 @@ def agreement_lines(folder: Path) -> list[str]:
         for value, words in undecided.items()
         if value not in answers and (counts[value] or value == CANNOT_TELL)
     )
-    lines = [
+    gold = load_json(folder / GOLD, what="known answers") if (folder / GOLD).is_file() else {}
+    return [
         f"{study.get('question')}",
         f"{counted(len(ratings), 'answers')} of {counted(len(raters), 'raters')} about "
-        f"{counted(len(ballots), 'items')}; "
-        f"{n_undecided}",
+        f"{counted(len(ballots), 'items')}; {n_undecided}",
         *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
         *error_lines(ratings, answers),
         *_stored_errors(folder, str(study.get("attribute")), ratings, answers),
+        *_right_answers(ratings, expect(gold, dict, folder / GOLD, "")),
     ]
-    return [*lines, *_right(ratings, _gold(folder))]
 
 
 def _coefficients(
     ballots: Sequence[Sequence[str]], answers: Sequence[str], *, ordinal: bool
 ) -> list[str]:
-    named = answer_counts(ballots, list(dict.fromkeys([*answers, SEVERAL, CANNOT_TELL])))
-    n_paired = int((named.sum(axis=1) > 1).sum())
+    all_counts = answer_counts(ballots, list(dict.fromkeys([*answers, SEVERAL, CANNOT_TELL])))
+    n_paired = int((all_counts.sum(axis=1) > 1).sum())
     if not n_paired:
         return ["no item has answers of two raters, so agreement is unknown"]
     lines = [
         f"{counted(n_paired, 'items have')} two answers or more; 95 % intervals over items",
-        f"Fleiss' kappa {_shown(with_interval(named, fleiss))}",
-        f"Krippendorff's alpha {_shown(with_interval(named, krippendorff))}",
+        f"Fleiss' kappa {_coefficient(with_interval(all_counts, fleiss))}",
+        f"Krippendorff's alpha {_coefficient(with_interval(all_counts, krippendorff))}",
     ]
     if ordinal:
         ranks = answer_counts(ballots, answers)
         alpha = with_interval(ranks, partial(krippendorff, ordinal=True))
         lines.append(
-            f"Krippendorff's alpha for ordinal data, without 'cannot tell' {_shown(alpha)}"
+            f"Krippendorff's alpha for ordinal data, without 'cannot tell' {_coefficient(alpha)}"
         )
     return lines
 
 
-def _shown(agreement: RaterAgreement) -> str:
+def _coefficient(agreement: RaterAgreement) -> str:
     """A coefficient in words.
 
     Example:
         >>> nan = float("nan")
-        >>> _shown(RaterAgreement(0.5, nan, nan)), _shown(RaterAgreement(0.5, 0.25, 0.75))
-        ('0.50 (no interval)', '0.50 [0.25, 0.75]')
+        >>> _coefficient(RaterAgreement(0.5, nan, nan))
+        '0.50 (no interval)'
     """
     value, low, high = agreement
     if np.isnan(value):
@@ -127,18 +125,11 @@ def _shown(agreement: RaterAgreement) -> str:
     return f"{value:.2f} " + ("(no interval)" if np.isnan(low) else f"[{low:.2f}, {high:.2f}]")
 
 
-def _gold(folder: Path) -> dict[str, str]:
-    """Image id to known answer."""
-    path = folder / GOLD
-    return expect(load_json(path, what="known answers"), dict, path, "") if path.is_file() else {}
-
-
-def _right(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
+def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
     """How many known answers each rater gave, and all raters together."""
-    known = [rating for rating in ratings if rating.image_id in gold]
     by_rater: defaultdict[str, list[bool]] = defaultdict(list)
     by_image: defaultdict[str, list[bool]] = defaultdict(list)
-    for rating in known:
+    for rating in (rating for rating in ratings if rating.image_id in gold):
         right = rating.value == gold[rating.image_id]
         by_rater[rating.rater].append(right)
         by_image[rating.image_id].append(right)
@@ -165,7 +156,7 @@ _RESAMPLES = 200
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
     """What the answers of three raters and more, or else of two, say of errors."""
-    answers = _answers(ratings, groups)
+    answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
     n_answers = (answers >= 0).sum(axis=1)
@@ -188,7 +179,7 @@ def _stored_errors(
     folder: Path, attribute: str, ratings: Sequence[Rating], groups: Sequence[str]
 ) -> list[str]:
     """Write how often the majority's label errs, if that is known, and say where."""
-    several = _by_several(_answers(ratings, groups))
+    several = _by_several(_answer_table(ratings, groups))
     if not len(several) or attribute == NO_ATTRIBUTE:
         return []
     path = folder / LABEL_ERRORS
@@ -199,7 +190,7 @@ def _stored_errors(
     ]
 
 
-def _answers(ratings: Sequence[Rating], groups: Sequence[str]) -> IntArray:
+def _answer_table(ratings: Sequence[Rating], groups: Sequence[str]) -> IntArray:
     """(N, R) the group that each rater gave each item; -1 without an answer."""
     images = {image: row for row, image in enumerate(dict.fromkeys(r.image_id for r in ratings))}
     raters = {name: column for column, name in enumerate(sorted({r.rater for r in ratings}))}
@@ -258,27 +249,32 @@ def _of_two(answers: IntArray, n_groups: int) -> list[str]:
 PAIRS_FILE = "pairs.csv"  # of a study of pairs
 
 
-class _Study(NamedTuple):
+class PairStudy(NamedTuple):
     """A folder of answers about pairs."""
 
     first: CaptionPair  # by which captioner, data set and attribute
     answers: PairAnswers | None  # None if nobody could tell anything
 
 
-def _study_of(folder: Path) -> _Study | None:
+def read_pair_study(folder: Path) -> PairStudy | None:
     """The study of a folder; None if it has no pairs."""
     if not (folder / PAIRS_FILE).is_file():
         return None
     pairs = read_pairs(folder / PAIRS_FILE)
+    return PairStudy(pairs[0], pair_answers(pairs, _ballots(read_ratings(folder))))
+
+
+def _ballots(ratings: Sequence[Rating]) -> dict[str, list[str]]:
+    """Image id to the answers about it."""
     ballots: defaultdict[str, list[str]] = defaultdict(list)
-    for rating in read_ratings(folder):
+    for rating in ratings:
         ballots[rating.image_id].append(rating.value)
-    return _Study(pairs[0], pair_answers(pairs, ballots))
+    return ballots
 
 
 def pair_lines(folder: Path) -> list[str]:
     """What raters of a study of pairs say, a sentence a line; empty for another study."""
-    study = _study_of(folder)
+    study = read_pair_study(folder)
     if study is None:
         return []
     answers = study.answers
@@ -309,7 +305,7 @@ def number_correlations(
     folders: Sequence[Path], results: Iterable[Result]
 ) -> list[NumberCorrelation]:
     """Of each headline with raters' share, over the captioners that have both."""
-    studies = {folder: study for folder in folders if (study := _study_of(folder)) is not None}
+    studies = {one: study for one in folders if (study := read_pair_study(one)) is not None}
     shares = _shares(studies)
     if not shares:
         return []
@@ -328,13 +324,13 @@ def number_correlations(
     ]
 
 
-def _shares(studies: dict[Path, _Study]) -> dict[str, float]:
+def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
     """Captioner to how often raters say that one caption treats its person differently."""
     shares: dict[str, float] = {}
-    first: CaptionPair | None = None
+    first = next((study.first for study in studies.values()), None)
     for folder, study in studies.items():
         pair = study.first
-        first = first or pair
+        assert first is not None
         if (pair.attribute, pair.dataset) != (first.attribute, first.dataset):
             raise DataError(
                 f"{folder}: is about {pair.attribute} in {pair.dataset}, other studies about "

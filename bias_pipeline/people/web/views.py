@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
@@ -24,15 +23,14 @@ class View:
     values: Mapping[str, str]  # name to value, without empty ones
 
     @classmethod
-    def of(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
-        """A view of an address; names that a page does not know are left out."""
+    def from_query(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
+        """The view of an address; names that a page does not know are left out."""
         values = {name: given[name].strip() for name in known if given.get(name, "").strip()}
         if any(len(value) > _LONGEST for value in values.values()):
             raise HTTPException(400, f"a filter has more than {_LONGEST} characters; shorten it")
         return cls(path, values)
 
     def __getitem__(self, name: str) -> str:
-        """A value, empty if it is not given."""
         return self.values.get(name, "")
 
     def link(self, **changes: object) -> str:
@@ -49,7 +47,7 @@ class View:
 
     @property
     def number(self) -> int:
-        """Of the page, from 1."""
+        """The page's, from 1."""
         text = self["page"] or "1"
         if not (text.isascii() and text.isdigit()) or int(text) < 1:
             raise HTTPException(404, "there is no such page")
@@ -57,7 +55,6 @@ class View:
 
     @property
     def descending(self) -> bool:
-        """Whether the largest come first."""
         return self["sort"].startswith("-")
 
     @property
@@ -71,53 +68,31 @@ class Page(Generic[T]):
 
     view: View  # of the list
     count: int  # how many things there are on all pages
-    make: Callable[[int, int], Sequence[T]]  # the things from one place to another
+    make: Callable[[slice], Sequence[T]]  # the things at some places
 
     @property
-    def last(self) -> int:
-        """The number of the last page."""
+    def n_pages(self) -> int:
         return max(1, -(-self.count // PAGE))
 
     @cached_property
     def items(self) -> Sequence[T]:
         """The things of this page."""
-        if self.view.number > self.last:
+        if self.view.number > self.n_pages:
             raise HTTPException(404, "there is no such page")
-        first = (self.view.number - 1) * PAGE
-        return self.make(first, min(first + PAGE, self.count))
+        return self.make(slice(self.first_place - 1, self.last_place))
 
     @property
-    def first(self) -> int:
+    def first_place(self) -> int:
         """The place of its first thing, from 1."""
         return min((self.view.number - 1) * PAGE + 1, self.count)
 
     @property
-    def end(self) -> int:
-        """The place of its last thing."""
+    def last_place(self) -> int:
         return min(self.view.number * PAGE, self.count)
 
     def neighbour(self, step: int) -> str:
         """The link to another page; possibly empty."""
         number = self.view.number + step
-        return self.view.link(page=number if number > 1 else "") if 1 <= number <= self.last else ""
-
-
-def page_of(view: View, things: Sequence[T]) -> Page[T]:
-    return Page(view, len(things), lambda first, last: things[first:last])
-
-
-def sorted_by(
-    things: Sequence[T], view: View, keys: Mapping[str, Callable[[T], Any]], default: str
-) -> list[T]:
-    """Things in the view's order; equal ones stay as they were."""
-    chosen = view["sort"] or default
-    name = chosen.removeprefix("-")
-    if name not in keys:
-        raise HTTPException(400, f"sort={name} is unknown; choose {', '.join(keys)}")
-    absent = [thing for thing in things if _absent(keys[name](thing))]
-    present = [thing for thing in things if not _absent(keys[name](thing))]
-    return [*sorted(present, key=keys[name], reverse=chosen.startswith("-")), *absent]
-
-
-def _absent(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+        return (
+            self.view.link(page=number if number > 1 else "") if 1 <= number <= self.n_pages else ""
+        )

@@ -17,7 +17,7 @@ from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.clip import KINDS as CLIP
 from bias_pipeline.models.clip import ClipTexts
 from bias_pipeline.models.merge_shards import gather, write_embeddings
-from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.models.runner import Model, describe_share, report_progress
 from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
@@ -27,9 +27,6 @@ from bias_pipeline.retrieval.fiber.folder import is_fiber
 from bias_pipeline.retrieval.open_clip_folder import is_open_clip
 
 _ABOUT = "Embed photos, or captions, as vectors; the work can be split over parallel jobs"
-Vectors = tuple[
-    dict[str, object], Callable[[], Model]
-]  # the settings that decide them, and a function that loads their model
 JOB = "embed"
 VERSION = 1  # raise it when the same model would give other vectors
 
@@ -62,7 +59,6 @@ def parser() -> Parser:
 
 
 def options_of(words: Sequence[str]) -> Namespace:
-    """The command's words, checked."""
     options = parser().parse_args(list(words))
     check_photo_options(options, "folder", "texts")
     return options
@@ -89,52 +85,38 @@ def _embed_texts(options: Namespace) -> None:
             f"{name}: the first caption of each image is embedded, "
             f"{counted(others, 'others are')} not"
         )
-    settings, load = _of_texts(options)
-    store = BlockStore(options.out, settings, options.model)
+    specification, load = _text_model(options)
+    store = BlockStore(
+        options.out, _vector_settings(options, "texts", specification), options.model
+    )
     report_progress(describe_share(texts, _checksums, store, load, options), "texts", JOB, store)
 
 
-def _of_texts(options: Namespace) -> Vectors:
-    """Settings and loader of a CLIP, another model of pictures and texts, or a language model."""
-    if is_fiber(options.model) or is_open_clip(options.model):
-        return _of_dual(options)
-    kinds = (*DUAL, *LANGUAGE)
-    model = find_pretrained(options.model, kinds, revision=options.revision)
-    if model.kind == BLIP:
-        return _of_dual(options)
-    return (_of_clip if model.kind in CLIP else _of_language)(options, model)
-
-
-def _of_dual(options: Namespace) -> Vectors:
-    towers = towers_of(options.model, options.revision, options.device)
-    if options.no_normalize:
-        raise UsageError(f"--no-normalize: {towers.name} gives texts of length 1; leave it out")
-    return _vector_settings(options, "texts", towers.spec), towers.texts
-
-
-def _of_clip(options: Namespace, model: Pretrained) -> Vectors:
-    def load() -> Model:
-        return ClipTexts(model, device_of(options.device), normalize=not options.no_normalize)
-
-    return _vector_settings(options, "texts", {"files": model.files}), load
-
-
-def _of_language(options: Namespace, model: Pretrained) -> Vectors:
-    """Settings and loader of a language model, pooled as its own files say."""
-    pooling = pooling_of(model, None, not options.no_normalize)
-
-    def load() -> Model:
-        return Sentences(model, device_of(options.device), pooling)
-
+def _text_model(options: Namespace) -> tuple[Mapping[str, object], Callable[[], Model]]:
+    """What decides the vectors of a model, and the function that loads it."""
+    apart = is_fiber(options.model) or is_open_clip(options.model)
+    model = None
+    if not apart:
+        model = find_pretrained(options.model, (*DUAL, *LANGUAGE), revision=options.revision)
+    if model is None or model.kind == BLIP:
+        towers = towers_of(options.model, options.revision, options.device)
+        if options.no_normalize:
+            raise UsageError(f"--no-normalize: {towers.name} gives texts of length 1; leave it out")
+        return towers.spec, towers.texts
+    device, normalize = options.device, not options.no_normalize
+    if model.kind in CLIP:
+        files = {"files": model.files}
+        return files, lambda: ClipTexts(model, device_of(device), normalize=normalize)
+    pooling = pooling_of(model, None, normalize)  # as the model's own files say
     specification = {"files": model.files, "pooling": pooling.how}
-    return _vector_settings(options, "texts", specification), load
+    return specification, lambda: Sentences(model, device_of(device), pooling)
 
 
 def _vector_settings(
     options: Namespace, source: str, model: Mapping[str, object]
 ) -> dict[str, object]:
-    options_of_vectors = {"source": source, "normalize": not options.no_normalize}
-    return {"job": JOB, "version": VERSION, **options_of_vectors, **model}
+    normalize = not options.no_normalize
+    return {"job": JOB, "version": VERSION, "source": source, "normalize": normalize, **model}
 
 
 def _checksums(texts: Sequence[str]) -> list[int]:

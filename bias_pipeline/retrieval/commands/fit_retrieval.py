@@ -13,10 +13,8 @@ from bias_pipeline.errors import NotApplicableError, UsageError, counted
 from bias_pipeline.run.overrides import path_override
 
 if TYPE_CHECKING:
-    from bias_pipeline.attack.lightning_loop import CheckpointSettings
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.data.regions import Crop
-    from bias_pipeline.run.compose import Cell
 
 
 _MINUTES = 5  # between two checkpoints of a CLIP
@@ -24,7 +22,8 @@ _MINUTES = 5  # between two checkpoints of a CLIP
 
 def clip(options: Namespace) -> str:
     """Fit and write a small CLIP; returns what was written."""
-    from bias_pipeline.retrieval.clip_fitting import ClipRecipe, Pairs, fit_clip
+    from bias_pipeline.attack.lightning_loop import CheckpointSettings
+    from bias_pipeline.retrieval.clip_fitting import VERSION, ClipRecipe, Pairs, fit_clip
     from bias_pipeline.run import compose
 
     if any(word.startswith("trainer.max_epochs=") for word in options.overrides):
@@ -38,22 +37,15 @@ def clip(options: Namespace) -> str:
     given = {key: getattr(options, key) for key in ("epochs", "batch_size", "seed")}
     recipe = ClipRecipe(**{key: value for key, value in given.items() if value is not None})
     crop: Crop = options.crop or "person"
-    pairs = Pairs.of(corpus.pictures, _texts(corpus, options.captions), crop, recipe.side)
+    pairs = Pairs.read(corpus.pictures, _texts(corpus, options.captions), crop, recipe.side)
     card = {**data_facts(corpus, options), "crop": crop, "pictures": len(pairs.texts)}
-    losses = fit_clip(pairs, recipe, options.out, card, *_course_of(cell))
+    folder = Path(cell.tree["paths"]["cache"]) / "predictions" / "checkpoints"
+    survival = CheckpointSettings(str(folder), VERSION, _MINUTES)
+    losses = fit_clip(pairs, recipe, options.out, card, cell.tree["trainer"], survival)
     return (
         f"a CLIP of {counted(len(pairs.texts), 'pictures')}, {course(losses)}; use it with "
         f"encoder=clip {shlex.quote(path_override('encoder.model', options.out))}"
     )
-
-
-def _course_of(cell: Cell) -> tuple[Mapping[str, Any], CheckpointSettings]:
-    """Lightning's flags, and where checkpoints are written."""
-    from bias_pipeline.attack.lightning_loop import CheckpointSettings
-    from bias_pipeline.retrieval.clip_fitting import VERSION
-
-    folder = Path(cell.tree["paths"]["cache"]) / "predictions" / "checkpoints"
-    return cell.tree["trainer"], CheckpointSettings(str(folder), VERSION, _MINUTES)
 
 
 def _texts(corpus: Corpus, side: str) -> list[list[str]]:
@@ -80,7 +72,7 @@ def debias(options: Namespace) -> str:
     metric: Any = cell.build("metric")
     corpus = cell.corpus()
     split, *_ = metric.draw_splits(corpus, [options.seed or 0])  # the first fold, if it has folds
-    dual = metric.debiased(corpus, split)
+    dual = metric.debiased_encoder(corpus, split)
     prompts = _prompts(options, metric, corpus) if options.prompts else None
     card = {
         "data": corpus.dataset,

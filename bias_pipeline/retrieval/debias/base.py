@@ -73,7 +73,7 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
         >>> len(sentences), sentences[0]
         (28, ('a photo of a sad person', 'a photo of a happy person'))
     """
-    sets = _filled(_TEMPLATES, [_terms(attribute, name, names)[:_MOST] for name in names])
+    sets = _fill_templates(_TEMPLATES, [_terms(attribute, name, names)[:_MOST] for name in names])
     if not sets:
         raise NotApplicableError(
             f"attribute {attribute.name!r}: its groups have no words, to which a debiasing of "
@@ -97,10 +97,12 @@ def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]
         >>> held_out(Attribute("mood", tuple(words), words, {}), ("low", "high"))[1]
         ('a sad person smiling', 'a happy person smiling')
     """
-    return _filled(_HELD_OUT, [_terms(attribute, name, names) for name in names])
+    return _fill_templates(_HELD_OUT, [_terms(attribute, name, names) for name in names])
 
 
-def _filled(templates: Sequence[str], terms: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+def _fill_templates(
+    templates: Sequence[str], terms: Sequence[Sequence[str]]
+) -> list[tuple[str, ...]]:
     """Each sentence with each term, as many terms as every group has."""
     return [
         tuple(template.format(with_article(term)) for term in group_terms)
@@ -227,7 +229,7 @@ class Debias(TextEdits, ABC):
             BiasPipelineError: if the examples do not suffice.
         """
 
-    def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
+    def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
         """The pair of embedders, edited.
 
         Args:
@@ -238,7 +240,7 @@ class Debias(TextEdits, ABC):
             BiasPipelineError: if the examples do not suffice.
         """
         edits = {side: self.fit(examples[side]) for side in self.sides}
-        return edited(dual, edits, renormalise=self.renormalise)
+        return edit_encoder(dual, edits, renormalise=self.renormalise)
 
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
         """See the base; its settings and the sentences it is fitted to.
@@ -318,7 +320,7 @@ def means_of(examples: Examples) -> Float64Array:
     return np.stack([rows.mean(axis=0) for rows in members])
 
 
-def edited(
+def edit_encoder(
     dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
 ) -> DualEncoder:
     """A pair of embedders, with an edit around each embedder that has an edit.

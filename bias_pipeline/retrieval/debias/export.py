@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
@@ -132,16 +132,11 @@ def prompt_numbers(
             "--prompts=states: this debiasing is fitted to pictures, which have no token states; "
             "use --prompts=outputs"
         )
-    examples = Examples.of_texts(_by_batches(texts), attribute, names, seed)
-    matrix, vector = affine(debias.fit(examples), examples.vectors.shape[1])
-    return {**known, "prompt.weight": matrix, "prompt.bias": vector}
 
-
-def _by_batches(
-    texts: States,
-) -> Callable[[Sequence[str]], Float32Array]:
     def embed(lines: Sequence[str]) -> Float32Array:
         starts = range(0, len(lines), _BATCH)
         return np.concatenate([texts.states(lines[s : s + _BATCH]) for s in starts])
 
-    return embed
+    examples = Examples.of_texts(embed, attribute, names, seed)
+    matrix, vector = affine(debias.fit(examples), examples.vectors.shape[1])
+    return {**known, "prompt.weight": matrix, "prompt.bias": vector}

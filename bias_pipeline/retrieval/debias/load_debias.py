@@ -28,14 +28,14 @@ def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
     numbers, again = _read(folder)
 
     def edit(side: str) -> Callable[[Any], Any]:
-        def edited(vectors: Any) -> Any:
+        def edit_vectors(vectors: Any) -> Any:
             result = vectors / vectors.norm(dim=-1, keepdim=True)
             if f"{side}.weight" not in numbers:
                 return result
             result = _affine(numbers, side, result)
             return result / result.norm(dim=-1, keepdim=True).clamp(min=1e-12) if again else result
 
-        return edited
+        return edit_vectors
 
     return {side: edit(side) for side in SIDES}
 
@@ -65,11 +65,11 @@ def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
 
     change = _change(numbers)
 
-    def changed(module: Any, given: Any, states: Any) -> Any:
+    def change_states(module: Any, given: Any, states: Any) -> Any:
         del module, given
         return change(states.float()).to(states.dtype)
 
-    return model.final_layer_norm.register_forward_hook(changed)
+    return model.final_layer_norm.register_forward_hook(change_states)
 
 
 def _read(folder: str | Path) -> tuple[dict[str, Any], bool]:

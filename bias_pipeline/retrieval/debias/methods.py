@@ -22,7 +22,7 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import derived_seed
-from bias_pipeline.retrieval.debias.base import Debias, Examples, edited, means_of
+from bias_pipeline.retrieval.debias.base import Debias, Examples, edit_encoder, means_of
 from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 
@@ -49,13 +49,11 @@ class Projection:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The digest of the directions."""
         numbers = self.directions.astype("<f8").tobytes()
         return {"edit": "projection", "directions": hashlib.sha256(numbers).hexdigest()}
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
-        projected: Float64Array = vectors - (vectors @ self.directions.T) @ self.directions
-        return projected
+        return np.asarray(vectors - (vectors @ self.directions.T) @ self.directions)
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,9 @@ class Untouched(Debias):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """None."""
         return ()
 
     def fit(self, examples: Examples) -> Projection:
-        """A projection without directions."""
         return Projection(np.empty((0, examples.vectors.shape[1])))
 
 
@@ -116,28 +112,28 @@ class Subspace(Debias):
     def fit(self, examples: Examples) -> Projection:
         vectors, sets = examples.vectors, examples.sets
         if (sets < 0).all():
-            rows, sets = matched(examples, self.pairing)
+            rows, sets = match_pictures(examples, self.pairing)
             vectors = vectors[rows]
         self.check_size(vectors)
-        return Projection(principal_directions(centred(vectors, sets), self.k))
+        return Projection(principal_directions(centre_sets(vectors, sets), self.k))
 
 
-def centred(vectors: Float64Array, sets: IntArray) -> Float64Array:
+def centre_sets(vectors: Float64Array, sets: IntArray) -> Float64Array:
     """(N, D) vectors minus the mean of their definition sets.
 
     Example:
-        >>> centred(np.array([[1.0], [3.0], [7.0]]), np.array([0, 0, 1])).ravel().tolist()
+        >>> centre_sets(np.array([[1.0], [3.0], [7.0]]), np.array([0, 0, 1])).ravel().tolist()
         [-1.0, 1.0, 0.0]
     """
     _, which = np.unique(sets, return_inverse=True)
     sums = np.zeros((int(which.max(initial=-1)) + 1, vectors.shape[1]))
     np.add.at(sums, which, vectors)
-    result: Float64Array = vectors - (sums / np.bincount(which)[:, None])[which]
-    return result
+    return np.asarray(vectors - (sums / np.bincount(which)[:, None])[which])
 
 
-def matched(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
+def match_pictures(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
     """(M,) rows and (M,) sets: one picture per group in each, as many as the smallest group has."""
+    vectors = examples.vectors
     rows = [np.flatnonzero(examples.groups == k) for k in range(len(examples.names))]
     empty = [
         name for name, group_rows in zip(examples.names, rows, strict=True) if not len(group_rows)
@@ -150,16 +146,12 @@ def matched(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
     columns = [
         group_rows[: len(anchors)]
         if pairing == "random" or group_rows is anchors
-        else _nearest(examples.vectors, anchors, group_rows)
+        # One picture may be the nearest of several anchors.
+        else group_rows[np.argmax(vectors[anchors] @ vectors[group_rows].T, axis=1)]
         for group_rows in shuffled
     ]
     sets = np.arange(len(anchors))
     return np.concatenate(columns), np.tile(sets, len(columns))
-
-
-def _nearest(vectors: Float64Array, anchors: IntArray, others: IntArray) -> IntArray:
-    """(A,) the nearest other of each anchor; one may be chosen several times."""
-    return others[np.argmax(vectors[anchors] @ vectors[others].T, axis=1)]
 
 
 _LEAST = 1e-6  # of the largest variance: directions with less are noise and are kept
@@ -178,28 +170,19 @@ class Erasure(Debias):
     unused: ClassVar[tuple[str, ...]] = ("k",)
 
     def fit(self, examples: Examples) -> Affine:
-        """The eraser of one side."""
         means_of(examples)  # every group has an example
         vectors = examples.vectors
         centre = vectors.mean(axis=0)
         deviations = vectors - centre
         shown = np.eye(len(examples.names))[examples.groups]
-        together = (
-            deviations.T @ (shown - shown.mean(axis=0)) / len(deviations)
-        )  # (D, K) covariances
+        together = deviations.T @ (shown - shown.mean(axis=0)) / len(deviations)  # (D, K)
         sizes, axes = np.linalg.eigh(deviations.T @ deviations / len(deviations))
         some = sizes > _LEAST * max(sizes.max(), 0.0)
         spread, axes = np.sqrt(sizes[some]), axes[:, some]
-        directions = _span((axes / spread).T @ together)  # (R, K') orthonormal, whitened
+        basis, strengths, _ = np.linalg.svd((axes / spread).T @ together, full_matrices=False)
+        directions = basis[:, strengths > 1e-9 * strengths.max(initial=0.0)]  # (R, K') whitened
         matrix = (axes * spread) @ directions @ directions.T @ (axes / spread).T
         return Affine(matrix, centre)
-
-
-def _span(columns: Float64Array) -> Float64Array:
-    """(R, K') an orthonormal basis of the columns' span."""
-    basis, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    span: Float64Array = basis[:, sizes > 1e-9 * sizes.max(initial=0.0)]
-    return span
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,13 +194,11 @@ class Affine:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The digest of both."""
         numbers = b"".join(array.astype("<f8").tobytes() for array in (self.matrix, self.centre))
         return {"edit": "affine", "numbers": hashlib.sha256(numbers).hexdigest()}
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
-        edited: Float64Array = vectors - (vectors - self.centre) @ self.matrix.T
-        return edited
+        return np.asarray(vectors - (vectors - self.centre) @ self.matrix.T)
 
 
 def relevance(examples: Examples) -> Float64Array:
@@ -281,7 +262,6 @@ class Overwriting:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The dimensions and their new values."""
         return {
             "edit": "overwriting",
             "neurons": self.neurons.tolist(),
@@ -289,7 +269,6 @@ class Overwriting:
         }
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
-        """(N, D) the vectors."""
         result = vectors.copy()
         result[:, self.neurons] = self.values
         return result
@@ -304,7 +283,6 @@ class NeuronDebias(Debias, ABC):
     """
 
     def fit(self, examples: Examples) -> Overwriting:
-        """The neurons of one side and their new values."""
         self.check_size(examples.vectors)
         neurons = most_relevant(relevance(examples), self.k)
         return Overwriting(neurons, self.instead(means_of(examples)[:, neurons]))
@@ -353,16 +331,17 @@ class ClipClip(Debias):
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:
-        """The dimensions that are cut."""
         means_of(examples)  # every group has an example
         self.check_size(examples.vectors)
         scores = information(examples, self.bins, self.smoothing)
         return Overwriting(most_relevant(scores, self.k), np.zeros(self.k))
 
-    def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
+    def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
         """See the base; texts lose the same dimensions as pictures."""
         overwriting = self.fit(examples["image"])
-        return edited(dual, dict.fromkeys(super().sides, overwriting), renormalise=self.renormalise)
+        return edit_encoder(
+            dual, dict.fromkeys(super().sides, overwriting), renormalise=self.renormalise
+        )
 
 
 def information(examples: Examples, bins: int, smoothing: float) -> Float64Array:

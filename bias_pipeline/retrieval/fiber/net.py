@@ -193,7 +193,7 @@ class FiberNet(nn.Module):
         """(B, 3, H, W) to grids (B, H', W', C), encoded as far as possible without a text."""
         grid: Tensor = self.swin.patch_embed(pixels)
         for place in self.size.blocks[: -self.size.n_pairs]:
-            grid = self._downsampled(place, self._block(place)(grid))
+            grid = self._downsample(place, self._block(place)(grid))
         return grid
 
     def encode_texts(self, tokens: Tensor) -> EncodedTexts:
@@ -214,7 +214,7 @@ class FiberNet(nn.Module):
         layers = self.text.layers[-self.size.n_pairs :]
         for place, layer in zip(self.size.fused_blocks, layers, strict=True):
             before, last = grid.flatten(1, 2), place == self.size.blocks[-1]
-            grid = self._downsampled(place, self._fused_block(place, grid, vectors, there))
+            grid = self._downsample(place, self._fused_block(place, grid, vectors, there))
             vectors = layer(vectors, there, before, normed=not last)
         sides = [
             self.fused_text(vectors[:, 0]),
@@ -227,18 +227,18 @@ class FiberNet(nn.Module):
         """The output of a block that also attends to the text."""
         gate = self.gates[_name(place)]
 
-        def more(states: Tensor) -> Tensor:
+        def attend_to_text(states: Tensor) -> Tensor:
             added: Tensor = gate(states.flatten(1, 2), vectors, there)
             return added.reshape(states.shape)
 
-        output: Tensor = self._block(place)(grid, more)
+        output: Tensor = self._block(place)(grid, attend_to_text)
         return output
 
     def _block(self, place: Place) -> nn.Module:
         stage, number = place
         return self._stage(stage).blocks[number]
 
-    def _downsampled(self, place: Place, grid: Tensor) -> Tensor:
+    def _downsample(self, place: Place, grid: Tensor) -> Tensor:
         """The grid after a block: halved between stages."""
         stage, number = place
         ends = number + 1 == self.size.depths[stage]

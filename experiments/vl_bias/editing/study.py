@@ -126,7 +126,7 @@ def setup_of(outputs: Path) -> Setup:
     cell = compose.cell([*CELL, f"paths.outputs={outputs}"])
     metric, corpus = cell.build("metric"), cell.corpus()
     (split,) = metric.draw_splits(corpus, [0])
-    dual = metric.debiased(corpus, split)
+    dual = metric.debiased_encoder(corpus, split)
     net = dual.images.model.photos(normalize=True)
     codes, names = (getattr(corpus.groupings["gender"], key) for key in ("codes", "names"))
 

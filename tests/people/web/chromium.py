@@ -9,9 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from tests.cli.commands import wait_for
 
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
+SLOW_IN_CHROMIUM = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (DRIVER and BROWSER), reason="needs Debian's chromium and chromium-driver"
+    ),
+]
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's name of an element's number
 ENTER, TAB, LEFT, RIGHT = "\ue007", "\ue004", "\ue012", "\ue014"
 
@@ -47,7 +55,7 @@ class Chromium:
     def close(self) -> None:
         self._send("DELETE", self._session)
 
-    def open(self, address: str) -> None:
+    def go_to(self, address: str) -> None:
         self._do("/url", url=address)
 
     @property

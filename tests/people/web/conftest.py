@@ -1,7 +1,7 @@
 """A study of a few photos, and raters who visit its pages."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,23 @@ class Visitor:
         reply = self.client.post(f"/answer/{place}", data=fields)
         assert reply.status_code == 303, reply.text
         return str(reply.headers["location"])
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """They let a page do little."""
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def check_plain(page: str) -> None:
+    """A page holds no style, and no script but that of the keys."""
+    assert "<style" not in page
+    assert " style=" not in page
+    assert page.count("<script") == page.count('<script src="/keys.js"') == 1
 
 
 Visit = Callable[..., Visitor]

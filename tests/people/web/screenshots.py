@@ -21,7 +21,7 @@ from PIL import Image
 from tests.cli.test_browse import browsing
 from tests.cli.test_rate import serving
 from tests.people.web.chromium import Chromium, chromedriver
-from tests.people.web.test_browse_images import computed
+from tests.people.web.test_browse_images import compute_run
 from tests.people.web.test_browser import join
 
 _OF_QUESTIONS = ((760, 820), (360, 720))
@@ -105,12 +105,12 @@ def _second_item(folder: Path, asks: str, browsers: list[Chromium], n_items: int
 def _browse(folder: Path, browsers: list[Chromium]) -> Iterator[None]:
     """The images behind a score, with what told attackers."""
     settings = ("metric=lic", "captioner=amplifier", "seeds=2", "logger=[]")
-    run = computed(folder, *settings).run_id
+    run = compute_run(folder, *settings).run_id
     words = ["analysis", "words", *settings, f"paths.outputs={folder}"]
     subprocess.run([sys.executable, "-m", "bias_pipeline", *words], check=True)
     with browsing(folder) as (address, _):
         for browser in browsers:
-            browser.open(f"{address}run/{run}/images?word=tie&group=male")
+            browser.go_to(f"{address}run/{run}/images?word=tie&group=male")
             browser.wait_for_text("attackers read:")
         yield
 

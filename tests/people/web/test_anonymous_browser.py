@@ -8,16 +8,11 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.io.files import read_csv
 from tests.cli.test_rate import serving
-from tests.people.web.chromium import BROWSER, DRIVER
+from tests.people.web.chromium import SLOW_IN_CHROMIUM
 from tests.people.web.test_browser import PHONE, browse, driver, join
 
 __all__ = ["browse", "driver"]  # fixtures
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (DRIVER and BROWSER), reason="needs Debian's chromium and chromium-driver"
-    ),
-]
+pytestmark = SLOW_IN_CHROMIUM
 
 
 def printed_words(capfd: pytest.CaptureFixture[str]) -> list[str]:

@@ -37,21 +37,21 @@ def table(store: AnswerStore) -> list[dict[str, str]]:
     return read_csv((store.folder / TABLE).read_text())
 
 
-Again = Callable[..., AnswerStore]
+Reopen = Callable[..., AnswerStore]
 
 
 @pytest.fixture
-def again() -> Iterator[Again]:
+def reopen() -> Iterator[Reopen]:
     """Opens a store as the next process does."""
     with ExitStack() as stack:
 
-        def opened(store: AnswerStore, study: Study | None = None) -> AnswerStore:
+        def open_again(store: AnswerStore, study: Study | None = None) -> AnswerStore:
             store.close()
             after = AnswerStore(store.folder, study or store.study)
             stack.callback(after.close)
             return after
 
-        yield opened
+        yield open_again
 
 
 def asking(study: Study, **changes: object) -> Study:
@@ -79,45 +79,39 @@ def test_many_answers_are_stored_in_time_that_grows_with_their_number(store, mon
     assert len(written) < 25
 
 
-def test_the_next_process_knows_all_answers(store, again):
-    for image in "321":
-        store.put("anna", image, "yes", None)
-    assert again(store).n_answers("anna") == 3
-
-
-def test_half_a_line_of_a_kill_is_dropped(store, again):
+def test_the_next_process_knows_all_answers_but_half_a_line_of_a_kill(store, reopen):
     store.put("anna", "1", "yes", None)
     with (store.folder / LOG).open("ab") as file:
         file.write(b'{"image_id": "2", "rat')
-    after = again(store)
+    after = reopen(store)
     after.put("anna", "3", "no", None)
-    assert again(after).n_answers("anna") == 2
+    assert reopen(after).n_answers("anna") == 2
 
 
 @pytest.mark.parametrize("value", ["no", "yes"], ids=["another answer", "a page sent twice"])
-def test_a_second_answer_is_the_one_answer(value, store, again):
+def test_a_second_answer_is_the_one_answer(value, store, reopen):
     store.put("anna", "1", "yes", 1.0)
     store.put("anna", "1", value, 9.0)
     (row,) = table(store)
     assert (row["value"], row["seconds"]) == (value, "9.0" if value == "no" else "1.0")
-    assert again(store).value("anna", "1") == value
+    assert reopen(store).value("anna", "1") == value
 
 
-def test_a_full_disk_stores_nothing_of_the_answer(store, monkeypatch, again):
+def test_a_full_disk_stores_nothing_of_the_answer(store, monkeypatch, reopen):
     store.put("anna", "1", "yes", None)
     before = (store.folder / LOG).read_bytes()
 
-    def full(handle: int) -> None:
+    def raise_full(handle: int) -> None:
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
+        patched.setattr(os, "fsync", raise_full)
         with pytest.raises(ResourceError, match="No space left"):
             store.put("anna", "2", "yes", None)
     assert (store.folder / LOG).read_bytes() == before
     assert store.value("anna", "2") is None
     store.put("anna", "2", "no", None)
-    assert again(store).value("anna", "2") == "no"
+    assert reopen(store).value("anna", "2") == "no"
 
 
 @pytest.mark.parametrize(
@@ -129,37 +123,42 @@ def test_a_full_disk_stores_nothing_of_the_answer(store, monkeypatch, again):
     ],
     ids=["question", "answers", "photos"],
 )
-def test_a_folder_of_another_study_is_refused(change, differs, store, again):
+def test_a_folder_of_another_study_is_refused(change, differs, store, reopen):
     with pytest.raises(UsageError, match=f"differs in {differs}"):
-        again(store, change(store.study))
+        reopen(store, change(store.study))
 
 
-def test_two_processes_do_not_share_a_folder(store):
+@pytest.mark.parametrize("replaced", [False, True], ids=["log", "replaced log"])
+def test_two_processes_do_not_share_a_folder(replaced, store):
+    if replaced:
+        (store.folder / LOG).unlink()
     with pytest.raises(ResourceError, match="another rate uses it"):
         AnswerStore(store.folder, store.study)
 
 
-def replaced(log: Path) -> None:
+def replace_log(log: Path) -> None:
     """As an editor saves a file."""
     log.with_name("new").write_bytes(log.read_bytes())
     log.with_name("new").replace(log)
 
 
-def rewritten(log: Path) -> None:
+def empty_log(log: Path) -> None:
     log.write_bytes(b"")
 
 
-def with_its_folder(log: Path) -> None:
+def remove_folder(log: Path) -> None:
     shutil.rmtree(log.parent)
 
 
-def continued(log: Path) -> None:
+def append_to_log(log: Path) -> None:
     with log.open("ab") as file:
         file.write(log.read_bytes())
 
 
-@pytest.mark.parametrize("change", [replaced, Path.unlink, rewritten, continued, with_its_folder])
-def test_a_log_that_somebody_replaced_takes_no_answers_and_loses_none(change, store, again):
+@pytest.mark.parametrize(
+    "change", [replace_log, Path.unlink, empty_log, append_to_log, remove_folder]
+)
+def test_a_log_that_somebody_replaced_takes_no_answers_and_loses_none(change, store, reopen):
     for image in "123":
         store.put("anna", image, "yes", None)
     change(store.folder / LOG)
@@ -171,32 +170,26 @@ def test_a_log_that_somebody_replaced_takes_no_answers_and_loses_none(change, st
     assert command
     store.close()
     subprocess.run(command[1], shell=True, check=True)
-    after = again(store)
+    after = reopen(store)
     after.put("anna", "4", "no", None)
-    assert [one.value for one in again(after).ratings()] == ["yes"] * 3 + ["no"]
+    assert [one.value for one in reopen(after).ratings()] == ["yes"] * 3 + ["no"]
 
 
 def test_a_log_that_is_replaced_while_an_answer_is_written_does_not_count_it(store, monkeypatch):
     sync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: (sync(handle), replaced(store.folder / LOG)))
+    monkeypatch.setattr(os, "fsync", lambda handle: (sync(handle), replace_log(store.folder / LOG)))
     with pytest.raises(ResourceError, match="was replaced or changed"):
         store.put("anna", "1", "yes", None)
     assert store.value("anna", "1") is None
 
 
-def test_a_replaced_log_lets_no_other_process_in(store):
-    (store.folder / LOG).unlink()
-    with pytest.raises(ResourceError, match="another rate uses it"):
-        AnswerStore(store.folder, store.study)
-
-
-def test_a_line_of_deliveries_that_is_cut_is_left_out(store, again):
+def test_a_line_of_deliveries_that_is_cut_is_left_out(store, reopen):
     store.deliveries.add("v", "1")
     path = store.folder / DELIVERIES
     path.write_bytes(path.read_bytes() + b'\n["v", "2')
-    after = again(store)
+    after = reopen(store)
     after.deliveries.add("v", "3")
-    deliveries = again(after).deliveries
+    deliveries = reopen(after).deliveries
     assert [deliveries.has("v", image) for image in "123"] == [True, False, True]
 
 
@@ -207,19 +200,15 @@ def test_a_damaged_log_is_named(store):
         AnswerStore(store.folder, store.study)
 
 
-def test_a_name_is_one_raters_who_goes_on_with_the_code_after_a_restart(store, again):
-    visit, code = store.join("anna", "")
-    with pytest.raises(NameTakenError):
-        store.join("anna", "00000000")
-    after = again(store)
-    later, fresh = after.join("anna", f" {code.upper()} ")
-    assert (after.rater(visit), after.rater(later), fresh) == ("anna", "anna", "")
-
-
-def test_neither_codes_nor_visits_are_readable_on_disk(store):
+def test_a_name_is_one_raters_who_goes_on_with_the_code_after_a_restart(store, reopen):
     visit, code = store.join("anna", "")
     text = "".join(path.read_text() for path in store.folder.iterdir())
-    assert (visit in text, code in text) == (False, False)
+    assert (visit in text, code in text) == (False, False)  # neither is readable on disk
+    with pytest.raises(NameTakenError):
+        store.join("anna", "00000000")
+    after = reopen(store)
+    later, fresh = after.join("anna", f" {code.upper()} ")
+    assert (after.rater(visit), after.rater(later), fresh) == ("anna", "anna", "")
 
 
 def test_each_rater_has_an_order_that_lasts(study):
@@ -238,7 +227,7 @@ def test_answers_are_read_without_what_serves_pages():
 
 
 @pytest.fixture
-def labelled(tmp_path: Path, study: Study) -> Path:
+def gender_answers(tmp_path: Path, study: Study) -> Path:
     """Three raters' genders of six photos."""
     question = RatingQuestion("Whom do you see?", "gender", ("male", "female"))
     store = AnswerStore(tmp_path / "genders", replace(study, question=question))
@@ -251,14 +240,14 @@ def labelled(tmp_path: Path, study: Study) -> Path:
     return store.folder
 
 
-def test_data_sets_read_the_answers_with_their_raters(labelled):
+def test_data_sets_read_the_answers_with_their_raters(gender_answers):
     gender = cell(["attribute=gender"]).build("attribute")
-    labels = read_labels(labelled / TABLE, "coco", gender, {})
+    labels = read_labels(gender_answers / TABLE, "coco", gender, {})
     assert labels.annotators == ("anna", "ben", "cleo")
     assert [labels.raw[image] for image in "12345"] == ["female"] * 3 + ["male"] * 2
     assert labels.map.is_unsure(labels.raw["6"])
     assert "Fleiss' kappa" in labels.notes[-1]
-    assert read_labels(labelled / TABLE, "coco", gender, {}, "ben").raw["1"] == "male"
+    assert read_labels(gender_answers / TABLE, "coco", gender, {}, "ben").raw["1"] == "male"
 
 
 @pytest.mark.parametrize("name", group_choices("attribute"))
@@ -291,16 +280,16 @@ def test_several_people_are_an_answer_of_their_own_and_no_doubt(tmp_path, study)
     )
 
 
-def test_agreement_is_that_of_the_answers(labelled):
-    lines = agreement_lines(labelled)
+def test_agreement_is_that_of_the_answers(gender_answers):
+    lines = agreement_lines(gender_answers)
     assert "18 answers of 3 raters about 6 items; cannot tell: 2" in lines
     (kappa,) = (line for line in lines if line.startswith("Fleiss"))
     assert kappa.startswith("Fleiss' kappa 0.62 [")
 
 
-def test_known_answers_are_scored(store, again):
+def test_known_answers_are_scored(store, reopen):
     gold = {"1": "yes", "2": "yes"}
-    after = again(store, replace(store.study, gold=gold))
+    after = reopen(store, replace(store.study, gold=gold))
     for image, value in zip("123", ("yes", "no", "yes"), strict=True):
         after.put("anna", image, value, None)
     lines = agreement_lines(after.folder)

@@ -40,7 +40,7 @@ Runs = tuple[Path, Result, Result, Result]
 SMALL = ("limit=160", "seeds=2", "logger=[]", "metric.learning_curve=false", "metric.positions=2")
 
 
-def computed(root: Path, *words: str) -> Result:
+def compute_run(root: Path, *words: str) -> Result:
     """The result of a cell that is run as on the command line."""
     overrides = [*words, f"paths.outputs={root}"]
     cell = compose.cell(overrides)
@@ -53,9 +53,9 @@ def computed(root: Path, *words: str) -> Result:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     root = tmp_path_factory.mktemp("runs")
-    lic = computed(root, "metric=lic", "captioner=amplifier", *SMALL)
-    other = computed(root, "metric=lic", "captioner=faithful", *SMALL)
-    error = computed(root, "metric=gender_error", "captioner=stereotyper", *SMALL[:3])
+    lic = compute_run(root, "metric=lic", "captioner=amplifier", *SMALL)
+    other = compute_run(root, "metric=lic", "captioner=faithful", *SMALL)
+    error = compute_run(root, "metric=gender_error", "captioner=stereotyper", *SMALL[:3])
     return root, lic, other, error
 
 
@@ -72,7 +72,7 @@ def client(runs: Runs) -> TestClient:
 
 
 @pytest.fixture
-def copied(runs: Runs, tmp_path: Path) -> Path:
+def runs_copy(runs: Runs, tmp_path: Path) -> Path:
     """The runs, to be damaged."""
     shutil.copytree(runs[0], tmp_path / "runs")
     return tmp_path / "runs"
@@ -83,7 +83,7 @@ def images(text: str) -> list[str]:
     return re.findall(r'<p class="head"><a [^>]*>(\w+)</a>', text)
 
 
-def added(text: str) -> list[float]:
+def shares_added(text: str) -> list[float]:
     return [float(number) for number in re.findall(r"adds ([+-][\d.e-]+)<", text)]
 
 
@@ -102,7 +102,7 @@ def run_of_files(root: Path, files: Path, words: str) -> str:
     captions = [{"image_id": i, "caption": f"a {people[i % 3]} {words} {i}"} for i in range(60)]
     (files / "mine.json").write_text(json.dumps(captions))
     overrides = (f"dataset.attributes={files}/labels.csv", f"captioner={files}/mine.json")
-    return computed(root, "metric=gender_error", "dataset=coco", "logger=[]", *overrides).run_id
+    return compute_run(root, "metric=gender_error", "dataset=coco", "logger=[]", *overrides).run_id
 
 
 # --- what an image adds
@@ -113,12 +113,6 @@ def test_what_images_add_is_the_score(part, runs):
     root, lic, *_ = runs
     (value,) = (row.value for row in lic.rows if row.part == part)
     assert scores_of(lic, root).shares(part).sum() == pytest.approx(value, abs=1e-12)
-
-
-def test_the_page_says_that_the_shares_are_the_score(client, runs):
-    score = next(row.value for row in runs[1].rows if row.part == "score")
-    text = client.get(f"/run/{runs[1].run_id}/images").text
-    assert f"all together {100 * score:.2f}" in text
 
 
 def test_without_an_image_the_score_lacks_what_it_added(runs):
@@ -139,7 +133,10 @@ def test_without_an_image_the_score_lacks_what_it_added(runs):
 
 def test_images_that_raise_the_score_most_come_first(client, runs):
     address = f"/run/{runs[1].run_id}/images"
-    up, down = added(client.get(address).text), added(client.get(f"{address}?sort=share").text)
+    score = next(row.value for row in runs[1].rows if row.part == "score")
+    first = client.get(address).text
+    assert f"all together {100 * score:.2f}" in first
+    up, down = shares_added(first), shares_added(client.get(f"{address}?sort=share").text)
     assert len(up) == len(down) == 50
     assert up == sorted(up, reverse=True)
     assert down == sorted(down)
@@ -244,7 +241,7 @@ def test_concepts_are_indexed_once_and_only_when_asked_for(tmp_path, monkeypatch
 
 
 def test_descriptions_lead_to_the_captions_that_say_them(tmp_path):
-    result = computed(tmp_path, "metric=descriptions", "captioner=stereotyper", "logger=[]")
+    result = compute_run(tmp_path, "metric=descriptions", "captioner=stereotyper", "logger=[]")
     client = client_of(tmp_path)
     text = html.unescape(client.get(f"/run/{result.run_id}?find=young").text)
     address = f"/run/{result.run_id}/images?concept=young"
@@ -297,24 +294,24 @@ def test_two_captioners_stand_side_by_side(client, runs):
     assert captions[images(text)[0]] == re.findall(r'<p class="caption">(.*?)</p>', first)[1]
 
 
-def test_a_run_s_page_adds_up_its_guesses_beforehand(copied, runs, monkeypatch):
+def test_a_run_s_page_adds_up_its_guesses_beforehand(runs_copy, runs, monkeypatch):
     """So the page of its images does not read the file, which is gone by then."""
     added_up: list[ImageScores | None] = []
     monkeypatch.setattr(
         "bias_pipeline.people.web.image_pages.scores_of",
         lambda *of: added_up.append(scores_of(*of)) or added_up[-1],
     )
-    client = client_of(copied)
+    client = client_of(runs_copy)
     client.get(f"/run/{runs[1].run_id}")
     wait_for(lambda: added_up)
-    (copied / runs[1].run_id / EXCLUSIVE).unlink()
-    assert len(added(client.get(f"/run/{runs[1].run_id}/images").text)) == 50
+    (runs_copy / runs[1].run_id / EXCLUSIVE).unlink()
+    assert len(shares_added(client.get(f"/run/{runs[1].run_id}/images").text)) == 50
 
 
 # --- what is large
 
 
-def test_a_run_that_takes_long_to_read_stops_no_other_page(copied, runs, monkeypatch):
+def test_a_run_that_takes_long_to_read_stops_no_other_page(runs_copy, runs, monkeypatch):
     ready = threading.Event()
 
     def slow(result: Result, root: Path) -> ImageScores | None:
@@ -324,7 +321,7 @@ def test_a_run_that_takes_long_to_read_stops_no_other_page(copied, runs, monkeyp
 
     monkeypatch.setattr("bias_pipeline.people.web.image_pages.scores_of", slow)
     monkeypatch.setattr("bias_pipeline.people.web.shared_reads._PATIENCE_S", 0.2)
-    client, address = client_of(copied), f"/run/{runs[1].run_id}/images"
+    client, address = client_of(runs_copy), f"/run/{runs[1].run_id}/images"
     for _ in range(5):
         reply = client.get(address)
         assert (reply.status_code, reply.headers["refresh"]) == (503, "3")
@@ -333,59 +330,61 @@ def test_a_run_that_takes_long_to_read_stops_no_other_page(copied, runs, monkeyp
         assert client.get(other).status_code == 200
     wait_for(lambda: client.get(f"/run/{runs[2].run_id}/images").status_code == 200)
     ready.set()
-    wait_for(lambda: len(added(client.get(address).text)) == 50)
+    wait_for(lambda: len(shares_added(client.get(address).text)) == 50)
 
 
-def test_more_guesses_than_memory_should_hold_are_not_shown(copied, runs, monkeypatch):
+def test_more_guesses_than_memory_should_hold_are_not_shown(runs_copy, runs, monkeypatch):
     monkeypatch.setattr("bias_pipeline.people.web.evidence.MOST_GUESSES", 10)
-    client = client_of(copied)
+    client = client_of(runs_copy)
     text = client.get(f"/run/{runs[1].run_id}/images").text
     assert re.search(r"has [\d,]+ guesses of attackers; .* if it has 10 or fewer, so no", text)
-    assert (len(images(text)), added(text)) == (50, [])
+    assert (len(images(text)), shares_added(text)) == (50, [])
     assert "is not a mean of guesses" not in text
 
 
-def test_captions_of_more_images_than_memory_should_hold_are_not_shown(copied, runs, monkeypatch):
+def test_captions_of_more_images_than_memory_should_hold_are_not_shown(
+    runs_copy, runs, monkeypatch
+):
     monkeypatch.setattr("bias_pipeline.people.web.captions_behind.MOST_IMAGES", 10)
-    text = client_of(copied).get(f"/run/{runs[1].run_id}/images").text
+    text = client_of(runs_copy).get(f"/run/{runs[1].run_id}/images").text
     assert "this run scored 160 images; captions and pictures are shown of runs with up" in text
-    assert len(added(text)) == 50
+    assert len(shares_added(text)) == 50
 
 
-def test_a_run_that_was_done_again_shows_its_new_guesses(copied, runs):
+def test_a_run_that_was_done_again_shows_its_new_guesses(runs_copy, runs):
     """And not those that were added up before."""
-    client, run = client_of(copied), runs[1].run_id
-    before = added(client.get(f"/run/{run}/images").text)
-    path = copied / run / EXCLUSIVE
+    client, run = client_of(runs_copy), runs[1].run_id
+    before = shares_added(client.get(f"/run/{run}/images").text)
+    path = runs_copy / run / EXCLUSIVE
     table = pq.read_table(path)
     table = table.slice(0, len(table) // 2)
     pq.write_table(table, path)
-    result = copied / run / RESULT
+    result = runs_copy / run / RESULT
     content = unsealed(json.loads(result.read_text()), within="manifest")
     content["manifest"]["files"][EXCLUSIVE] = sha256_of(path)
     result.write_bytes(sealed(content, within="manifest"))
     client.get("/")
-    assert added(client.get(f"/run/{run}/images").text) != before
+    assert shares_added(client.get(f"/run/{run}/images").text) != before
 
 
 # --- what goes wrong
 
 
-def test_changed_data_show_numbers_alone(copied, runs):
-    path = copied / runs[1].run_id / RESULT
+def test_changed_data_show_numbers_alone(runs_copy, runs):
+    path = runs_copy / runs[1].run_id / RESULT
     content = unsealed(json.loads(path.read_text()), within="manifest")
     content["manifest"]["corpus"]["digest"] = "0" * 64
     path.write_bytes(sealed(content, within="manifest"))
-    text = client_of(copied).get(f"/run/{runs[1].run_id}/images").text
+    text = client_of(runs_copy).get(f"/run/{runs[1].run_id}/images").text
     assert "their digest differs" in text
     assert "<img" not in text
-    assert len(added(text)) == 50
+    assert len(shares_added(text)) == 50
 
 
-def test_a_damaged_file_of_guesses_is_named(copied, runs):
-    path = copied / runs[1].run_id / EXCLUSIVE
+def test_a_damaged_file_of_guesses_is_named(runs_copy, runs):
+    path = runs_copy / runs[1].run_id / EXCLUSIVE
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    client = client_of(copied)
+    client = client_of(runs_copy)
     text = client.get(f"/run/{runs[1].run_id}/images").text
     assert "is damaged (its checksum does not fit)" in text
     assert len(images(text)) == 50
@@ -394,14 +393,14 @@ def test_a_damaged_file_of_guesses_is_named(copied, runs):
     assert "What attackers guessed" not in text
 
 
-def test_a_run_that_names_no_files_has_numbers_alone(copied, runs):
-    store = ResultStore(copied)
+def test_a_run_that_names_no_files_has_numbers_alone(runs_copy, runs):
+    store = ResultStore(runs_copy)
     result = store.read(runs[3].run_id)
     assert result is not None
-    shutil.rmtree(copied / result.run_id)
+    shutil.rmtree(runs_copy / result.run_id)
     manifest = {key: value for key, value in result.manifest.items() if key != "overrides"}
     store.save(replace(result, manifest=manifest))
-    text = client_of(copied).get(f"/run/{result.run_id}/images").text
+    text = client_of(runs_copy).get(f"/run/{result.run_id}/images").text
     assert "was made in Python and names no files" in text
 
 

@@ -10,15 +10,10 @@ import pytest
 
 from bias_pipeline.io.files import read_csv
 from tests.cli.test_rate import serving
-from tests.people.web.chromium import BROWSER, DRIVER, ENTER, LEFT, TAB, Chromium, chromedriver
+from tests.people.web.chromium import ENTER, LEFT, SLOW_IN_CHROMIUM, TAB, Chromium, chromedriver
 from tests.photo_folder import write_photos
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (DRIVER and BROWSER), reason="needs Debian's chromium and chromium-driver"
-    ),
-]
+pytestmark = SLOW_IN_CHROMIUM
 N_PHOTOS = 4
 DESK, PHONE = (1000, 800), (360, 640)
 Browse = Callable[..., Chromium]
@@ -35,12 +30,12 @@ def browse(driver: str) -> Iterator[Browse]:
     """Opens browsers, which end with the test."""
     with ExitStack() as stack:
 
-        def opened(size: tuple[int, int] = DESK, *, scripts: bool = True) -> Chromium:
+        def open_browser(size: tuple[int, int] = DESK, *, scripts: bool = True) -> Chromium:
             browser = Chromium(driver, size, scripts=scripts)
             stack.callback(browser.close)
             return browser
 
-        yield opened
+        yield open_browser
 
 
 @pytest.fixture
@@ -57,7 +52,7 @@ def values(folder: Path) -> list[str]:
 
 def join(browser: Chromium, address: str, name: str) -> str:
     """Agree, with the keyboard alone; returns the code."""
-    browser.open(address)
+    browser.go_to(address)
     browser.press(TAB + name + TAB + TAB + " " + TAB + ENTER)
     browser.wait_for_text(f"Welcome, {name}")
     code = re.search(r"\b[0-9a-f]{8}\b", browser.text)
@@ -122,10 +117,10 @@ def test_a_kill_in_between_loses_nothing(browse, words, tmp_path):
         browser.press("1")
         browser.wait_for_text("1 of 4 answered")
     with serving(tmp_path, *words) as (address, _):  # at another port
-        browser.open(address)  # the cookie of a name holds for all its ports
+        browser.go_to(address)  # the cookie of a name holds for all its ports
         browser.wait_for_text("1 of 4 answered")
         other = browse()
-        other.open(address)
+        other.go_to(address)
         other.press(TAB + "anna" + TAB + code + TAB + " " + TAB + ENTER)
         other.wait_for_text("1 of 4 answered")
     assert values(tmp_path) == ["yes"]

@@ -28,7 +28,7 @@ def serve() -> Iterator[Serve]:
     """Serves an application from a thread; returns the port."""
     with ExitStack() as stack:
 
-        def served(application: ASGIApp) -> int:
+        def serve_in_thread(application: ASGIApp) -> int:
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             config = uvicorn.Config(
                 application, log_config=None, http=Connection, ws="none", lifespan="off",
@@ -42,7 +42,7 @@ def serve() -> Iterator[Serve]:
             wait_for(lambda: server.started)
             return int(listener.getsockname()[1])
 
-        yield served
+        yield serve_in_thread
 
 
 @pytest.fixture
@@ -50,12 +50,12 @@ def connect() -> Iterator[Callable[..., socket.socket]]:
     """Opens connections, which end with the test, and sends something on them."""
     with ExitStack() as stack:
 
-        def opened(port: int, sends: bytes = b"") -> socket.socket:
+        def open_connection(port: int, sends: bytes = b"") -> socket.socket:
             client = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
             client.sendall(sends)
             return client
 
-        yield opened
+        yield open_connection
 
 
 def all_of(client: socket.socket) -> bytes:
@@ -110,10 +110,10 @@ def test_only_where_all_are_being_answered_a_new_one_is_refused(serve, connect, 
     time.sleep(0.2)
     assert connect(port, GET).recv(100).startswith(b"HTTP/1.1 503")
     busy[0].close()
-    wait_for(lambda: b"503" not in refused(connect(port, GET)))
+    wait_for(lambda: b"503" not in first_answer(connect(port, GET)))
 
 
-def refused(client: socket.socket) -> bytes:
+def first_answer(client: socket.socket) -> bytes:
     """What is answered within a short time."""
     client.settimeout(0.3)
     try:

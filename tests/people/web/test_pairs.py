@@ -13,7 +13,7 @@ from bias_pipeline.people.commands.rated_items import PAIR_QUESTION, pair_study
 from bias_pipeline.people.commands.web import rate_command, rate_parser
 from bias_pipeline.people.web.rating import RatingPages
 from bias_pipeline.people.web.study import AnswerStore
-from bias_pipeline.people.web.summary import agreement_lines, number_correlations, pair_lines
+from bias_pipeline.people.web.summary import number_correlations, pair_lines
 from bias_pipeline.report.caption_pairs import CaptionPair, write_pairs
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
@@ -38,7 +38,7 @@ def file_of(folder: Path, captioner: str = "mine", n: int = 8) -> Path:
     return path
 
 
-def opened(path: Path, out: Path, *words: str) -> AnswerStore:
+def open_study(path: Path, out: Path, *words: str) -> AnswerStore:
     options = rate_parser().parse_args(["--pairs", str(path), "--out", str(out), *words])
     study, pairs = pair_study(options)
     store = AnswerStore(out, study)
@@ -46,9 +46,9 @@ def opened(path: Path, out: Path, *words: str) -> AnswerStore:
     return store
 
 
-def answered(path: Path, out: Path, *raters: str, choose) -> None:
+def answer_pairs(path: Path, out: Path, *raters: str, choose) -> None:
     """A study with made-up answers."""
-    store = opened(path, out)
+    store = open_study(path, out)
     try:
         for rater in raters:
             for name in store.study.images:
@@ -59,7 +59,7 @@ def answered(path: Path, out: Path, *raters: str, choose) -> None:
 
 @pytest.fixture
 def store(tmp_path):
-    store = opened(file_of(tmp_path / "files"), tmp_path / "out")
+    store = open_study(file_of(tmp_path / "files"), tmp_path / "out")
     yield store
     store.close()
 
@@ -84,24 +84,20 @@ def test_answers_lead_through_all_pairs_and_can_be_continued(store, tmp_path):
     for _ in range(5):
         place = anna.answer(int(place.rpartition("/")[2]), "alike")
     store.close()
-    again = opened(tmp_path / "files" / "mine.csv", tmp_path / "out")
-    assert again.n_answers("anna") == 5
-    again.close()
+    reopened = open_study(tmp_path / "files" / "mine.csv", tmp_path / "out")
+    assert reopened.n_answers("anna") == 5
+    reopened.close()
 
 
-def test_other_pairs_are_another_study(store, tmp_path):
+def test_other_pairs_or_a_second_caption_that_changed_are_another_study(store, tmp_path):
     store.close()
     with pytest.raises(UsageError, match="holds another study"):
-        opened(file_of(tmp_path / "files", n=9), tmp_path / "out")
-
-
-def test_a_second_caption_that_changed_is_another_study(store, tmp_path):
-    store.close()
+        open_study(file_of(tmp_path / "files", n=9), tmp_path / "out")
     path = tmp_path / "other.csv"
     pairs = [pair(number) for number in range(8)]
     path.write_bytes(write_pairs([*pairs[:7], replace(pairs[7], caption_b="other words")]))
     with pytest.raises(UsageError, match="holds another study"):
-        opened(path, tmp_path / "out")
+        open_study(path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -127,9 +123,11 @@ def test_what_raters_say_is_gathered_with_their_agreement(tmp_path, capsys):
             return "alike"
         return "A" if pair(number).group_a == "female" else "B"
 
-    answered(path, tmp_path / "out", "anna", "ben", "cleo", choose=choose)
+    assert pair_lines(tmp_path) == []  # of a folder without pairs
+    answer_pairs(path, tmp_path / "out", "anna", "ben", "cleo", choose=choose)
     rate_command(["--gather", str(tmp_path / "out")])
     printed = capsys.readouterr().out
+    assert "120 answers of 3 raters about 40 items" in printed
     assert "Krippendorff's alpha 1.00" in printed
     assert "mine: in 75.0 [" in printed
     assert "the caption of female in 75.0 [" in printed
@@ -137,16 +135,12 @@ def test_what_raters_say_is_gathered_with_their_agreement(tmp_path, capsys):
     assert "r = " in printed
 
 
-def test_another_study_has_no_lines_about_pairs(tmp_path):
-    assert pair_lines(tmp_path) == []
-
-
 def studies(tmp_path: Path, shares: dict[str, int]) -> list[Path]:
     """A study for each captioner, in which raters choose A so many times of ten."""
     folders = []
     for captioner, share in shares.items():
         path = file_of(tmp_path / "files", captioner, 20)
-        answered(
+        answer_pairs(
             path,
             tmp_path / captioner,
             "anna",
@@ -189,13 +183,6 @@ def test_two_captioners_give_no_correlation(tmp_path, capsys):
 
 def test_two_studies_of_one_captioner_are_refused(tmp_path):
     (folder,) = studies(tmp_path, {"one": 2})
-    answered(tmp_path / "files" / "one.csv", tmp_path / "more", "ben", choose=lambda *_: "A")
+    answer_pairs(tmp_path / "files" / "one.csv", tmp_path / "more", "ben", choose=lambda *_: "A")
     with pytest.raises(DataError, match="one of each captioner"):
         number_correlations([folder, tmp_path / "more"], [result_of("one", 0.1)])
-
-
-def test_agreement_is_that_of_the_pairs(tmp_path):
-    path = file_of(tmp_path / "files", n=40)
-    answered(path, tmp_path / "out", "anna", "ben", choose=lambda rater, number: "AB"[number % 2])
-    lines = agreement_lines(tmp_path / "out")
-    assert any("80 answers of 2 raters about 40 items" in line for line in lines)

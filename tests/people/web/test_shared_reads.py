@@ -26,11 +26,11 @@ def test_all_who_ask_at_a_time_share_a_read():
 def test_what_failed_is_read_again():
     reads = SharedReads(len, 100)
 
-    def full() -> str:
+    def raise_memory_error() -> str:
         raise MemoryError
 
     with pytest.raises(ResourceError, match="too little memory"):
-        reads.start("a", full).result(20)
+        reads.start("a", raise_memory_error).result(20)
     assert reads.start("a", lambda: "x").result(20) == "x"
 
 

@@ -9,7 +9,7 @@ NAMES = ("male", "female")
 SIZE = 12
 
 
-def planted(n: int, strength: float, seed: int = 0) -> tuple[Examples, Float64Array]:
+def planted_examples(n: int, strength: float, seed: int = 0) -> tuple[Examples, Float64Array]:
     """Pictures whose group moves them along one direction of twelve, and that direction."""
     random = np.random.default_rng(seed)
     axis = np.linalg.qr(np.random.default_rng(99).standard_normal((SIZE, SIZE)))[0][0]

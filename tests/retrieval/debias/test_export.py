@@ -22,7 +22,7 @@ from bias_pipeline.retrieval.debias.methods import (
     ZeroNeuron,
 )
 from bias_pipeline.retrieval.dual_encoders import DualEncoder
-from tests.retrieval.debias.planted import SIZE, planted
+from tests.retrieval.debias.planted import SIZE, planted_examples
 
 EDITS: list[Debias] = [
     Subspace(k=3),
@@ -49,13 +49,13 @@ class Given:
 
 
 def dual(debias: Debias) -> DualEncoder:
-    examples = dict.fromkeys(("image", "text"), planted(300, 2.0)[0])
-    return debias.around(DualEncoder(Given(), Given()), examples)
+    examples = dict.fromkeys(("image", "text"), planted_examples(300, 2.0)[0])
+    return debias.wrap(DualEncoder(Given(), Given()), examples)
 
 
 @pytest.mark.parametrize("debias", EDITS, ids=repr)
 def test_every_edit_is_affine(debias):
-    (edit,) = {type(debias).fit(debias, planted(300, 2.0)[0])}
+    (edit,) = {type(debias).fit(debias, planted_examples(300, 2.0)[0])}
     vectors = np.random.default_rng(3).standard_normal((20, SIZE))
     matrix, vector = affine(edit, SIZE)
     np.testing.assert_allclose(vectors @ matrix + vector, edit(vectors), atol=1e-10)
@@ -81,7 +81,7 @@ VECTORS = 3 * np.random.default_rng(3).standard_normal((20, SIZE)).astype(np.flo
 
 
 @pytest.fixture(scope="module")
-def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders_outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for each debiasing, by its number, with what another program makes of it."""
     root = tmp_path_factory.mktemp("outside")
     folders = [str(root / str(number)) for number in range(len(EDITS))]
@@ -93,8 +93,8 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("debias", EDITS, ids=repr)
-def test_whoever_has_the_model_applies_it_without_us(debias, outside):
-    content = np.load(outside / str(EDITS.index(debias)) / "edited.npz")
+def test_whoever_has_the_model_applies_it_without_us(debias, folders_outside):
+    content = np.load(folders_outside / str(EDITS.index(debias)) / "edited.npz")
     here = dual(debias)
     for side, embedder in (("image", here.images), ("text", here.texts)):
         np.testing.assert_allclose(content[side], embedder.embed(VECTORS), atol=1e-5)

@@ -16,7 +16,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.errors import UsageError
 from bias_pipeline.models.clip import ClipTexts
 from bias_pipeline.models.torchvision import make_importable
-from bias_pipeline.retrieval.debias.base import Debias, Debiased, Examples, edited
+from bias_pipeline.retrieval.debias.base import Debias, Debiased, Examples, edit_encoder
 from bias_pipeline.retrieval.debias.export import READINGS, Reading, prompt_numbers, write_debias
 from bias_pipeline.retrieval.debias.load_debias import debias_prompts
 from bias_pipeline.retrieval.debias.methods import (
@@ -48,17 +48,11 @@ METHODS: list[Debias] = [
 
 @dataclass(frozen=True)
 class Fitted:
-    """A folder of a debiasing of texts, and what it was fitted to.
+    """A debiasing of texts, and what it was fitted to."""
 
-    Attributes:
-        folder: with load_debias.py.
-        texts: CLIP's texts, debiased.
-        plain: its text half as it is.
-    """
-
-    folder: Path
-    texts: Debiased
-    plain: ClipTexts
+    folder: Path  # with load_debias.py
+    texts: Debiased  # CLIP's
+    plain: ClipTexts  # its text half as it is
 
 
 @cache
@@ -74,12 +68,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def fitted(debias: Debias, reading: Reading, folders: Path) -> Fitted:
+def fit_prompts(debias: Debias, reading: Reading, folders: Path) -> Fitted:
     folder = folders / f"{reading} {debias}"
     encoder = Clip("coco", model=str(tiny_clip()), device="cpu")
     dual, prompts = encoder.dual("none"), encoder.prompts()
     examples = Examples.of_texts(dual.texts.embed, attribute(), NAMES, 0)
-    dual = edited(dual, {"text": debias.fit(examples)}, renormalise=debias.renormalise)
+    dual = edit_encoder(dual, {"text": debias.fit(examples)}, renormalise=debias.renormalise)
     numbers = prompt_numbers(reading, prompts, debias, attribute(), NAMES, 0)
     write_debias(dual, folder, {}, numbers)
     assert isinstance(dual.texts, Debiased)
@@ -109,7 +103,7 @@ def read(model: Any, dtype: Any = torch.float32) -> tuple[np.ndarray, np.ndarray
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
 def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(debias, folders):
-    debiased, model = fitted(debias, "outputs", folders), text_model()
+    debiased, model = fit_prompts(debias, "outputs", folders), text_model()
     debias_prompts(model, debiased.folder)
     vectors = read(model)[1] @ debiased.plain.projection.T
     wanted = debiased.texts.embed(TEXTS)
@@ -119,7 +113,7 @@ def test_by_outputs_clips_vector_of_a_prompt_is_the_debiased_one(debias, folders
 
 
 def test_by_outputs_a_state_changes_where_its_projection_does_alone(folders):
-    debiased, model = fitted(ZERO, "outputs", folders), text_model()
+    debiased, model = fit_prompts(ZERO, "outputs", folders), text_model()
     before = read(model)[0]
     debias_prompts(model, debiased.folder)
     apart = (read(model)[0] - before).reshape(-1, before.shape[-1])
@@ -131,7 +125,7 @@ def test_by_outputs_a_state_changes_where_its_projection_does_alone(folders):
 
 @pytest.mark.parametrize("debias", METHODS, ids=repr)
 def test_by_states_every_token_is_edited_as_it_was_fitted(debias, folders):
-    debiased, model = fitted(debias, "states", folders), text_model()
+    debiased, model = fit_prompts(debias, "states", folders), text_model()
     before = read(model)[0]
     debias_prompts(model, debiased.folder)
     edit = debias.fit(Examples.of_texts(debiased.plain.states, attribute(), NAMES, 0))
@@ -141,7 +135,7 @@ def test_by_states_every_token_is_edited_as_it_was_fitted(debias, folders):
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_it_ends_when_it_is_told_to(reading, folders):
-    debiased, model = fitted(ZERO, reading, folders), text_model()
+    debiased, model = fit_prompts(ZERO, reading, folders), text_model()
     before = read(model)[0]
     handle = debias_prompts(model, debiased.folder)
     assert not np.allclose(read(model)[0], before)
@@ -152,7 +146,7 @@ def test_it_ends_when_it_is_told_to(reading, folders):
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_generator_of_lower_precision_takes_it(reading, dtype, folders):
-    debiased = fitted(ZERO, reading, folders)
+    debiased = fit_prompts(ZERO, reading, folders)
     exact, rough = text_model(), text_model().to(dtype)
     for model in (exact, rough):
         debias_prompts(model, debiased.folder)
@@ -162,17 +156,17 @@ def test_a_generator_of_lower_precision_takes_it(reading, dtype, folders):
 def test_another_text_model_is_refused(folders, tmp_path):
     other = text_model(write_clip(tmp_path, seed=1))
     with pytest.raises(ValueError, match="another text model"):
-        debias_prompts(other, fitted(ZERO, "outputs", folders).folder)
+        debias_prompts(other, fit_prompts(ZERO, "outputs", folders).folder)
 
 
 def test_two_text_encoders_are_refused(folders):
     larger = SimpleNamespace(text_encoder=text_model(), text_encoder_2=text_model())
     with pytest.raises(ValueError, match="two text encoders"):
-        debias_prompts(larger, fitted(ZERO, "outputs", folders).folder)
+        debias_prompts(larger, fit_prompts(ZERO, "outputs", folders).folder)
 
 
 def test_a_folder_without_prompts_says_how_to_get_them(folders, tmp_path):
-    texts = fitted(ZERO, "outputs", folders).texts
+    texts = fit_prompts(ZERO, "outputs", folders).texts
     write_debias(DualEncoder(texts.inner, texts), tmp_path / "plain", {})
     with pytest.raises(ValueError, match="fit debias --prompts"):
         debias_prompts(text_model(), tmp_path / "plain")
@@ -220,7 +214,7 @@ assert not any(name.startswith("bias_pipeline") for name in sys.modules)
 
 
 def test_it_needs_nothing_of_ours(folders, tmp_path):
-    debiased = [fitted(ZERO, reading, folders) for reading in READINGS]
+    debiased = [fit_prompts(ZERO, reading, folders) for reading in READINGS]
     script = "\n".join(OUTSIDE.replace("FOLDER", str(item.folder)) for item in debiased)
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
 
@@ -229,14 +223,14 @@ def test_it_needs_nothing_of_ours(folders, tmp_path):
 def test_a_pipeline_of_diffusers_reads_debiased_prompts(reading, folders):
     make_importable()
     pytest.importorskip("diffusers", reason="diffusers is not installed")
-    debiased, pipeline = fitted(ZERO, reading, folders), tiny_pipeline()
+    debiased, pipeline = fit_prompts(ZERO, reading, folders), tiny_pipeline()
     weights = {name: item.clone() for name, item in pipeline.text_encoder.state_dict().items()}
-    before = drawn(pipeline)
+    before = draw(pipeline)
     handle = debias_prompts(pipeline, debiased.folder)
-    after = drawn(pipeline)
+    after = draw(pipeline)
     prompts, nothing = pipeline.encode_prompt(TEXTS[0], "cpu", 1, True)
     handle.remove()
-    np.testing.assert_array_equal(drawn(pipeline), before)
+    np.testing.assert_array_equal(draw(pipeline), before)
     assert np.abs(after - before).max() > 1e-4
     assert prompts.shape == nothing.shape == (1, 24, 32)
     if reading == "outputs":  # of every token the neurons of CLIP's outputs are 0
@@ -274,7 +268,7 @@ def tiny_pipeline() -> Any:
     return pipeline
 
 
-def drawn(pipeline: Any) -> np.ndarray:
+def draw(pipeline: Any) -> np.ndarray:
     seed = torch.Generator().manual_seed(0)
     pictures: np.ndarray = pipeline(
         TEXTS[0], num_inference_steps=2, generator=seed, output_type="np"
