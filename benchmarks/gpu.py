@@ -28,7 +28,7 @@ from benchmarks.record import publish, table
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.language.language_model import LanguageModel
-from bias_pipeline.models.blocks import BlockStore, read_block
+from bias_pipeline.models.blocks import read_block
 from bias_pipeline.run.compose import cell
 
 N_IMAGES, N_ATTACKED, N_BERT, N_TEXTS = 1_000, 5_000, 200, 2_000
@@ -178,7 +178,6 @@ def photos(folder: Path) -> str:
 
 def _values(out: Path) -> list[Any]:
     """What was computed of each photo."""
-    store = BlockStore(out, {}, "of any settings")
     rows: dict[str, Any] = {}
     for path in out.glob("*/blocks/*/*.block"):
         block = read_block(path)

@@ -327,13 +327,14 @@ class _Written:
         captions: Sequence[str | Sequence[str]],
     ) -> None:
         """Add the rows of a block; beside a captioner's captions an image's first human ones."""
-        columns = (np.array(block.numbers, np.int64), images, *annotations)
+        numbers = np.array(block.numbers, np.int64)
+        ids, known = annotations
         if self.rows.people:
             rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
             captions = [captions[row] for row in rows.tolist()]
-            columns = tuple(column[rows] for column in columns)
+            numbers, images, ids, known = (x[rows] for x in (numbers, images, ids, known))
         self.captions += captions
-        self.blocks.append(columns)
+        self.blocks.append((numbers, images, ids, known))
 
     def _first_described(
         self, images: Sequence[int], captions: Sequence[str | Sequence[str]]

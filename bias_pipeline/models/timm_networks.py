@@ -72,7 +72,7 @@ class TimmNetwork:
                 f"{CONFIG} as label_names"
             )
         make_importable()
-        from timm.data import ImageNetInfo
+        from timm.data.imagenet_info import ImageNetInfo
 
         known = ImageNetInfo()
         return [known.index_to_description(number) for number in range(_N_IMAGENET)]

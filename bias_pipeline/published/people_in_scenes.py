@@ -207,7 +207,7 @@ class PHASEDataset(PeopleDataset):
                     value = _answer_in(fields.get("annotations"), column, source)
                     region = fields.get("region")
                     try:
-                        left, upper, right, lower = map(float, region)
+                        left, upper, right, lower = map(float, region or ())
                     except (TypeError, ValueError, OverflowError):
                         fault = f"{source}: region {region!r} is not x1, y1, x2, y2"
                         raise DataError(fault) from None

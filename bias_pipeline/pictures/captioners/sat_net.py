@@ -285,8 +285,8 @@ def _mean(regions: Tensor, present: Tensor) -> Tensor:
 
 def _where_live(live: Tensor, after: Step, before: Step) -> Step:
     """The step after the word for live rows, (B,), else the one before."""
-    tensors = (
+    hidden, cell, context = (
         torch.where(live[:, None], a.to(b.dtype), b)
         for a, b in zip(after[:3], before[:3], strict=True)
     )
-    return Step(*tensors, after.weights)
+    return Step(hidden, cell, context, after.weights)
