@@ -332,7 +332,8 @@ class _Written:
         if self.rows.people:
             rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
             captions = [captions[row] for row in rows.tolist()]
-            numbers, images, ids, known = (x[rows] for x in (numbers, images, ids, known))
+            numbers, images, ids = (column[rows] for column in (numbers, images, ids))
+            known = known[rows]
         self.captions += captions
         self.blocks.append((numbers, images, ids, known))
 
