@@ -131,8 +131,8 @@ def test_label_errors_of_one_attribute_leave_the_others_of_an_audit_alone(
     monkeypatch.chdir(tmp_path)
     Path("errors.csv").write_text("attribute,group,label,share\ngender,male,female,0.1\n")
     runner = api._InMemoryRunner({"dataset": {"label_noise": rates}}, {}, tmp_path)
-    assert runner._of("gender") == {"attribute": "gender"}
-    assert runner._of("race") == {"attribute": "race", "dataset": {"label_noise": None}}
+    assert runner._labels_of("gender") == {"attribute": "gender"}
+    assert runner._labels_of("race") == {"attribute": "race", "dataset": {"label_noise": None}}
 
 
 def test_a_comparison_of_captions_or_of_results_is_the_commands(scenes, tmp_path):

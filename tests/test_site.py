@@ -208,19 +208,19 @@ def made_pages() -> dict[str, str]:
     return generated_pages()
 
 
-def test_every_page_has_one_place(made):
-    places = Counter(listed_paths(nav(list(made))))
-    assert set(places) == {str(page) for page in pages()} | set(made)
+def test_every_page_has_one_place(made_pages):
+    places = Counter(listed_paths(nav(list(made_pages))))
+    assert set(places) == {str(page) for page in pages()} | set(made_pages)
     assert [path for path, count in places.items() if count > 1] == []
 
 
-def test_the_reference_has_every_command(made):
-    text = made["docs/commands.md"]
+def test_the_reference_has_every_command(made_pages):
+    text = made_pages["docs/commands.md"]
     assert [word.name for word in WORDS if f"\n## `{word.name}`\n" not in text] == []
 
 
-def test_a_tutorial_has_the_figures_of_its_notebook(made):
-    text = made["docs/tutorials/retrieval.md"]
+def test_a_tutorial_has_the_figures_of_its_notebook(made_pages):
+    text = made_pages["docs/tutorials/retrieval.md"]
     assert text.startswith("# Retrieval")
     assert text.count("(data:image/png;base64,") == 4
     assert "<style" not in text

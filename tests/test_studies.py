@@ -210,7 +210,7 @@ def test_a_study_of_power_that_was_stopped_goes_on(tmp_path, monkeypatch):
     planned = list(power.planned_trials())
     done = power.current_rows()
     assert {trial.design for trial in planned} == set(done["design"])
-    monkeypatch.setattr(power, "planned", lambda: iter(planned[:1]))
+    monkeypatch.setattr(power, "planned_trials", lambda: iter(planned[:1]))
     monkeypatch.setattr(power.designs, "corpus", lambda *_: pytest.fail("computed anew"))
     done.to_csv(tmp_path / "rows.csv", index=False, na_rep="nan")
     power.go_on(tmp_path, math.inf, tmp_path / "rows.csv")
