@@ -437,7 +437,10 @@ def _announce(
     file: Path, source: FileSource, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
 ) -> None:
     first = next(iter(corpora.values()))
-    groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]
+    groups = []
+    for name, corpus in corpora.items():
+        sizes = corpus.groupings[name].sizes.items()
+        groups.append(f"{name} ({', '.join(f'{group} {n}' for group, n in sizes)})")
     people = (
         counted(len(first.human), "human captions") if len(first.human) else "no human captions"
     )
@@ -445,7 +448,8 @@ def _announce(
     n_captions = sum(len(sample.model) for sample in first.each_sample)
     warn(f"{file}: {counted(n_captions, 'captions')} of labelled images; {people}; {objects}")
     warn(f"labels: {'; '.join(groups)}")
-    warn(f"blank captions: {_blanks(first)}")
+    blanks = ", ".join(f"{first.blanks.get(side, 0)} {side}" for side in SIDES)
+    warn(f"blank captions: {blanks}")
     for note in _notes(corpora):
         warn(note)
     for name, plan in plans.items():
@@ -491,11 +495,3 @@ def _notes(corpora: Mapping[str, Corpus]) -> list[str]:
         note if len(names) == len(corpora) else f"{', '.join(names)}: {note}"
         for note, names in attributes_by_note.items()
     ]
-
-
-def _blanks(corpus: Corpus) -> str:
-    return ", ".join(f"{corpus.blanks.get(side, 0)} {side}" for side in SIDES)
-
-
-def _sizes(corpus: Corpus, attribute: str) -> str:
-    return ", ".join(f"{name} {n}" for name, n in corpus.groupings[attribute].sizes.items())

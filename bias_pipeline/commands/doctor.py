@@ -42,25 +42,21 @@ _SECONDS = 5  # until a program of another package must have answered
 def command(words: list[str]) -> int:
     """Print what files are and what they allow; without files, what this machine has."""
     options = parser().parse_args(words)
+    if options.requirements and options.files:
+        raise UsageError("--requirements takes no files; call doctor once for each")
     if options.requirements:
-        _print_requirements(options.files)
+        lines = installation.requirements_of_audit()
+        if not lines:
+            raise ResourceError(
+                "bias_pipeline is not installed, so what it requires is not known: pip install "
+                "--no-deps bias_pipeline, or in a checkout pip install --no-deps -e ."
+            )
+        print_out(*lines)
     elif options.files:
         _examine(options.files)
     else:
         print_out(*environment())
     return 0
-
-
-def _print_requirements(files: Sequence[Path]) -> None:
-    if files:
-        raise UsageError("--requirements takes no files; call doctor once for each")
-    lines = installation.requirements_of_audit()
-    if not lines:
-        raise ResourceError(
-            "bias_pipeline is not installed, so what it requires is not known: pip install "
-            "--no-deps bias_pipeline, or in a checkout pip install --no-deps -e ."
-        )
-    print_out(*lines)
 
 
 def parser() -> Parser:

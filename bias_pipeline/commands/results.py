@@ -77,7 +77,11 @@ length and vocabulary. The reason is printed where a number does not decide.
 def compare_command(words: Sequence[str]) -> int:
     """Run what has not been run, compare, print."""
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
-    names = [word for word in rest if _names_captioner(word)]
+    names = [  # a file's name may contain =
+        word
+        for word in rest
+        if not word.startswith("-") and ("=" not in word or Path(word).is_file())
+    ]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
     rest += _words_of(options)
     if len(set(names)) < (1 if options.baseline else 2):
@@ -147,11 +151,14 @@ def _cells(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], list[Result], Mapping[str, str]]:
     """Results of the first captioner and of the others, and why cells do not apply."""
-    folders = [_folder(name) for name in names]
-    _check_alike(names, folders)
-    results, skipped = (
-        (_load_results(folders), {}) if all(folders) else _compute_results(names, rest, margin)
-    )
+    runs = [Path(name) for name in names if (Path(name) / RESULT).is_file()]
+    others = [name for name in names if Path(name) not in runs]
+    if runs and others:
+        raise UsageError(
+            f"{runs[0]} is the folder of a run and {others[0]} is not; name runs alone, or "
+            "captioners alone"
+        )
+    results, skipped = (_load_results(runs), {}) if runs else _compute_results(names, rest, margin)
     first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
     return first, [result for result in results if result not in first], skipped
 
@@ -178,11 +185,6 @@ def _gate_of_questions(rows: Sequence[ComparedQuestion]) -> int:
     counts = counted(len(decided), "questions")
     print_out(f"gate passed: {rows[0].decision.first} is worse in none of {counts}")
     return 0
-
-
-def _names_captioner(word: str) -> bool:
-    """Whether a word is neither option nor override; a file's name may contain ``=``."""
-    return not word.startswith("-") and ("=" not in word or Path(word).is_file())
 
 
 def compare_parser() -> Parser:
@@ -295,27 +297,9 @@ def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
     return 0
 
 
-def _folder(name: str) -> Path | None:
-    """The folder of a finished run, if the word names one."""
-    path = Path(name)
-    return path if (path / "result.json").is_file() else None
-
-
-def _check_alike(names: Sequence[str], folders: Sequence[Path | None]) -> None:
-    """Refuse folders of runs beside captioners."""
-    runs = [folder for folder in folders if folder is not None]
-    others = [name for name, folder in zip(names, folders, strict=True) if folder is None]
-    if runs and others:
-        raise UsageError(
-            f"{runs[0]} is the folder of a run and {others[0]} is not; name runs alone, or "
-            "captioners alone"
-        )
-
-
-def _load_results(folders: Sequence[Path | None]) -> list[Result]:
+def _load_results(folders: Sequence[Path]) -> list[Result]:
     results = []
     for folder in folders:
-        assert folder is not None
         store = ResultStore(folder.resolve().parent)
         result = store.load(folder.resolve().name)
         if result is None:

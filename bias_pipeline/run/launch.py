@@ -271,14 +271,11 @@ def expand(options: Namespace) -> list[str]:
             folders = further_folders(options.config_dir)
             further = [name for folder in folders for name in choices_of(folder / "metric")]
             overrides[number] = "metric=" + ",".join(sorted({*group_choices("metric"), *further}))
-    if ALL_ANNOTATORS in overrides:
-        rest = [override for override in overrides if override != ALL_ANNOTATORS]
-        swept = ",".join(quote_value(name) for name in _all_annotators(rest, options))
-        overrides[overrides.index(ALL_ANNOTATORS)] = f"{ANNOTATOR}={swept}"
-    if ALL_CAPTIONERS in overrides:
-        rest = [override for override in overrides if override != ALL_CAPTIONERS]
-        swept = ",".join(quote_value(name) for name in _all_captioners(rest, options))
-        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
+    for word, names_of in ((ALL_ANNOTATORS, _all_annotators), (ALL_CAPTIONERS, _all_captioners)):
+        if word in overrides:
+            rest = [override for override in overrides if override != word]
+            swept = ",".join(quote_value(name) for name in names_of(rest, options))
+            overrides[overrides.index(word)] = f"{word.removesuffix('all')}{swept}"
     return [each_value_once(override) for override in overrides]
 
 

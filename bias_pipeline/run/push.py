@@ -176,7 +176,8 @@ class _Ledger:
         self._online = bool(server)
         place = hashlib.sha256(f"{server}\n{entity}\n{project}".encode()).hexdigest()[:12]
         self._notes = folder / LEDGER / place
-        self._known = _offline_runs(folder / "wandb")
+        runs = (folder / "wandb").glob("offline-run-*")
+        self._known = {found[1] for path in runs if (found := _FOLDER.fullmatch(path.name))}
 
     def has(self, run_id: str) -> bool:
         """Whether the destination has the run."""
@@ -191,9 +192,3 @@ class _Ledger:
             (self._notes / run_id).touch()
         except OSError as error:
             raise cannot_write(self._notes, error) from error
-
-
-def _offline_runs(folder: Path) -> frozenset[str]:
-    """Ids of the runs that W&B has written offline in a folder."""
-    matches = (_FOLDER.fullmatch(path.name) for path in folder.glob("offline-run-*"))
-    return frozenset(match.group(1) for match in matches if match)

@@ -54,11 +54,8 @@ def _find_class(target: str) -> type | None:
     named = _CLASS.fullmatch(target)
     if named is None or named[1] not in (PACKAGE, *included()):
         return None
-    return _defined_class(target) if named[1] == PACKAGE else _of_user(target)
-
-
-def _of_user(target: str) -> type | None:
-    """The class in an included package; errors of its import are reported."""
+    if named[1] == PACKAGE:
+        return _defined_class(target)
     try:
         return _defined_class(target, strict=True)
     except Exception as error:

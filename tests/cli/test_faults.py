@@ -231,7 +231,9 @@ def test_e9_a_hostile_captioner_is_scored_and_stays_in_the_outputs(ok, tmp_path,
 LONG = 300 * "x"
 
 
-@pytest.mark.parametrize("captioner", [LONG, f"{LONG}.json", f"nowhere/{LONG}.json", 5000 * "y/"])
+@pytest.mark.parametrize(
+    "captioner", [LONG, f"{LONG}.json", f"nowhere/{LONG}.json", 5000 * "y/", 100_000 * "a"]
+)
 def test_e9_a_name_that_no_file_can_have_is_told(run, tmp_path, captioner):
     coco_folder.write_folder(tmp_path)
     words = ("dataset=coco", "dataset.root=.", "metric=gender_error", *QUICK)

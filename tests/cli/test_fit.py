@@ -100,25 +100,20 @@ def test_what_a_fitted_captioner_does_not_take_is_refused(ends, photos, sat, wor
     assert message in ends(2, "caption", photos, "--model", str(sat[0]), "--out", "out", *words)
 
 
-def test_what_is_said_at_the_end_can_be_used(sat):
-    assert f"caption --model {sat[0]}" in sat[1]
-    assert "a captioner of 300 captions, loss" in sat[1]
+def test_a_fitted_captioner_has_its_sizes_and_the_weights_of_the_last_epoch(sat):
+    folder, printed = sat
+    assert f"caption --model {folder}" in printed
+    assert "a captioner of 300 captions, loss" in printed
+    assert json.loads((folder / "config.json").read_text())["encoder"]["hidden_dim"] == 16
+    places = [folder / place for place in ("epochs/01", "epochs/02", ".")]
+    weights = [(place / "model.safetensors").read_bytes() for place in places]
+    assert weights[0] != weights[1] == weights[2]
 
 
 def test_models_show_says_who_takes_it(ok, sat):
     output = ok("models", "show", str(sat[0]))
     assert "caption --model" in output
     assert "encoder.model" in output
-
-
-def test_sizes_are_settings(sat):
-    assert json.loads((sat[0] / "config.json").read_text())["encoder"]["hidden_dim"] == 16
-
-
-def test_the_captioner_of_the_last_epoch_is_the_fitted_one(sat):
-    places = [sat[0] / place for place in ("epochs/01", "epochs/02", ".")]
-    weights = [(place / "model.safetensors").read_bytes() for place in places]
-    assert weights[0] != weights[1] == weights[2]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """``attribute=[gender,race]`` through the door."""
 
-import pytest
-
 from tests.cli.commands import part, results
 
 CROSSED = (
@@ -25,19 +23,6 @@ def test_a_group_that_is_too_small_is_refused(ends):
     text = ends(3, *CROSSED, "dataset.n_images=300")
     assert "too few images of" in text
     assert "attribute.min_images" in text
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("attribute=[gender]", "name two attributes"),
-        ("attribute=[gender,gender]", "name two attributes"),
-        ("attribute=[gender,rce]", "did you mean 'race'"),
-        ("attribute=[gender,race] masking=lic", "may not fit together"),
-    ],
-)
-def test_what_is_no_intersection_is_refused(ends, words, message):
-    assert message in ends(2, *words.split())
 
 
 def test_what_the_files_hold_is_told_of_intersections(ok):

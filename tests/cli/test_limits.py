@@ -26,14 +26,6 @@ from tests.results.test_store import row
 from tests.tiny_models import write_bert
 
 
-@pytest.mark.parametrize("ending", ["", ".json", "/x"])
-@pytest.mark.parametrize("length", [300, 5000, 100_000])
-def test_a_captioner_of_an_over_long_name_is_a_mistake(run, length, ending):
-    """The system's limit for names and paths is no fault of the program."""
-    code, printed = run(*SMALL, "dataset=coco", f"captioner={'a' * length}{ending}")
-    assert (code in (2, 3, 5), "Traceback" in printed) == (True, False), printed[-300:]
-
-
 @pytest.mark.parametrize("value", ["range(1e8)", "range(0,1,1e-9)", "shuffle(range(100000000))"])
 def test_a_range_without_end_is_refused_at_once(ends, value):
     started = time.monotonic()

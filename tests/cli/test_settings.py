@@ -30,7 +30,7 @@ def lines(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
 
 
-def test_a_report_has_a_column_for_each_setting(outputs):
+def test_a_report_and_its_exports_name_each_setting(outputs):
     (path,) = (outputs / "export" / "tables").glob("*-headlines.csv")
     heads = [name for name in lines(path)[0] if name.startswith("lic") and "ci_" not in name]
     assert sorted(heads) == [
@@ -38,22 +38,12 @@ def test_a_report_has_a_column_for_each_setting(outputs):
         "lic encoder.order=2 seeds=2",
         "lic encoder.order=2 seeds=3",
     ]
-
-
-def test_no_two_sections_of_a_report_bear_one_title(outputs):
     contents = (outputs / "export" / "contents.md").read_text(encoding="utf-8")
     titles = [line for line in contents.splitlines() if line.startswith("## ")]
     assert len(titles) == len(set(titles))
-
-
-def test_the_page_names_the_settings(outputs):
     page = (outputs / "report.html").read_text(encoding="utf-8")
     assert "lic encoder.order=1 seeds=2, gender" in page
-
-
-def test_exported_rows_have_a_column_for_what_differs(outputs):
-    names = {line["encoder.order"] for line in lines(outputs / "export" / "rows.csv")}
-    assert names == {"1", "2"}
+    assert {line["encoder.order"] for line in lines(outputs / "export" / "rows.csv")} == {"1", "2"}
 
 
 def test_rows_of_every_cell_say_what_was_set(outputs):

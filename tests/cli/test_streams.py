@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.commands.main import main
 from tests.cli.commands import COUNTING, SMALL, results, start, wait_for
 from tests.corpora import REPOSITORY
 
@@ -63,17 +62,6 @@ def test_a_slow_reader_that_nobody_waits_for_gets_all_lines():
     assert (child.wait(), n_lines) == (0, 30000)
 
 
-def test_a_working_folder_that_is_gone_is_said(tmp_path, monkeypatch, capfd):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    code = main([*SMALL])
-    os.chdir(tmp_path)
-    assert code == 5
-    assert "the working folder cannot be read" in capfd.readouterr().err
-
-
 @pytest.mark.slow
 def test_helpers_end_with_a_parent_that_is_killed(tmp_path):
     words = ("devices=[a,b]", "captioner=faithful,terse")
@@ -90,6 +78,7 @@ def test_a_command_in_a_folder_that_is_gone_has_no_traceback(tmp_path):
     (tmp_path / "gone").mkdir()
     ended = shell(tmp_path / "gone", "rmdir ../gone; $COMMAND metric=gender_error")
     assert (ended.returncode, ended.stderr.count("\n")) == (5, 1)
+    assert "the working folder" in ended.stderr
 
 
 def test_a_finished_cell_waits_for_no_claim(ok, tmp_path):

@@ -121,14 +121,16 @@ def trained_result(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_offline_run_has_its_identity_group_and_job_type(trained_result):
+def test_an_offline_run_has_its_identity_summary_rows_and_losses(trained_result):
     run = offline_run(trained_result)
     assert (run.run_id, run.run_group, run.job_type) == ("run", "x-x-x", "x")
-
-
-def test_the_summary_has_flat_keys_and_no_losses(trained_result):
     assert summary(trained_result)["score"] == 0.25
     assert "train_loss/model" not in summary(trained_result)
+    (table,) = trained_result.rglob("rows*.table.json")
+    assert json.loads(table.read_text())["data"][0][0] == "run"
+    wanted = {"train_loss/model": 0.56, "train_loss/human:0": 0.31}
+    lines = [line for line in history(trained_result) if line]
+    assert lines == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
 
 
 def test_the_settings_are_nested_by_their_keys(tmp_path):
@@ -147,17 +149,6 @@ def test_the_summary_has_headlines_groups_and_the_answer_alone(tmp_path, monkeyp
     keys = {key.partition("/")[0] for key in summary(tmp_path / "outputs")}
     assert {"score", "answer", "question", "group:female"} <= keys
     assert not [key for key in keys if key.startswith(("class:", "word:", "object:"))]
-
-
-def test_the_table_of_rows_is_written(trained_result):
-    (table,) = trained_result.rglob("rows*.table.json")
-    assert json.loads(table.read_text())["data"][0][0] == "run"
-
-
-def test_the_losses_of_training_are_a_history(trained_result):
-    wanted = {"train_loss/model": 0.56, "train_loss/human:0": 0.31}
-    lines = [line for line in history(trained_result) if line]
-    assert lines == [pytest.approx({"epoch": epoch, **wanted}) for epoch in (1, 2)]
 
 
 def test_the_door_writes_an_offline_run_beside_the_csv(tmp_path, monkeypatch):

@@ -103,14 +103,20 @@ def numbers(surfaces: Surfaces) -> list[Answer]:
     return [answer for answer in surfaces.audit.answers if answer.value == answer.value]
 
 
-def test_the_screen_shows_the_number_of_each_answer(shown_numbers):
-    screen = " ".join(" ".join(shown_numbers.audit.screen()).split())
-    assert all(deciding_number(answer) in screen for answer in numbers(shown_numbers))
-
-
-def test_the_page_shows_the_number_of_each_answer(shown_numbers):
+def test_screen_page_rows_and_file_have_the_number_of_each_answer(shown_numbers):
+    audit, shown = shown_numbers.audit, numbers(shown_numbers)
+    screen = " ".join(" ".join(audit.screen()).split())
     page = " ".join(shown_numbers.page.split())
-    assert all(deciding_number(answer) in page for answer in numbers(shown_numbers))
+    frame = audit.frame()
+    for answer in shown:
+        assert deciding_number(answer) in screen
+        assert deciding_number(answer) in page
+        row = frame[(frame.run_id == answer.run_id) & (frame.part == answer.part)]
+        assert row.value.tolist() == [answer.value]
+    answers = [answer.stored() for answer in audit.answers]
+    stored = json.loads(baseline.stored(audit.results, answers=answers))["answers"]
+    values = [one["value"] for one in stored if one["value"] is not None]
+    assert values == [answer.value for answer in shown]
 
 
 def test_an_exported_table_has_the_number_of_each_answer(shown_numbers):
@@ -124,21 +130,6 @@ def test_an_exported_table_has_the_number_of_each_answer(shown_numbers):
         for answer in numbers(shown_numbers)
     ]
     assert [line[:2] for line in exported] == ends
-
-
-def test_a_row_has_the_number_of_each_answer(shown_numbers):
-    frame = shown_numbers.audit.frame()
-    for answer in numbers(shown_numbers):
-        row = frame[(frame.run_id == answer.run_id) & (frame.part == answer.part)]
-        assert row.value.tolist() == [answer.value]
-
-
-def test_the_file_of_answers_has_the_number_of_each_answer(shown_numbers):
-    answers = [answer.stored() for answer in shown_numbers.audit.answers]
-    stored = json.loads(baseline.stored(shown_numbers.audit.results, answers=answers))["answers"]
-    assert [one["value"] for one in stored if one["value"] is not None] == [
-        answer.value for answer in numbers(shown_numbers)
-    ]
 
 
 def test_a_headline_of_a_bias_has_its_number(shown_numbers):
