@@ -14,7 +14,7 @@ from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.catalogue import metric_names
 from bias_pipeline.report import baseline
-from bias_pipeline.report.answer_screen import fold
+from bias_pipeline.report.answer_texts import fold
 from bias_pipeline.report.baseline import Baseline
 from bias_pipeline.report.compared_questions import ComparedQuestion, compared_screen
 from bias_pipeline.report.name_collisions import check_distinct

@@ -37,12 +37,12 @@ from bias_pipeline.report.compared_questions import (
     ComparedQuestion,
     compared_questions,
     outcome_of,
+    print_leaderboards,
 )
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried
 from bias_pipeline.report.gate import Comparison, check_margin, compared
 from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
-from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT, ResultStore

@@ -14,6 +14,7 @@ from bias_pipeline.report.answer_texts import (
     answer_text,
     deciding_number,
     interval,
+    needed,
     others_of,
     plain,
     question_text,
@@ -21,7 +22,6 @@ from bias_pipeline.report.answer_texts import (
 )
 from bias_pipeline.report.answers import Answer, stored_question
 from bias_pipeline.report.examples import ScreenExamples
-from bias_pipeline.report.notes import needed
 from bias_pipeline.report.table import Table
 from bias_pipeline.report.verdict import JUDGED, Verdict
 from bias_pipeline.report.verdict_sentences import clause_of

@@ -34,7 +34,6 @@ from bias_pipeline.stats.bootstrap import Draws
 
 MOST_PARTS = 40
 MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page
-FEWEST_RANKED = 4
 MARKED = (
     "↑ above the no-bias value, ↓ below, ≈ neither beyond chance (by the corrected p of "
     "the answers)"
@@ -89,7 +88,7 @@ def overviews(
                 "Headlines with their intervals, in per cent where they are fractions. "
                 f"{MARKED}. {BOLD} Grey, in files italic: {UNUSED}."
             ],
-            tables=[matrix.table(), *matrix.agreement()],
+            tables=[matrix.table()],
             notes=[*attributed_notes(dataset_results), *legend(dataset_results)],
             chapter="All headlines",
         )
@@ -174,30 +173,6 @@ class _Matrix:
             return NumberCell.of(row, mark, "doubt", best)
         mark = corrected(mark, finding)
         return NumberCell.of(row, mark, tone_of(finding, mark), best)
-
-    def agreement(self) -> list[Table]:
-        """How similarly metrics rank captioners; empty if there are too few of either."""
-        import pandas as pd
-
-        values = pd.DataFrame(
-            [
-                [
-                    by_metric[name][0].value if name in by_metric else math.nan
-                    for name in self.columns
-                ]
-                for by_metric in self.cells.values()
-            ],
-            columns=list(self.columns),
-        ).dropna(axis=1)
-        if len(values) < FEWEST_RANKED or values.shape[1] < 2:
-            return []
-        ranks = values.corr(method="spearman")
-        lines = zip(ranks, ranks.to_numpy(), strict=True)
-        rows: list[list[Cell]] = [
-            [str(name), *map(NumberCell, line.tolist())] for name, line in lines
-        ]
-        caption = f"Rank correlation (Spearman) of headlines over {len(values)} captioners"
-        return [Table(caption, ["metric", *map(str, ranks)], rows, folded=True)]
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:

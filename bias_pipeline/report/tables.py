@@ -6,14 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import print_out, print_text
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import COMPARED, CURVE, UNEVEN
-from bias_pipeline.report.compare import ALL_PAIRS
 from bias_pipeline.report.conclusion_checks import (
     COVERAGE,
     LIMITS,
@@ -33,10 +31,6 @@ from bias_pipeline.results.settings import (
     seeds_text,
     with_settings,
 )
-
-if TYPE_CHECKING:
-    from bias_pipeline.report.compare import Leaderboard
-    from bias_pipeline.report.gate import Decision
 
 _MANY = 4  # learning curves that are told one by one, and one more
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
@@ -299,36 +293,6 @@ def _amplifies(result: Result) -> bool:
 def training_of(result: Result) -> bool:
     """Whether the captioner is known to be trained on captions of this data set."""
     return result.facts.corpus.trained_on_reference is True
-
-
-def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:
-    """Print each leaderboard, then the decisions on the first captioner."""
-    several = len({decision.attribute for decision in decisions}) > 1
-    for leaderboard in leaderboards:
-        of = f"({leaderboard.ranks[0].row.attribute})" if several else ""
-        parts = (leaderboard.metric, leaderboard.part, leaderboard.settings, of)
-        title = " ".join(filter(None, parts))
-        head = ["captioner", leaderboard.part, "letters"]
-        rows: list[list[Cell]] = [
-            [rank.row.captioner, NumberCell.of(rank.row), rank.letters]
-            for rank in leaderboard.ranks
-        ]
-        print_table(Table(title, head, rows, texts=True))
-        print_out()
-    every_pair = [one for one in leaderboards if not one.against_first]
-    if every_pair:
-        print_text(
-            "captioners that share a letter do not differ significantly; fairest (or best) first"
-        )
-    if len(every_pair) < len(leaderboards):
-        print_text(
-            f"of more than {ALL_PAIRS} captioners each is tested against the first only: those "
-            "with a do not differ significantly from it; fairest (or best) first"
-        )
-    print_out()
-    for decision in decisions:
-        whose = f"{decision.attribute}: " if several else ""
-        print_text(whose + decision.sentence())
 
 
 def latest(results: Iterable[Result]) -> list[Result]:

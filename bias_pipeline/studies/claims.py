@@ -20,9 +20,9 @@ import numpy as np
 import yaml
 
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
-from bias_pipeline.report.attacker_agreement import coefficient_of_variation
 from bias_pipeline.stats.compare import holm, p_of_interval
 from bias_pipeline.stats.shares import NORMAL_95
+from bias_pipeline.studies.attacker_agreement import coefficient_of_variation
 
 LEVEL = 0.05
 

@@ -9,13 +9,12 @@ what ``python -m experiments.feature_sensitivity.study`` measured, for the metri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from typing import Any
 
-from bias_pipeline.io.files import read_csv
+from bias_pipeline.report.power import read_records
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.results.rows import Result
@@ -24,7 +23,6 @@ from bias_pipeline.stats.compare import paired_difference
 WHOLE = "whole"
 # Name of a change to the choice of image_masking.
 CHANGES: Mapping[str, str] = {"background": "background", "objects": "some_objects"}
-_KINDS: Mapping[str, Any] = {"str": str, "int": int, "float": lambda text: float(text or "nan")}
 TITLES = {"background": "background blurred", "objects": "one object in ten hidden"}
 
 
@@ -113,12 +111,7 @@ def is_steady(lines: Iterable[Shift]) -> bool:
 @cache
 def measured_shifts() -> Sequence[Shift]:
     """All that ``features.csv`` has."""
-    text = files("bias_pipeline.studies").joinpath("features.csv").read_text(encoding="utf-8")
-    kinds: Mapping[str, Any] = {field.name: _KINDS[str(field.type)] for field in fields(Shift)}
-    return [
-        Shift(**{name: kinds[name](value) for name, value in line.items()})
-        for line in read_csv(text)
-    ]
+    return read_records(files("bias_pipeline.studies") / "features.csv", Shift)
 
 
 def print_shifts(lines: Sequence[Shift]) -> None:

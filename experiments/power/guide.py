@@ -14,11 +14,11 @@ from bias_pipeline.report.power import (
     PLANTED,
     Power,
     Usability,
+    amount,
     measured_of,
     movements_of,
     usability,
 )
-from bias_pipeline.report.smallest_bias import amount
 from experiments.study import markdown
 
 SIZES = (500, 2000, 8000)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.io.files import csv_text
-from bias_pipeline.report.power import LEVEL, Measurement, measured
-from bias_pipeline.report.smallest_bias import amount, reading_of
+from bias_pipeline.report.power import LEVEL, Measurement, amount, measured, reading_of
 from bias_pipeline.report.table import percent
 from bias_pipeline.stats.bootstrap import quantile
 from experiments.study import markdown, write_page

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.report.answer_screen import screen
-from bias_pipeline.report.answer_texts import answer_lines
+from bias_pipeline.report.answer_texts import answer_lines, screen
 from bias_pipeline.report.answers import Answer, answers_of, shortened
 from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result

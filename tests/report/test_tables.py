@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.compare import Leaderboard, Rank
+from bias_pipeline.report.compared_questions import print_leaderboards
 from bias_pipeline.report.table import NumberCell, percent
 from bias_pipeline.report.tables import (
     arrow,
     attributed_notes,
     headline_table,
-    print_leaderboards,
     print_results,
     write_table,
 )

@@ -3,8 +3,7 @@
 import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.report.power import balanced_images, measured
-from bias_pipeline.report.smallest_bias import amount, unseen
+from bias_pipeline.report.power import amount, balanced_images, measured, unseen
 from tests.corpora import make_corpus
 
 
