@@ -116,9 +116,11 @@ def _audit(words: Sequence[str]) -> int:
         report = with_pictures(report, photos)
     save_page(report, out / "report.html")
     if options.json:
-        answers = [answer.stored() for answer in result.answers]
+        answers = [answer.as_plain_data() for answer in result.answers]
         skipped = skipped_cells(result.skipped)
-        write_file(options.json, baseline.stored(result.results, answers=answers, skipped=skipped))
+        write_file(
+            options.json, baseline.baseline_bytes(result.results, answers=answers, skipped=skipped)
+        )
     print_out(out / "report.html")
     return result.exit_code
 

@@ -77,10 +77,10 @@ def deciding_number(answer: Answer) -> str:
     elif answer.answer == "yes":
         value = amount(answer, answer.value)
     else:
-        value = plain(answer, answer.value)  # its unit stands before
+        value = value_text(answer, answer.value)  # its unit stands before
     value += interval(answer)
     if not math.isnan(answer.annotators):
-        value += f" ({others_of(answer)} {plain(answer, answer.annotators)})"
+        value += f" ({others_of(answer)} {value_text(answer, answer.annotators)})"
     return f"{name_of_number(answer)} {value}"
 
 
@@ -93,7 +93,7 @@ def interval(answer: Answer) -> str:
     """The interval after a value; empty without one."""
     if math.isnan(answer.ci_low):
         return ""
-    return f" [{plain(answer, answer.ci_low)}, {plain(answer, answer.ci_high)}]"
+    return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
 
 
 def name_of_number(answer: Answer) -> str:
@@ -110,20 +110,20 @@ def _groups(answer: Answer) -> str:
     return f"{ends}; {len(rows) - 2} more in the report"
 
 
-def plain(answer: Answer, value: float) -> str:
+def value_text(answer: Answer, value: float) -> str:
     """A value of an answer, a fraction in per cent."""
     return NumberCell.in_unit(answer.unit, value).text
 
 
 def rate(answer: Answer, value: float) -> str:
     """A value of an answer with a sign for per cent."""
-    return plain(answer, value) + " %" * (answer.unit == "fraction")
+    return value_text(answer, value) + " %" * (answer.unit == "fraction")
 
 
 def amount(answer: Answer, value: float) -> str:
     """A value of an answer with the unit of a difference."""
     unit = {"fraction": " points", "nat": " nat", "bits": " bits"}.get(answer.unit, "")
-    return f"{plain(answer, value)}{unit}"
+    return f"{value_text(answer, value)}{unit}"
 
 
 WIDTH = 80  # columns of the screen
@@ -179,11 +179,11 @@ def headline(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     attribute = answers[0].attribute
     biased = [answer for answer in answers if answer.answer == "yes"]
     sure = [
-        answer for answer in biased if verdict.sure(stored_question(answer.question), attribute)
+        answer for answer in biased if verdict.is_sure(stored_question(answer.question), attribute)
     ]
     if sure:
         return [f"BIAS: it {'; it '.join(_bias_clause(answer) for answer in sure)}."]
-    if not any(verdict.on(question, attribute) for question in JUDGED):
+    if not any(verdict.findings_on(question, attribute) for question in JUDGED):
         return []
     sentences = [_undecided_sentence(verdict, answer) for answer in biased]
     return sentences + _not_found(verdict, answers)
@@ -223,18 +223,18 @@ def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     attribute = answers[0].attribute
     differing = [
         sentence
-        for finding in verdict.on("describing", attribute)
-        if finding.answered and not finding.more
+        for finding in verdict.findings_on("describing", attribute)
+        if finding.answered and not finding.is_biased
         for sentence in finding.answered.differing
     ]
-    searched = [answer for answer in answers if answer.bounded]
+    searched = [answer for answer in answers if answer.is_bounded]
     if differing:
         searched = [answer for answer in searched if answer.question != "describing"]
     rest = _share_not_compared(verdict, attribute)
     sentences = [f"{_possible(searched)}{rest}."] if searched else []
     untested: dict[bool, list[str]] = {}
     for answer in answers:
-        if answer.question in _UNTESTED and not answer.bounded and answer.answer != "yes":
+        if answer.question in _UNTESTED and not answer.is_bounded and answer.answer != "yes":
             lacks_people = not math.isnan(answer.value)
             text = _UNTESTED[answer.question].format(attribute=attribute)
             untested.setdefault(lacks_people, []).append(text)
@@ -301,18 +301,23 @@ def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     lines = []
     for answer in answers:
         question = stored_question(answer.question)
-        decided = verdict.decided(question, attribute)
+        decided = verdict.findings_used(question, attribute)
         others = [finding for finding in decided if not answer.rests_on(finding)]
-        further = [f"Further numbers: {_listed(map(_compared, others))}."] if others else []
+        listed = "; ".join(map(_comparison_text, others))
+        further = [f"Further numbers: {listed}."] if others else []
         if answer.answer == "yes":
             further.append(f"The Yes is wrong if {WRONG_IF[question]}.")
-        if further := [*filter(None, [needed(verdict, answer)]), *further]:
+        if further := [*filter(None, [what_is_needed(verdict, answer)]), *further]:
             lines.append(" ".join([QUESTIONS[question], *further]))
-    judged = [finding for question in JUDGED for finding in verdict.on(question, attribute)]
-    return lines + not_used([f for f in judged if f.doubt and not (f.alone or _is_answer(f))])
+    judged = [
+        finding for question in JUDGED for finding in verdict.findings_on(question, attribute)
+    ]
+    return lines + not_used(
+        [f for f in judged if f.doubt and not (f.lacks_annotators or _is_answer(f))]
+    )
 
 
-def needed(verdict: Verdict, answer: Answer) -> str:
+def what_is_needed(verdict: Verdict, answer: Answer) -> str:
     """Why a question has no answer, or half of one, and what would give it; empty if it has."""
     question, attribute = stored_question(answer.question), answer.attribute
     if question not in JUDGED:
@@ -320,7 +325,7 @@ def needed(verdict: Verdict, answer: Answer) -> str:
         return f"{withheld[0].upper()}{withheld[1:]}." if withheld else ""
     about = verdict.about(attribute)
     if one_direction(about, question):
-        known = any(finding.headline == T_TO_A for finding in about.on(question))
+        known = any(finding.headline == T_TO_A for finding in about.findings_on(question))
         return f"{_ONE_WAY}." if known else f"{_ONE_WAY}, which needs {_NEEDS['tasks']}."
     given = verdict.answer(question, attribute)
     if not given:
@@ -328,7 +333,7 @@ def needed(verdict: Verdict, answer: Answer) -> str:
         return f"It needs {needs}." if needs else ""
     if given != "unknown":
         return ""
-    if verdict.alone(question, attribute):
+    if verdict.findings_without_annotators(question, attribute):
         return f"To compare it with annotators, give {_NEEDS['leakage']}."
     reason = why_unknown(verdict, question, attribute)
     return f"{reason[0].upper()}{reason[1:]}."
@@ -339,11 +344,11 @@ def _is_answer(finding: Finding) -> bool:
     return finding.answered is not None or finding.doubt == f"it {finding.withheld}"
 
 
-def _compared(finding: Finding) -> str:
+def _comparison_text(finding: Finding) -> str:
     """The number that is compared with no bias, as the answers show theirs."""
     people = finding.people
-    beside = "" if math.isnan(people) else f", annotators {_plain(people, finding)}"
-    value = NumberCell.of(finding.compared).text
+    beside = "" if math.isnan(people) else f", annotators {_number_text(people, finding)}"
+    value = NumberCell.of_row(finding.compared).text
     return f"{reading_name(finding)} {value}{beside}, p {p_cell(finding.p_value)}"
 
 
@@ -352,18 +357,14 @@ def not_used(findings: Iterable[Finding]) -> list[str]:
     doubted: dict[str, list[Finding]] = {}
     for finding in findings:
         doubted.setdefault(finding.doubt, []).append(finding)
-    return [
-        f"Not used: {_listed(f'{reading_name(f)} {_plain(f.row.value, f)}' for f in some)}: "
-        f"{doubt_about(set(map(reading_name, some)), doubt)}."
-        for doubt, some in doubted.items()
-    ]
+    lines = []
+    for doubt, some in doubted.items():
+        numbers = "; ".join(f"{reading_name(f)} {_number_text(f.row.value, f)}" for f in some)
+        lines.append(f"Not used: {numbers}: {doubt_about(set(map(reading_name, some)), doubt)}.")
+    return lines
 
 
-def _listed(texts: Iterable[str]) -> str:
-    return "; ".join(texts)
-
-
-def _plain(value: float, finding: Finding) -> str:
+def _number_text(value: float, finding: Finding) -> str:
     return NumberCell.in_unit(finding.row.unit, value).text
 
 
@@ -377,13 +378,15 @@ def noise_sentences(results: Sequence[Result]) -> list[str]:
     """
     by_attribute: dict[str, list[Result]] = {}
     for result in results:
-        if _wrong(result):
+        if _wrong_shares(result):
             by_attribute.setdefault(result.rows[0].attribute, []).append(result)
     return [_sentence(name, noisy) for name, noisy in by_attribute.items()]
 
 
 def _sentence(attribute: str, results: Sequence[Result]) -> str:
-    rates = ", ".join(f"{share:.1%} of {group}" for group, share in _wrong(results[0]).items())
+    rates = ", ".join(
+        f"{share:.1%} of {group}" for group, share in _wrong_shares(results[0]).items()
+    )
     moved: list[tuple[float, str]] = []
     n_tested = 0
     for result in results:
@@ -420,6 +423,6 @@ def _amount(move: Row) -> str:
     return f"{sign}{percent(move.value)} points"
 
 
-def _wrong(result: Result) -> Mapping[str, float]:
+def _wrong_shares(result: Result) -> Mapping[str, float]:
     """Group to the share of wrong labels that was asked for; possibly empty."""
     return mapping_in(result.facts.audit, NOISE, "wrong")

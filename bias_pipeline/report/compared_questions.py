@@ -142,7 +142,7 @@ def _deciding(results: Sequence[Result]) -> list[_Number]:
         numbers += [
             (finding.row.attribute, finding.row.metric, finding.settings, finding.headline)
             for answer in answers
-            for finding in scored.on(stored_question(answer.question), answer.attribute)
+            for finding in scored.findings_on(stored_question(answer.question), answer.attribute)
             if answer.rests_on(finding)
         ]
     return numbers
@@ -185,7 +185,7 @@ def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[
         title = " ".join(filter(None, parts))
         head = ["captioner", leaderboard.part, "letters"]
         rows: list[list[Cell]] = [
-            [rank.row.captioner, NumberCell.of(rank.row), rank.letters]
+            [rank.row.captioner, NumberCell.of_row(rank.row), rank.letters]
             for rank in leaderboard.ranks
         ]
         print_table(Table(title, head, rows, texts=True))

@@ -67,7 +67,7 @@ class Power:
     measurements: Sequence[Measurement]  # of every size and planted share
 
     @property
-    def first(self) -> Measurement:
+    def any_measurement(self) -> Measurement:
         """One of the measurements: design, metric, part and unit are the same in all."""
         return self.measurements[0]
 
@@ -82,7 +82,7 @@ class Power:
         scaled = [m.detectable * math.sqrt(m.balanced) for m in nearest]
         return float(np.interp(math.log(balanced), logs, scaled)) / math.sqrt(balanced)
 
-    def at(self, balanced: float) -> list[Measurement]:
+    def at_size(self, balanced: float) -> list[Measurement]:
         """The measurements of the size nearest to so many images, by planted share."""
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
@@ -130,7 +130,7 @@ def balanced_images(sizes: Sequence[int]) -> float:
 
 
 @cache
-def measured() -> tuple[Power, ...]:
+def measured_powers() -> tuple[Power, ...]:
     """What the study measured, in the order of its designs."""
     by_part: dict[tuple[str, ...], list[Measurement]] = {}
     for one in read_records(files("bias_pipeline.report") / "power.csv", Measurement):
@@ -158,13 +158,15 @@ def read_records(file: Traversable, kind: type[_Record]) -> list[_Record]:
 def measured_of(metric: str, part: str) -> list[Power]:
     """The measurements of one number, an item for each planted bias; empty if there are none."""
     return [
-        power for power in measured() if (power.first.metric, power.first.part) == (metric, part)
+        power
+        for power in measured_powers()
+        if (power.any_measurement.metric, power.any_measurement.part) == (metric, part)
     ]
 
 
 def measured_sizes() -> tuple[float, float]:
     """The smallest and the largest number of images that the study has, as balanced images."""
-    sizes = [m.balanced for power in measured() for m in power.measurements]
+    sizes = [m.balanced for power in measured_powers() for m in power.measurements]
     return min(sizes), max(sizes)
 
 
@@ -223,10 +225,10 @@ def usability(info: MetricInfo) -> list[Usability]:
     """
     known = {*info.readings, *info.responses, *info.says}
     headlines = [headline for headline in HEADLINES if headline in known]
-    return [_of(headline, info) for headline in headlines]
+    return [_usability_of(headline, info) for headline in headlines]
 
 
-def _of(headline: str, info: MetricInfo) -> Usability:
+def _usability_of(headline: str, info: MetricInfo) -> Usability:
     rule = info.readings.get(headline)
     part = rule.part if rule else str(headline)
     if info.question in BY_METRIC:
@@ -238,12 +240,12 @@ def _of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        return Usability(headline, part, NO, _DIFFERING.format(_listed(rule.follows)))
+        return Usability(headline, part, NO, _DIFFERING.format(_traits_text(rule.follows)))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
 
 
-def _listed(traits: Sequence[str]) -> str:
+def _traits_text(traits: Sequence[str]) -> str:
     """What a number changes with, in words."""
     *first, last = (_TRAITS[trait] for trait in traits)
     return f"{', '.join(first)} and {last}" if first else last
@@ -283,42 +285,44 @@ def smallest_bias_lines(balanced: float) -> list[list[str]]:
     """A line for each metric and planted bias."""
     return [
         [
-            reading_of(power.first),
-            power.first.design,
-            amount(power.smallest(balanced), power.first.unit),
-            *(_concluded(m) for m in power.at(balanced) if m.planted),
+            reading_of(power.any_measurement),
+            power.any_measurement.design,
+            amount(power.smallest(balanced), power.any_measurement.unit),
+            *(_concluded_text(m) for m in power.at_size(balanced) if m.planted),
         ]
-        for power in measured()
+        for power in measured_powers()
     ]
 
 
 def planted_shares() -> list[int]:
     """The planted shares, per cent."""
-    return sorted({m.planted for power in measured() for m in power.measurements if m.planted})
+    return sorted(
+        {m.planted for power in measured_powers() for m in power.measurements if m.planted}
+    )
 
 
 def unseen(
     corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
 ) -> str:
     """What the images of a corpus cannot show; of several planted biases, the worst seen counts."""
-    sizes = [size for size in _described(corpus, attribute) if size]
+    sizes = [size for size in _sizes_of_groups(corpus, attribute) if size]
     if len(sizes) != 2:
         return "how small a bias these images can show was measured for two groups only"
     balanced = balanced_images(sizes)
     largest: dict[str, tuple[float, str]] = {}
-    for power in measured():
-        name = reading_of(power.first)
-        runs = matched if power.first.alignment == "matched" else metrics
+    for power in measured_powers():
+        name = reading_of(power.any_measurement)
+        runs = matched if power.any_measurement.alignment == "matched" else metrics
         # From objects to groups nothing is scored without objects.
-        scored = corpus.objects is not None or direction_of(power.first.part) != T_TO_A
-        if power.first.metric in runs and scored:
-            score = (power.smallest(balanced), power.first.unit)
+        scored = corpus.objects is not None or direction_of(power.any_measurement.part) != T_TO_A
+        if power.any_measurement.metric in runs and scored:
+            score = (power.smallest(balanced), power.any_measurement.unit)
             largest[name] = max(score, largest.get(name, score))
     amounts = ", ".join(f"{amount(*score)} ({name})" for name, score in largest.items())
     return f"the smallest biases that {sum(sizes)} images show with a power of 80 %: {amounts}"
 
 
-def _described(corpus: Corpus, attribute: str) -> list[int]:
+def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
     """Images of each group with a caption, and with human captions where there are any."""
     rows = np.unique(corpus.model.image_rows)
     if len(corpus.human):
@@ -351,7 +355,7 @@ def amount(score: float, unit: str) -> str:
     return f"{percent(score)} points" if unit == "fraction" else f"{number(score)} {unit}"
 
 
-def _concluded(measurement: Measurement) -> str:
+def _concluded_text(measurement: Measurement) -> str:
     """Trials that concluded it out of all; a dash where most gave no answer."""
     if 2 * measurement.withheld > measurement.trials:
         return "–"

@@ -33,7 +33,7 @@ from bias_pipeline.report.tables import (
     BLANK,
     captioners,
     has_blanks,
-    latest,
+    latest_results,
     legend,
     training_of,
 )
@@ -90,7 +90,7 @@ def summaries(
     for result in results:
         row = result.rows[0]
         groups.setdefault((row.attribute, row.dataset), []).append(result)
-    chosen = {key: latest(group) for key, group in groups.items()}
+    chosen = {key: latest_results(group) for key, group in groups.items()}
     verdicts = _verdicts([result for group in chosen.values() for result in group], limits)
     return [_summary(*key, group, verdicts, behind) for key, group in chosen.items()]
 
@@ -120,14 +120,14 @@ def _summary(
         title=f"{attribute}, data set {dataset}",
         facts=facts(results),
         verdict=[
-            *(_conclusion(verdicts, answers, attribute) or [_untested(results)]),
+            *(_conclusion(verdicts, answers, attribute) or [_untested_sentence(results)]),
             *_cautions(results, several=not one),
         ],
         sure=_basis(results),
         panels=panels_of_one(verdicts[one], by_id, attribute, behind)
         if one
         else panels_of_all(verdicts, by_id, attribute, behind),
-        undecided=_undecided(verdicts, answers, results),
+        undecided=_undecided_sentences(verdicts, answers, results),
         several=not one,
         answers=answers,
         numbers={name: [*numbers_tables(verdicts[name], answers[name])] for name in names},
@@ -147,7 +147,7 @@ def _conclusion(
     return headline(verdicts[name], answers[name])
 
 
-def _untested(results: Sequence[Result]) -> str:
+def _untested_sentence(results: Sequence[Result]) -> str:
     """The sentence on runs that answer no question about captions."""
     questions = {result.facts.metric.question for result in results}
     if "retrieval" in questions:
@@ -261,7 +261,7 @@ def _basis(results: Sequence[Result]) -> str:
     )
 
 
-def _undecided(
+def _undecided_sentences(
     verdicts: Mapping[str, Verdict],
     answers: Mapping[str, Sequence[Answer]],
     results: Sequence[Result],
@@ -306,30 +306,30 @@ def _sentence(question: str, answers: Mapping[str, Answer], everyone: Sequence[s
     )
     rest = []
     if no and more:
-        rest.append(f"{_named(no, everyone)} {'do' if len(no) > 1 else 'does'} not")
+        rest.append(f"{_captioners_text(no, everyone)} {'do' if len(no) > 1 else 'does'} not")
     if chance and more:
-        rest.append(f"for {_named(chance, everyone)} not beyond chance")
+        rest.append(f"for {_captioners_text(chance, everyone)} not beyond chance")
     if len(unknown) == len(answers):
-        whom = "they" if unknown == everyone else _named(unknown, everyone)
+        whom = "they" if unknown == everyone else _captioners_text(unknown, everyone)
         first = f"It is unknown whether {whom} {clause_of(question, len(unknown) > 1, attribute)}"
     else:
         if unknown:
-            rest.append(f"for {_named(unknown, everyone)} it is unknown")
+            rest.append(f"for {_captioners_text(unknown, everyone)} it is unknown")
         leads = [answers[name] for name in more]
         clause = clause_of(question, len(more) > 1, attribute, leads[0].metric if leads else "")
-        first = f"{_named(more, everyone)} {clause}{_between(more, leads)}"
+        first = f"{_captioners_text(more, everyone)} {clause}{_range_text(more, leads)}"
     if unasked := [name for name in everyone if name not in answers]:
-        rest.append(f"no run tests it for {_named(unasked, everyone)}")
+        rest.append(f"no run tests it for {_captioners_text(unasked, everyone)}")
     return f"{'; '.join([first, *rest])}."
 
 
 def _kind(answer: Answer) -> str:
     if answer.answer in ("yes", "no"):
         return {"yes": "more", "no": "no"}[answer.answer]
-    return "chance" if answer.bounded or not math.isnan(answer.at_most) else "unknown"
+    return "chance" if answer.is_bounded or not math.isnan(answer.at_most) else "unknown"
 
 
-def _between(names: Sequence[str], leads: Sequence[Answer]) -> str:
+def _range_text(names: Sequence[str], leads: Sequence[Answer]) -> str:
     """The captioners with the lowest and highest value, if one number decides for all."""
     if len(leads) == 1:
         return f" ({deciding_number(leads[0])})"
@@ -346,7 +346,7 @@ def _between(names: Sequence[str], leads: Sequence[Answer]) -> str:
     return f" ({name_of_number(leads[0])}: {span}{beside}; largest {p_text})"
 
 
-def _named(names: Sequence[str], captioners: Sequence[str]) -> str:
+def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
     """Some captioners by name, or their number out of all."""
     if not names:
         return "None, beyond chance,"

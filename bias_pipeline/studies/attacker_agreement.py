@@ -73,7 +73,7 @@ class Variants:
     resampled: Float64Array
     absent: tuple[str, ...] = ()  # captioners left out, since some variant lacks them
 
-    def only(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
+    def select(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
         """The scores of some captioners under some variants, in that order."""
         lines = [self.captioners.index(name) for name in captioners]
         columns = [self.variants.index(name) for name in variants]
@@ -107,7 +107,7 @@ class _Cell:
     neutral: float
     draws: Draws | None
 
-    def resampled(self) -> Float64Array:
+    def resampled_means(self) -> Float64Array:
         """(B,) mean over seeds."""
         return np.empty(0) if self.draws is None else self.draws.resampled.mean(axis=1)
 
@@ -124,8 +124,8 @@ def variants(
     for result in labelled:
         for row in result.rows:
             if row.part in HEADLINES and np.isfinite(row.value):
-                group_cells = groups.setdefault(_same(row, result, over, alike), {})
-                cell = _Cell(row, result.neutral(row.part), _drawn(draws, row))
+                group_cells = groups.setdefault(_shared_setting(row, result, over, alike), {})
+                cell = _Cell(row, result.neutral(row.part), _draws_of(draws, row))
                 _add(group_cells, (row.captioner, _variant(row, result, over)), cell)
     made = [_variants(setting, cells) for setting, cells in groups.items()]
     return [table for table in made if len(table.variants) > 1 and len(table.captioners) >= fewest]
@@ -147,7 +147,7 @@ def _check(over: Sequence[str], known: Sequence[str]) -> None:
             )
 
 
-def _same(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:
+def _shared_setting(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:
     """The settings that all variants share; if metrics vary, their settings do too.
 
     A setting that differs between runs is read from every run.
@@ -189,7 +189,7 @@ def _add(cells: dict[tuple[str, str], _Cell], key: tuple[str, str], cell: _Cell)
         )
 
 
-def _drawn(draws: Stored, row: Row) -> Draws | None:
+def _draws_of(draws: Stored, row: Row) -> Draws | None:
     return draws.get(row.run_id, {}).get(row.part)
 
 
@@ -204,14 +204,14 @@ def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Varia
         variants=names,
         values=np.reshape([[cell.row.value for cell in line] for line in grid], (-1, len(names))),
         neutral=np.array([cell.neutral for cell in grid[0]]) if grid else np.zeros(len(names)),
-        resampled=_resampled(grid),
+        resampled=_resampled_scores(grid),
         absent=tuple(name for name in everyone if name not in whole),
     )
 
 
-def _resampled(grid: Sequence[Sequence[_Cell]]) -> Float64Array:
+def _resampled_scores(grid: Sequence[Sequence[_Cell]]) -> Float64Array:
     """(B, C, V); empty unless all were resampled equally often."""
-    drawn = [[cell.resampled() for cell in line] for line in grid]
+    drawn = [[cell.resampled_means() for cell in line] for line in grid]
     sizes = {len(numbers) for line in drawn for numbers in line}
     width = len(grid[0]) if grid else 0
     if len(sizes) != 1:
@@ -275,8 +275,8 @@ def coefficient_of_variation(values: Float64Array) -> Float64Array:
 
 def sensitivity(scores: Variants) -> Sensitivity:
     """Coefficients of variation over the variants, with percentile intervals over images."""
-    each = within(scores, coefficient_of_variation)
-    mean = within(scores, _mean_of(coefficient_of_variation))
+    each = with_intervals(scores, coefficient_of_variation)
+    mean = with_intervals(scores, _mean_of(coefficient_of_variation))
     return Sensitivity(scores, dict(zip(scores.captioners, each, strict=True)), mean[0])
 
 
@@ -301,15 +301,17 @@ def reduction(scores: Variants, other: Variants) -> Sensitivity:
             f"{scores.setting} and {other.setting} share fewer than two variants: "
             f"{', '.join(scores.variants)}; {', '.join(other.variants)}"
         )
-    both = _side_by_side(scores.only(shared, shared_variants), other.only(shared, shared_variants))
+    both = _side_by_side(
+        scores.select(shared, shared_variants), other.select(shared, shared_variants)
+    )
     width = len(shared_variants)
 
-    def reduced(values: Float64Array) -> Float64Array:
+    def reduce_coefficients(values: Float64Array) -> Float64Array:
         one, two = values[..., :width], values[..., width:]
         return 1 - share(coefficient_of_variation(one), coefficient_of_variation(two))
 
-    each = within(both, reduced)
-    mean = within(both, _mean_of(reduced))
+    each = with_intervals(both, reduce_coefficients)
+    mean = with_intervals(both, _mean_of(reduce_coefficients))
     unpaired = [name for name in (*scores.variants, *other.variants) if name not in shared_variants]
     return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0], tuple(unpaired))
 
@@ -318,7 +320,7 @@ def _mean_of(statistic: Statistic) -> Statistic:
     return lambda values: statistic(values).mean(axis=-1, keepdims=True)
 
 
-def within(scores: Variants, statistic: Statistic) -> list[Interval]:
+def with_intervals(scores: Variants, statistic: Statistic) -> list[Interval]:
     """A statistic of scores, each number with its percentile interval.
 
     Args:
@@ -407,7 +409,7 @@ def _of_two(scores: Variants, pair: Sequence[int]) -> Variants:
 
 
 def _agreement(scores: Variants) -> Agreement:
-    intervals = within(scores, lambda values: _numbers(values, scores.neutral))
+    intervals = with_intervals(scores, lambda values: _numbers(values, scores.neutral))
     disagree = conflicts(scores.values, scores.neutral)
     return Agreement(
         scores.variants[0],

@@ -47,7 +47,7 @@ class Shift:
     p_value: float  # of no shift, two-sided
 
     @property
-    def within(self) -> bool:
+    def is_within(self) -> bool:
         """Whether the number stays within the interval of the first."""
         return self.ci_low <= self.score + self.shift <= self.ci_high
 
@@ -105,7 +105,7 @@ def shifts_of(metric: str, part: str) -> list[list[Shift]]:
 
 def is_steady(lines: Iterable[Shift]) -> bool:
     """Whether a number stays within its interval under every change."""
-    return all(line.within for line in lines)
+    return all(line.is_within for line in lines)
 
 
 @cache

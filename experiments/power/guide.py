@@ -92,14 +92,14 @@ def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:
 
 def _from(power: Power) -> str:
     size = power.smallest_size(PLANTED)
-    return f"{'none' if size is None else f'{size:,} images'} ({power.first.design})"
+    return f"{'none' if size is None else f'{size:,} images'} ({power.any_measurement.design})"
 
 
 def _smallest(powers: Sequence[Power]) -> str:
     if not powers:
         return "–"
     scores = (max(power.smallest(size) for power in powers) for size in SIZES)
-    texts = [amount(score, powers[0].first.unit) for score in scores]
+    texts = [amount(score, powers[0].any_measurement.unit) for score in scores]
     unit = texts[0].partition(" ")[2]
     return f"{', '.join(text.partition(' ')[0] for text in texts)} {unit}"
 

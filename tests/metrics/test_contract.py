@@ -384,7 +384,7 @@ def test_a_result_says_how_it_is_read():
 
 def test_nan_is_never_printed_as_a_number():
     rows = [row for name in NAMES for row in without_values(result(name)).rows]
-    assert {NumberCell.of(row).text for row in rows} == {"– [–, –]"}
+    assert {NumberCell.of_row(row).text for row in rows} == {"– [–, –]"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -145,7 +145,7 @@ def test_a_source_is_cited_once():
 NASTY = [*HOSTILE, '"><img src=x onerror=alert(1)>', "$\\frac{1}{"]
 
 
-def test_e9_hostile_text_makes_no_element():
+def test_hostile_text_makes_no_element():
     harmless = page([result(f"cap{i}", f"note {i}") for i in range(len(NASTY))], {})
     hostile = page([result(text, f"a note {text}") for text in NASTY], {})
     tags = [[tag for tag, _ in Elements(text).elements] for text in (harmless, hostile)]
@@ -153,7 +153,7 @@ def test_e9_hostile_text_makes_no_element():
 
 
 @pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x1b", "\x00", "\ud800"])
-def test_e7_signs_that_turn_text_around_are_written_out(sign):
+def test_signs_that_turn_text_around_are_written_out(sign):
     assert sign not in page([result(f"a{sign}b", f"a{sign}b")], {})
 
 
@@ -184,7 +184,7 @@ def test_a_plane_has_its_lines_where_there_is_no_bias():
     ratios = {**MANIFEST, "metric": {**LOWER, "neutral": {"a_to_t": 1.0, "t_to_a": 1.0}}}
     pair = [replace(directional(name), manifest=ratios) for name in ("sat", "oscar")]
     (section,) = directions(pair)
-    with section.figures[0]._drawn(PRINT) as figure:
+    with section.figures[0]._draw(PRINT) as figure:
         across, up = (line.get_xydata() for line in figure.axes[0].lines[:2])
     assert (across[:, 0].tolist(), up[:, 1].tolist()) == ([100.0] * 2,) * 2  # per cent
 

@@ -129,8 +129,8 @@ def test_a_row_has_the_number_of_each_answer(shown):
 
 
 def test_the_file_of_answers_has_the_number_of_each_answer(shown):
-    answers = [answer.stored() for answer in shown.audit.answers]
-    stored = json.loads(baseline.stored(shown.audit.results, answers=answers))["answers"]
+    answers = [answer.as_plain_data() for answer in shown.audit.answers]
+    stored = json.loads(baseline.baseline_bytes(shown.audit.results, answers=answers))["answers"]
     assert [one["value"] for one in stored if one["value"] is not None] == [
         answer.value for answer in numbers(shown)
     ]
