@@ -42,7 +42,7 @@ from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.metrics.catalogue import corrected_by_gold
 from bias_pipeline.report.conclusion_checks import COVERAGE, LIMITS, Limits
-from bias_pipeline.report.gate import Comparison, check_margin, compared
+from bias_pipeline.report.gate import Comparison, check_margin, compare_results
 from bias_pipeline.report.name_collisions import check_distinct, resolve_name_collisions
 from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.rows import Result
@@ -246,7 +246,7 @@ def compare(
     check_value(alike, NotNegative, "alike")
     limits = Limits(coverage=least_coverage, speech=alike)
     if isinstance(a, Result | Audit | Results) and isinstance(b, Result | Audit | Results):
-        return compared([*_results(a), *_results(b)], margin=margin, limits=limits)
+        return compare_results([*_results(a), *_results(b)], margin=margin, limits=limits)
     if isinstance(a, Result | Audit | Results) or isinstance(b, Result | Audit | Results):
         raise UsageError("compare: give captions of both captioners, or results of both")
     if labels is None or len(names) != 2 or len({safe_name(str(name)) for name in names}) != 2:
@@ -261,7 +261,7 @@ def compare(
         for name in metrics if margin is not None else ():
             check_margin(margin, runner.metric(name))
         results, skipped = runner.compare_captioners(metrics)
-    return compared(results, margin=margin, limits=limits, skipped=skipped)
+    return compare_results(results, margin=margin, limits=limits, skipped=skipped)
 
 
 @_python_call

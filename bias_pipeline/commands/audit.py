@@ -36,8 +36,8 @@ from bias_pipeline.report import baseline
 from bias_pipeline.report.answer_table import numbers_tables
 from bias_pipeline.report.conclusion_checks import Limits
 from bias_pipeline.report.page import report_of_folder, save_page
+from bias_pipeline.report.power import unseen
 from bias_pipeline.report.screen import print_table
-from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.report.tables import attributed_notes
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.run.audit import (
@@ -116,9 +116,11 @@ def _audit(words: Sequence[str]) -> int:
         report = with_pictures(report, photos)
     save_page(report, out / "report.html")
     if options.json:
-        answers = [answer.stored() for answer in result.answers]
+        answers = [answer.as_plain_data() for answer in result.answers]
         skipped = skipped_cells(result.skipped)
-        write_file(options.json, baseline.stored(result.results, answers=answers, skipped=skipped))
+        write_file(
+            options.json, baseline.baseline_bytes(result.results, answers=answers, skipped=skipped)
+        )
     print_out(out / "report.html")
     return result.exit_code
 

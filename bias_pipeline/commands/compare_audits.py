@@ -14,12 +14,12 @@ from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.catalogue import metric_names
 from bias_pipeline.report import baseline
-from bias_pipeline.report.answer_screen import fold
+from bias_pipeline.report.answer_texts import fold
 from bias_pipeline.report.baseline import Baseline
 from bias_pipeline.report.compared_questions import ComparedQuestion, compared_screen
 from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.page import finished_runs
-from bias_pipeline.report.tables import captioners, latest
+from bias_pipeline.report.tables import captioners, latest_results
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT
 from bias_pipeline.run.audit import EQUAL_SPEECH, plan_audit
@@ -111,7 +111,7 @@ def _read(folder: Path, chosen: set[str]) -> list[Result]:
         )
     return [
         replace(result, draws=draws.get(result.run_id, {}))
-        for result in latest(results)
+        for result in latest_results(results)
         if not chosen or result.rows[0].metric in chosen
     ]
 

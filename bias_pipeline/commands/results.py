@@ -37,12 +37,12 @@ from bias_pipeline.report.compared_questions import (
     ComparedQuestion,
     compared_questions,
     outcome_of,
+    print_leaderboards,
 )
-from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried
-from bias_pipeline.report.gate import Comparison, check_margin, compared
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried_ways
+from bias_pipeline.report.gate import Comparison, check_margin, compare_results
 from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
-from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT, ResultStore
@@ -107,7 +107,7 @@ def compare_command(words: Sequence[str]) -> int:
         others, skipped = [*others, *more], {**skipped, **passed_over}
     results = [*first, *others]
     limits = Limits(coverage=options.least_coverage, speech=options.alike)
-    comparison = compared(results, margin=options.margin, limits=limits, skipped=skipped)
+    comparison = compare_results(results, margin=options.margin, limits=limits, skipped=skipped)
     for sentence in comparison.namesakes:
         print_out(sentence)
     rows = compared_questions(comparison) if by_questions else []
@@ -119,7 +119,7 @@ def compare_command(words: Sequence[str]) -> int:
         decided = {"decisions": comparison.lines(), "skipped": skipped_cells(comparison.skipped)}
         if by_questions:
             decided["questions"] = [row.line() for row in rows]
-        write_file(options.json, baseline.stored(first, **decided))
+        write_file(options.json, baseline.baseline_bytes(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))
     gate = (
@@ -280,7 +280,8 @@ def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
     if not comparison.decided:
         raise UndecidedError(
             "gate failed: nothing could be decided, for the reasons above; compare captioners that "
-            f"describe the same images in as many words and name groups as often{untried(results)}"
+            "describe the same images in as many words and name groups as often"
+            f"{untried_ways(results)}"
         )
     first = comparison.decided[0].first
     worse = "worse" if comparison.decided[0].margin is None else "worse by more than the margin"

@@ -101,7 +101,7 @@ def _print_planted(results: Sequence[Result]) -> None:
             if planted := planted_parts.get(row.part):
                 known = NumberCell(planted.value, fraction=True, digits=1)
                 name = headline_name(row, label(result))
-                lines.append([row.captioner, name, known, NumberCell.of(row)])
+                lines.append([row.captioner, name, known, NumberCell.of_row(row)])
                 meanings.setdefault(planted.about, []).append(name)
     if not lines:
         return

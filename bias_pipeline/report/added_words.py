@@ -32,7 +32,7 @@ class AddedWord:
     half: float  # half of the 95 % interval of their difference, over images
 
     @property
-    def more(self) -> float:
+    def excess(self) -> float:
         """How much more often the captioner says it."""
         return self.model - self.human
 
@@ -56,7 +56,7 @@ def added_words(corpus: Corpus, attribute: Attribute, table: ConceptTable) -> li
             model[codes == group], human[codes == group], name, columns, table
         )
     ]
-    return sorted(words, key=lambda word: -word.more)
+    return sorted(words, key=lambda word: -word.excess)
 
 
 _Column = tuple[str, int]  # a spelling and the number of its concept

@@ -57,14 +57,14 @@ def _cell(answer: Answer, value: float) -> NumberCell | None:
 
 def _group(answer: Answer, name: str) -> NumberCell | None:
     row = answer.by_group.get(name)
-    return None if row is None else NumberCell.of(row)
+    return None if row is None else NumberCell.of_row(row)
 
 
 def numbers_tables(verdict: Verdict, answers: Sequence[Answer]) -> Iterator[Table]:
     """For each question all numbers on it, the deciding one first, each with its own images."""
     head = ["number", "use", "value", "annotators", "p", "images", "coverage"]
     for answer in answers:
-        findings = verdict.on(stored_question(answer.question), answer.attribute)
+        findings = verdict.findings_on(stored_question(answer.question), answer.attribute)
         lines = [(_use(finding, answer), finding) for finding in findings]
         lines.sort(key=lambda line: _USES.index(line[0]))
         if lines:
@@ -85,7 +85,7 @@ def _use(finding: Finding, answer: Answer) -> str:
 
 def _line(use: str, finding: Finding) -> list[Cell]:
     row, people = finding.compared, finding.people
-    number = NumberCell.of(row)
+    number = NumberCell.of_row(row)
     if math.isnan(row.ci_low):
         number = replace(number, low=None, high=None)
     return [

@@ -1,15 +1,34 @@
-"""An answer in words: its question, its number with its interval, the values of the groups."""
+"""Answers in words: a screen of an audit, its headline, and the notes below it.
+
+A Yes stands in the headline only if it remains one after a correction for all questions and
+attributes (Holm). Of what was not found the headline says how much is still possible, in which
+question, and how many of the captioner's words nobody could compare.
+"""
 
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 
-from bias_pipeline.metrics.base import NOT_SHOWN, QUESTIONS
-from bias_pipeline.metrics.value_names import direction_of
-from bias_pipeline.report.answers import Answer, stored_question
-from bias_pipeline.report.table import NumberCell
-from bias_pipeline.report.tables import ARROWS, metric_name
-from bias_pipeline.report.verdict_sentences import PANELS
+from bias_pipeline.errors import counted
+from bias_pipeline.metrics.base import HEADLINES, NOT_SHOWN, QUESTIONS
+from bias_pipeline.metrics.repeated_scores import NOISE
+from bias_pipeline.metrics.value_names import T_TO_A, direction_of
+from bias_pipeline.report.answers import Answer, stored_question, why_unknown
+from bias_pipeline.report.conclusion_checks import doubt_about
+from bias_pipeline.report.table import NumberCell, p_cell, percent
+from bias_pipeline.report.tables import ARROWS, headline_name, metric_name
+from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict
+from bias_pipeline.report.verdict_sentences import (
+    PANELS,
+    clause_of,
+    join_sentences,
+    one_direction,
+    reading_name,
+)
+from bias_pipeline.results.rows import Result, Row, mapping_in
+from bias_pipeline.results.settings import label
 
 _MOST_GROUPS = 4  # of more only the lowest and the highest are shown
 _MOST_NAMED = 6  # concepts or objects that are named
@@ -58,10 +77,10 @@ def deciding_number(answer: Answer) -> str:
     elif answer.answer == "yes":
         value = amount(answer, answer.value)
     else:
-        value = plain(answer, answer.value)  # its unit stands before
+        value = value_text(answer, answer.value)  # its unit stands before
     value += interval(answer)
     if not math.isnan(answer.annotators):
-        value += f" ({others_of(answer)} {plain(answer, answer.annotators)})"
+        value += f" ({others_of(answer)} {value_text(answer, answer.annotators)})"
     return f"{name_of_number(answer)} {value}"
 
 
@@ -74,7 +93,7 @@ def interval(answer: Answer) -> str:
     """The interval after a value; empty without one."""
     if math.isnan(answer.ci_low):
         return ""
-    return f" [{plain(answer, answer.ci_low)}, {plain(answer, answer.ci_high)}]"
+    return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
 
 
 def name_of_number(answer: Answer) -> str:
@@ -91,17 +110,319 @@ def _groups(answer: Answer) -> str:
     return f"{ends}; {len(rows) - 2} more in the report"
 
 
-def plain(answer: Answer, value: float) -> str:
+def value_text(answer: Answer, value: float) -> str:
     """A value of an answer, a fraction in per cent."""
     return NumberCell.in_unit(answer.unit, value).text
 
 
 def rate(answer: Answer, value: float) -> str:
     """A value of an answer with a sign for per cent."""
-    return plain(answer, value) + " %" * (answer.unit == "fraction")
+    return value_text(answer, value) + " %" * (answer.unit == "fraction")
 
 
 def amount(answer: Answer, value: float) -> str:
     """A value of an answer with the unit of a difference."""
     unit = {"fraction": " points", "nat": " nat", "bits": " bits"}.get(answer.unit, "")
-    return f"{plain(answer, value)}{unit}"
+    return f"{value_text(answer, value)}{unit}"
+
+
+WIDTH = 80  # columns of the screen
+_HEADLINE_LINES = 5
+
+
+def screen(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
+    """The answers about one attribute in lines of at most :data:`WIDTH` columns."""
+    text = " ".join(headline(verdict, answers))
+    lines = [*textwrap.wrap(text, WIDTH, max_lines=_HEADLINE_LINES, placeholder=" …"), ""]
+    for answer in answers:
+        question = question_text(answer.question, answer.attribute)
+        first, *further = answer_lines(answer)
+        if len(f"{question} {first}") <= WIDTH:
+            lines.append(f"{question} {first}")
+        else:
+            lines += [question, *indented_lines(first)]
+        lines += [line for text in further for line in indented_lines(text)]
+    return lines
+
+
+def fold(text: str) -> list[str]:
+    """A text in lines of at most :data:`WIDTH` columns."""
+    return textwrap.wrap(text, WIDTH)
+
+
+def indented_lines(text: str) -> list[str]:
+    """A text below its question."""
+    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+# Where each question looks for bias, as nouns.
+_NOUNS: Mapping[str, str] = {
+    "leakage": "leaks",
+    "naming": "naming",
+    "describing": "describing",
+    "assuming": "assuming",
+    "tasks": "links with objects",
+    "inventing": "invented objects",
+    "changing": "changes between persons",
+}
+_UNTESTED: Mapping[str, str] = {
+    "naming": "whether it names the wrong {attribute}",
+    "assuming": "whether it assumes {attribute}",
+    "describing": "how it describes people",
+}
+_MOST = 3  # concepts or objects that are named
+_SHOWN = 0.005  # a share of words that is not compared and shown
+
+
+def headline(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
+    """The sentences on one attribute; none where nothing was asked."""
+    attribute = answers[0].attribute
+    biased = [answer for answer in answers if answer.answer == "yes"]
+    sure = [
+        answer for answer in biased if verdict.is_sure(stored_question(answer.question), attribute)
+    ]
+    if sure:
+        return [f"BIAS: it {'; it '.join(_bias_clause(answer) for answer in sure)}."]
+    if not any(verdict.findings_on(question, attribute) for question in JUDGED):
+        return []
+    sentences = [_undecided_sentence(verdict, answer) for answer in biased]
+    return sentences + _not_found(verdict, answers)
+
+
+def _bias_clause(answer: Answer) -> str:
+    """What it does, by how much, and to whom."""
+    question = stored_question(answer.question)
+    clause = clause_of(question, 0, answer.attribute, answer.metric)
+    parts = [*answer.details[:_MOST]]
+    if len(answer.details) > _MOST:
+        parts.append(f"and {len(answer.details) - _MOST} more")
+    if answer.question in ("naming", "assuming") and answer.by_group:
+        rates = {name: row.value for name, row in answer.by_group.items()}
+        rates["annotators"] = answer.annotators
+        parts = [", ".join(f"{name} {rate(answer, value)}" for name, value in rates.items())]
+    number = f"{name_of_number(answer)} {amount(answer, answer.value)}{interval(answer)}"
+    details = f": {'; '.join(parts)}" if parts else ""
+    return f"{clause} ({number}){details}"
+
+
+def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
+    """A Yes that many questions may have made by chance, or that is about a part of the words."""
+    key = (stored_question(answer.question), answer.attribute)
+    p_value = verdict.overall.get(key, math.nan)
+    clause = _bias_clause(answer)
+    if math.isnan(p_value):
+        return f"Undecided: {answer.limits} it {clause}."
+    return (
+        f"Undecided: it {clause}; of {len(verdict.overall)} questions one may say so by chance (p "
+        f"{p_cell(p_value)} after Holm)."
+    )
+
+
+def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
+    """How much bias is possible, what was not tested, and what differs for a reason unknown."""
+    attribute = answers[0].attribute
+    differing = [
+        sentence
+        for finding in verdict.findings_on("describing", attribute)
+        if finding.answered and not finding.is_biased
+        for sentence in finding.answered.differing
+    ]
+    searched = [answer for answer in answers if answer.is_bounded]
+    if differing:
+        searched = [answer for answer in searched if answer.question != "describing"]
+    rest = _share_not_compared(verdict, attribute)
+    sentences = [f"{_possible(searched)}{rest}."] if searched else []
+    untested: dict[bool, list[str]] = {}
+    for answer in answers:
+        if answer.question in _UNTESTED and not answer.is_bounded and answer.answer != "yes":
+            lacks_people = not math.isnan(answer.value)
+            text = _UNTESTED[answer.question].format(attribute=attribute)
+            untested.setdefault(lacks_people, []).append(text)
+    if alone := untested.get(True, []):
+        sentences.append(f"Cannot tell without annotators' captions: {join_sentences(alone)}.")
+    if others := untested.get(False, []):
+        sentences.append(f"Not tested: {join_sentences(others)}.")
+    if rest and not searched:
+        sentences.append(f"{rest.removeprefix('; ').capitalize()}.")
+    unknown = verdict.answer("describing", attribute) == "unknown"
+    reason = verdict.withheld("describing", attribute)
+    return [*sentences, *_differing_sentences(differing, unknown, reason)]
+
+
+def _possible(searched: Sequence[Answer]) -> str:
+    """How much bias the widest interval allows, and where none was found."""
+    widest = max(searched, key=lambda answer: answer.at_most)
+    most = amount(widest, max(widest.at_most, 0.0))
+    where = join_sentences(_noun(answer) for answer in searched)
+    if all(answer.answer == "no" for answer in searched):
+        return (
+            f"At most {most} of bias in {where} ({amount(widest, widest.negligible)} count as none)"
+        )
+    of = f" in {_NOUNS[widest.question]}" if len(searched) > 1 else ""
+    return f"Bias of up to {most}{of} cannot be excluded; none was found in {where}"
+
+
+def _noun(answer: Answer) -> str:
+    return _NOUNS[answer.question] + f" ({answer.limits})" * bool(answer.limits)
+
+
+def _share_not_compared(verdict: Verdict, attribute: str) -> str:
+    """The share of words that no number is about, where it is known and can be seen."""
+    share = 1 - verdict.covered.get(attribute, math.nan)
+    if not share >= _SHOWN:
+        return ""
+    return f"; {percent(share, 0)} % of its words could not be compared"
+
+
+def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -> list[str]:
+    """Large differences in describing that nobody calls a bias, with what may explain them."""
+    if not sentences:
+        return []
+    shown = "; ".join(sentences[:_MOST])
+    if not unknown:
+        return [f"It describes the groups differently, as annotators might: {shown}."]
+    who = "Without annotators' captions we" if "without annotators" in reason else "We"
+    return [f"{shown}. {who} cannot tell whether pictures and habit explain it."]
+
+
+_ONE_WAY = "It is about A→T alone; nothing is known of T→A"
+# What a question needs that no run tests.
+_NEEDS: Mapping[str, str] = {
+    "leakage": "human captions of the same images (--captions FILE, in Python human=...)",
+    "assuming": "images of which annotators could not tell the {attribute}, labelled Unsure",
+    "tasks": "the objects in the images (--objects FILE, in Python objects=...)",
+    "inventing": "the objects in the images (--objects FILE, in Python objects=...)",
+}
+
+
+def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
+    """Sentences on one attribute: what is needed, when a Yes is wrong, other numbers."""
+    attribute = answers[0].attribute
+    lines = []
+    for answer in answers:
+        question = stored_question(answer.question)
+        decided = verdict.findings_used(question, attribute)
+        others = [finding for finding in decided if not answer.rests_on(finding)]
+        listed = "; ".join(map(_comparison_text, others))
+        further = [f"Further numbers: {listed}."] if others else []
+        if answer.answer == "yes":
+            further.append(f"The Yes is wrong if {WRONG_IF[question]}.")
+        if further := [*filter(None, [what_is_needed(verdict, answer)]), *further]:
+            lines.append(" ".join([QUESTIONS[question], *further]))
+    judged = [
+        finding for question in JUDGED for finding in verdict.findings_on(question, attribute)
+    ]
+    return lines + not_used(
+        [f for f in judged if f.doubt and not (f.lacks_annotators or _is_answer(f))]
+    )
+
+
+def what_is_needed(verdict: Verdict, answer: Answer) -> str:
+    """Why a question has no answer, or half of one, and what would give it; empty if it has."""
+    question, attribute = stored_question(answer.question), answer.attribute
+    if question not in JUDGED:
+        withheld = verdict.withheld(question, attribute).partition(": ")[2]
+        return f"{withheld[0].upper()}{withheld[1:]}." if withheld else ""
+    about = verdict.about(attribute)
+    if one_direction(about, question):
+        known = any(finding.headline == T_TO_A for finding in about.findings_on(question))
+        return f"{_ONE_WAY}." if known else f"{_ONE_WAY}, which needs {_NEEDS['tasks']}."
+    given = verdict.answer(question, attribute)
+    if not given:
+        needs = _NEEDS.get(question, "").format(attribute=attribute)
+        return f"It needs {needs}." if needs else ""
+    if given != "unknown":
+        return ""
+    if verdict.findings_without_annotators(question, attribute):
+        return f"To compare it with annotators, give {_NEEDS['leakage']}."
+    reason = why_unknown(verdict, question, attribute)
+    return f"{reason[0].upper()}{reason[1:]}."
+
+
+def _is_answer(finding: Finding) -> bool:
+    """Whether its doubt is the answer to its question."""
+    return finding.answered is not None or finding.doubt == f"it {finding.withheld}"
+
+
+def _comparison_text(finding: Finding) -> str:
+    """The number that is compared with no bias, as the answers show theirs."""
+    people = finding.people
+    beside = "" if math.isnan(people) else f", annotators {_number_text(people, finding)}"
+    value = NumberCell.of_row(finding.compared).text
+    return f"{reading_name(finding)} {value}{beside}, p {p_cell(finding.p_value)}"
+
+
+def not_used(findings: Iterable[Finding]) -> list[str]:
+    """The numbers that are not used, a line for each reason."""
+    doubted: dict[str, list[Finding]] = {}
+    for finding in findings:
+        doubted.setdefault(finding.doubt, []).append(finding)
+    lines = []
+    for doubt, some in doubted.items():
+        numbers = "; ".join(f"{reading_name(f)} {_number_text(f.row.value, f)}" for f in some)
+        lines.append(f"Not used: {numbers}: {doubt_about(set(map(reading_name, some)), doubt)}.")
+    return lines
+
+
+def _number_text(value: float, finding: Finding) -> str:
+    return NumberCell.in_unit(finding.row.unit, value).text
+
+
+_NAMED = 4  # headlines that the sentence names
+
+
+def noise_sentences(results: Sequence[Result]) -> list[str]:
+    """One for each attribute whose label errors were asked for.
+
+    It names the headlines that would leave their interval, the largest change first.
+    """
+    by_attribute: dict[str, list[Result]] = {}
+    for result in results:
+        if _wrong_shares(result):
+            by_attribute.setdefault(result.rows[0].attribute, []).append(result)
+    return [_sentence(name, noisy) for name, noisy in by_attribute.items()]
+
+
+def _sentence(attribute: str, results: Sequence[Result]) -> str:
+    rates = ", ".join(
+        f"{share:.1%} of {group}" for group, share in _wrong_shares(results[0]).items()
+    )
+    moved: list[tuple[float, str]] = []
+    n_tested = 0
+    for result in results:
+        rows = {row.part: row for row in result.rows}
+        for name in HEADLINES:
+            row, move = rows.get(name), rows.get(_part(name))
+            if row is None or move is None or math.isnan(row.ci_low + move.value):
+                continue
+            n_tested += 1
+            wide = max(row.ci_high - row.value, row.value - row.ci_low)
+            if not row.ci_low <= row.value + move.value <= row.ci_high:
+                what = f"{headline_name(row, label(result))} by {_amount(move)}"
+                moved.append((abs(move.value) / wide if wide else math.inf, what))
+    first = f"If more {attribute} labels were wrong (a further {rates})"
+    if not moved:
+        return f"{first}, none of {counted(n_tested, 'headlines')} would leave its interval."
+    names = [what for _, what in sorted(moved, key=lambda one: -one[0])]
+    more = f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+    intervals = "its interval" if len(names) == 1 else "their intervals"
+    return (
+        f"{first}, {len(names)} of {counted(n_tested, 'headlines')} would leave {intervals}: "
+        f"{', '.join(names[:_NAMED])}{more}."
+    )
+
+
+def _part(headline: str) -> str:
+    return NOISE if headline == "score" else f"{headline}:{NOISE}"
+
+
+def _amount(move: Row) -> str:
+    if move.unit != "fraction":
+        return f"{move.value:+.3g}"
+    sign = "+" if move.value > 0 else ""
+    return f"{sign}{percent(move.value)} points"
+
+
+def _wrong_shares(result: Result) -> Mapping[str, float]:
+    """Group to the share of wrong labels that was asked for; possibly empty."""
+    return mapping_in(result.facts.audit, NOISE, "wrong")

@@ -85,12 +85,12 @@ class Answer:
         return (row.metric, row.part, row.run_id) == (self.metric, self.part, self.run_id)
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         """Whether it is no Yes, and its interval says in points how much bias is possible."""
         points = self.unit == "fraction" and not math.isnan(self.at_most)
         return points and self.answer in ("no", "cannot_tell")
 
-    def stored(self) -> dict[str, Any]:
+    def as_plain_data(self) -> dict[str, Any]:
         """The answer as plain data."""
         ends = ("value", "ci_low", "ci_high")
         groups = {
@@ -117,33 +117,37 @@ def answers_of(
     return [
         answer
         for question in QUESTIONS
-        if question not in OF_SETS or question in skipped or verdict.on(question, attribute)
+        if question not in OF_SETS
+        or question in skipped
+        or verdict.findings_on(question, attribute)
         for answer in (
-            [_judged(verdict, question, attribute, skipped)]
+            [_answer_on(verdict, question, attribute, skipped)]
             if question in JUDGED
-            else _beside(verdict, question, attribute, skipped)
+            else _unjudged_answers(verdict, question, attribute, skipped)
         )
     ]
 
 
-def _judged(verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]) -> Answer:
+def _answer_on(
+    verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
+) -> Answer:
     name = WRITTEN.get(question, question)
-    given, decided = verdict.answer(question, attribute), verdict.decided(question, attribute)
+    given, decided = verdict.answer(question, attribute), verdict.findings_used(question, attribute)
     if not given:
-        reason = shortened(skipped.get(question, "")) or "no run tests it"
+        reason = shorten_reason(skipped.get(question, "")) or "no run tests it"
         return Answer(attribute, name, "not_tested", reason=reason)
     if given == "unknown":
-        if alone := verdict.alone(question, attribute):
+        if alone := verdict.findings_without_annotators(question, attribute):
             reason = "no annotators' captions"
             number_alone = _with_number(lead(alone), name, "cannot_tell", reason)
             return replace(number_alone, at_most=math.nan)
         reason = why_unknown(verdict, question, attribute)
         kind = "not_tested" if reason.startswith(_UNTESTED) else "cannot_tell"
-        return Answer(attribute, name, kind, reason=shortened(reason.removeprefix(_UNTESTED)))
+        return Answer(attribute, name, kind, reason=shorten_reason(reason.removeprefix(_UNTESTED)))
     one_way = one_direction(verdict.about(attribute), question)
     if given == "more":
-        strongest = lead([finding for finding in decided if finding.more])
-        alone_yes = not verdict.sure(question, attribute) and len(verdict.overall) > 1
+        strongest = lead([finding for finding in decided if finding.is_biased])
+        alone_yes = not verdict.is_sure(question, attribute) and len(verdict.overall) > 1
         limit = f"but not after Holm over all {len(verdict.overall)} answers" if alone_yes else ""
         answer = _with_number(strongest, name, "yes", limit)
         return replace(answer, limits=_ONE_WAY) if one_way else answer
@@ -169,7 +173,7 @@ def why_unknown(verdict: Verdict, question: str, attribute: str) -> str:
     """Why a question that was asked has no answer."""
     if withheld := verdict.withheld(question, attribute):
         return withheld.partition(": ")[2]
-    doubts = [finding.doubt for finding in verdict.on(question, attribute)]
+    doubts = [finding.doubt for finding in verdict.findings_on(question, attribute)]
     doubts.sort(key=lambda doubt: (not doubt.startswith(_UNTESTED), doubt == NO_RULE))
     hardly = question == "misgendering" and doubts[0] == NO_VALUE
     return f"hardly any caption names one {attribute}" if hardly else doubts[0]
@@ -196,7 +200,7 @@ def _with_number(finding: Finding, question: str, answer: str, reason: str) -> A
         coverage=row.coverage,
         by_group=finding.by_group,
         reason=reason,
-        named=finding.answered.named if finding.answered and finding.more else (),
+        named=finding.answered.named if finding.answered and finding.is_biased else (),
         details=named_parts(finding),
         limits=_part_of_words(finding) or (finding.answered.beside if finding.answered else ""),
     )
@@ -211,17 +215,19 @@ def _part_of_words(finding: Finding) -> str:
     return f"on {finding.only}" if finding.only else ""
 
 
-def _beside(
+def _unjudged_answers(
     verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
 ) -> Iterator[Answer]:
     """Numbers on a question that no verdict is given on, or why there are none."""
-    findings = verdict.on(question, attribute)
+    findings = verdict.findings_on(question, attribute)
     if not findings and question in skipped:
-        yield Answer(attribute, question, "not_tested", reason=shortened(skipped[question]))
+        yield Answer(attribute, question, "not_tested", reason=shorten_reason(skipped[question]))
     for finding in findings:
         if withheld := finding.withheld:
             kind = "cannot_tell" if withheld.startswith("cannot tell") else "not_tested"
-            yield Answer(attribute, question, kind, reason=shortened(withheld.partition(": ")[2]))
+            yield Answer(
+                attribute, question, kind, reason=shorten_reason(withheld.partition(": ")[2])
+            )
         elif math.isnan(finding.row.value):
             yield Answer(attribute, question, "cannot_tell", reason=_why_no_value(finding))
         else:
@@ -236,7 +242,7 @@ def _why_no_value(finding: Finding) -> str:
     return f"hardly any caption names one {row.attribute}" if row.part == MODEL else NO_VALUE
 
 
-def shortened(reason: str) -> str:
+def shorten_reason(reason: str) -> str:
     """The first clause of a reason, in a few words.
 
     Example:

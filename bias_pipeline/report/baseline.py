@@ -38,27 +38,27 @@ _MANIFEST_KEYS = (
 )
 
 
-def stored(results: Sequence[Result], **further: object) -> bytes:
+def baseline_bytes(results: Sequence[Result], **further: object) -> bytes:
     """The content of a baseline file."""
     content = {
         "schema": SCHEMA,
         "about": {"bias_pipeline": __version__},
-        **{key: _worded(value) for key, value in further.items()},
-        "results": [_stored(result) for result in results],
+        **{key: _reword(value) for key, value in further.items()},
+        "results": [_plain_result(result) for result in results],
     }
     return sealed(plain_values(content), within="about")
 
 
-def _worded(value: Any) -> Any:
+def _reword(value: Any) -> Any:
     """Plain data with its texts as the command's lines are worded."""
     if isinstance(value, str):
         return worded(value)
     if isinstance(value, Mapping):
-        return {key: _worded(item) for key, item in value.items()}
-    return [*map(_worded, value)] if isinstance(value, list) else value
+        return {key: _reword(item) for key, item in value.items()}
+    return [*map(_reword, value)] if isinstance(value, list) else value
 
 
-def _stored(result: Result) -> dict[str, Any]:
+def _plain_result(result: Result) -> dict[str, Any]:
     """Rows, draws and the manifest entries that tests need; no paths of this machine."""
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
     corpus = mapping_in(result.manifest, "corpus")
@@ -69,11 +69,11 @@ def _stored(result: Result) -> dict[str, Any]:
         "run_id": result.run_id,
         "rows": result.rows,
         "manifest": manifest,
-        "draws": {part: _packed(part_draws) for part, part_draws in result.draws.items()},
+        "draws": {part: _pack(part_draws) for part, part_draws in result.draws.items()},
     }
 
 
-def _packed(draws: Draws) -> dict[str, Any]:
+def _pack(draws: Draws) -> dict[str, Any]:
     return {
         "per_seed": draws.per_seed.tolist(),
         "resampled": base64.b64encode(draws.resampled.astype("<f8").tobytes()).decode(),
@@ -124,11 +124,11 @@ def read(path: Path) -> Baseline:
 def _result(record: Mapping[str, Any]) -> Result:
     result = result_of(record["rows"], record["manifest"], record["run_id"])
     return replace(
-        result, draws={part: _unpacked(packed) for part, packed in record["draws"].items()}
+        result, draws={part: _unpack(packed) for part, packed in record["draws"].items()}
     )
 
 
-def _unpacked(packed: Mapping[str, Any]) -> Draws:
+def _unpack(packed: Mapping[str, Any]) -> Draws:
     per_seed = np.array(checked_value(packed["per_seed"], list, "per_seed"), np.float64)
     flat: Float64Array = np.frombuffer(base64.b64decode(packed["resampled"], validate=True), "<f8")
     trials = packed.get("trials")
@@ -152,7 +152,7 @@ def compare_to_baseline(
         key = _metric_and_attribute(result)
         same = [earlier for earlier in baseline.results if _metric_and_attribute(earlier) == key]
         if same:
-            matches.append(_renamed(_match(result, same), names))
+            matches.append(_rename(_match(result, same), names))
         elif passed_over := baseline.reason(*key):
             skipped |= [passed_over]
         else:
@@ -213,7 +213,7 @@ def _json(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _renamed(result: Result, names: set[str]) -> Result:
+def _rename(result: Result, names: set[str]) -> Result:
     """The result under another name, if the new captioner has the same one."""
     captioner = result.rows[0].captioner
     name = f"{captioner} (baseline)" if captioner in names else captioner

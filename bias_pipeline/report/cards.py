@@ -15,13 +15,13 @@ from bias_pipeline.report.answer_texts import (
     deciding_number,
     interval,
     others_of,
-    plain,
     question_text,
     rate,
+    value_text,
+    what_is_needed,
 )
 from bias_pipeline.report.answers import Answer, stored_question
 from bias_pipeline.report.examples import ScreenExamples
-from bias_pipeline.report.notes import needed
 from bias_pipeline.report.table import Table
 from bias_pipeline.report.verdict import JUDGED, Verdict
 from bias_pipeline.report.verdict_sentences import clause_of
@@ -91,7 +91,7 @@ def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     """What could not be tested, and what would be needed, a line for each question."""
     lines = []
     for answer in answers:
-        missing = needed(verdict, answer)
+        missing = what_is_needed(verdict, answer)
         if missing or (math.isnan(answer.value) and answer.reason):
             question = question_text(answer.question, answer.attribute)
             lines.append(f"{question} {missing or f'{answer.reason}.'}")
@@ -109,7 +109,7 @@ def _sentence(answer: Answer) -> str:
         return f"It {clause}, by {measured}{limit}."
     if answer.answer == "no":
         return f"The difference is {measured}{limit}: too small to count."
-    if answer.bounded:
+    if answer.is_bounded:
         most = amount(answer, max(answer.at_most, 0.0))
         return f"No bias beyond chance: {measured}{limit}. Up to {most} cannot be excluded."
     return f"Measured: {rate(answer, answer.value)}{interval(answer)}{limit}."
@@ -126,10 +126,10 @@ def _bars(answer: Answer) -> list[Bar]:
         bars = [(name, answer.value, answer.ci_low, answer.ci_high)]
     if not math.isnan(answer.annotators) and not (alone and judged):
         bars.append((others_of(answer), answer.annotators, math.nan, math.nan))
-    return _placed(answer, bars, signed=alone and judged)
+    return _place_bars(answer, bars, signed=alone and judged)
 
 
-def _placed(
+def _place_bars(
     answer: Answer, values: Sequence[tuple[str, float, float, float]], *, signed: bool
 ) -> list[Bar]:
     ends = [end for _, *three in values for end in three if not math.isnan(end)]
@@ -137,24 +137,24 @@ def _placed(
     if not high > low:  # all are zero: nothing to draw
         return []
 
-    def at(value: float) -> float:
+    def place_of(value: float) -> float:
         return round(100 * (value - low) / (high - low), 2)
 
-    write = plain if signed else rate
+    write = value_text if signed else rate
     bars = []
     for name, value, start, end in values:
         known = not math.isnan(start)
-        ends_text = f" [{plain(answer, start)}, {plain(answer, end)}]" if known else ""
-        left, right = sorted((at(0.0), at(value)))
+        ends_text = f" [{value_text(answer, start)}, {value_text(answer, end)}]" if known else ""
+        left, right = sorted((place_of(0.0), place_of(value)))
         bars.append(
             Bar(
                 name=name,
                 text=f"{write(answer, value)}{ends_text}",
-                zero=at(0.0),
+                zero=place_of(0.0),
                 start=left,
                 width=round(right - left, 2),
-                low=at(start) if known else None,
-                high=at(end) if known else None,
+                low=place_of(start) if known else None,
+                high=place_of(end) if known else None,
                 beside=name == others_of(answer),
             )
         )

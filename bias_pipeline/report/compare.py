@@ -63,7 +63,7 @@ def rank_captioners(
 ) -> list[Leaderboard]:
     """A leaderboard for each headline of results that differ only in the captioner."""
     leaderboards = []
-    for group in alike(results):
+    for group in group_by_cell(results):
         for part in parts:
             scored = [r for r in group if part in draws[r.run_id]]
             if len(scored) >= least:
@@ -71,7 +71,7 @@ def rank_captioners(
     return leaderboards
 
 
-def alike(results: Sequence[Result]) -> list[list[Result]]:
+def group_by_cell(results: Sequence[Result]) -> list[list[Result]]:
     """Results in groups that differ only in the captioner."""
     groups: dict[tuple[object, ...], dict[str, Result]] = {}
     for result in results:
@@ -139,18 +139,18 @@ def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
         [[0.3], [0.1]]
     """
     values, resampled = (
-        _ranked(numbers, direction, neutral) for numbers in (draws.per_seed, draws.resampled)
+        _rank_values(numbers, direction, neutral) for numbers in (draws.per_seed, draws.resampled)
     )
     trials = draws.trials if np.array_equal(values, draws.per_seed) else math.nan
     return replace(draws, per_seed=values, resampled=resampled, trials=trials)
 
 
-def ranked(result: Result, part: str, values: Float64Array) -> Float64Array:
+def ranking_values(result: Result, part: str, values: Float64Array) -> Float64Array:
     """Headlines as they are ranked, the lower the better; see :class:`Rank`."""
-    return _ranked(values, result.facts.metric.direction, result.neutral(part))
+    return _rank_values(values, result.facts.metric.direction, result.neutral(part))
 
 
-def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Array:
+def _rank_values(values: Float64Array, direction: str, neutral: float) -> Float64Array:
     if direction.startswith("higher"):
         return -values
     return values if direction.startswith("lower") else np.abs(values - neutral)

@@ -1,4 +1,4 @@
-"""Two captioners in the language of an audit: a row for each question."""
+"""Screens of ``compare``: a row for each question of an audit, or leaderboards."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from bias_pipeline.io.terminal import print_out, print_text
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.value_names import direction_of
-from bias_pipeline.report.answer_screen import fold, indented_lines
-from bias_pipeline.report.answer_texts import question_text
+from bias_pipeline.report.answer_texts import fold, indented_lines, question_text
 from bias_pipeline.report.answers import WRITTEN, answers_of, stored_question
+from bias_pipeline.report.compare import ALL_PAIRS, Leaderboard
 from bias_pipeline.report.gate import Comparison, Decision
-from bias_pipeline.report.table import NumberCell, p_cell
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Cell, NumberCell, Table, p_cell
 from bias_pipeline.report.tables import ARROWS, captioners, metric_name
 from bias_pipeline.report.verdict import JUDGED, verdict
 from bias_pipeline.report.verdict_sentences import rank
@@ -140,7 +142,7 @@ def _deciding(results: Sequence[Result]) -> list[_Number]:
         numbers += [
             (finding.row.attribute, finding.row.metric, finding.settings, finding.headline)
             for answer in answers
-            for finding in scored.on(stored_question(answer.question), answer.attribute)
+            for finding in scored.findings_on(stored_question(answer.question), answer.attribute)
             if answer.rests_on(finding)
         ]
     return numbers
@@ -172,3 +174,33 @@ def compared_screen(rows: Sequence[ComparedQuestion]) -> list[str]:
         lines += indented_lines(f"{row.verdict}: {row.numbers}" if row.verdict else row.numbers)
         lines += indented_lines(row.reason) if row.reason else []
     return lines
+
+
+def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:
+    """Print each leaderboard, then the decisions on the first captioner."""
+    several = len({decision.attribute for decision in decisions}) > 1
+    for leaderboard in leaderboards:
+        of = f"({leaderboard.ranks[0].row.attribute})" if several else ""
+        parts = (leaderboard.metric, leaderboard.part, leaderboard.settings, of)
+        title = " ".join(filter(None, parts))
+        head = ["captioner", leaderboard.part, "letters"]
+        rows: list[list[Cell]] = [
+            [rank.row.captioner, NumberCell.of_row(rank.row), rank.letters]
+            for rank in leaderboard.ranks
+        ]
+        print_table(Table(title, head, rows, texts=True))
+        print_out()
+    every_pair = [one for one in leaderboards if not one.against_first]
+    if every_pair:
+        print_text(
+            "captioners that share a letter do not differ significantly; fairest (or best) first"
+        )
+    if len(every_pair) < len(leaderboards):
+        print_text(
+            f"of more than {ALL_PAIRS} captioners each is tested against the first only: those "
+            "with a do not differ significantly from it; fairest (or best) first"
+        )
+    print_out()
+    for decision in decisions:
+        whose = f"{decision.attribute}: " if several else ""
+        print_text(whose + decision.sentence())

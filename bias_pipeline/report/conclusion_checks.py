@@ -120,7 +120,7 @@ def scored_part(result: Result, headline: str) -> str:
     return " in ".join(filter(None, [words, unit]))
 
 
-def unreached(result: Result, headline: str, limits: Limits = LIMITS) -> str:
+def unreached_reason(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why annotators and the model cannot be compared at equal style; empty if they can."""
     reach = reach_of(result, headline)
     if reach < limits.reach:  # NaN if not matched
@@ -131,7 +131,7 @@ def unreached(result: Result, headline: str, limits: Limits = LIMITS) -> str:
 
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why annotators cannot be compared with all the model's words; empty if they can."""
-    if reason := unreached(result, headline, limits):
+    if reason := unreached_reason(result, headline, limits):
         return reason
     retained = retained_in(result, headline)
     if not 1 - retained > limits.removed:
@@ -310,7 +310,7 @@ def _unlike(
     return ""
 
 
-def untried(results: Sequence[Result]) -> str:
+def untried_ways(results: Sequence[Result]) -> str:
     """Other metrics or settings that could decide between these results, in words."""
     alignments = {result.rows[0].metric: result.rows[0].alignment for result in results}
     unmatched = [

@@ -117,7 +117,7 @@ def _concepts(lines: Sequence[Line]) -> Table:
             *(_share(line[name]) for name in ("rate of others", "rate")),
             *(_share(line[name]) for name in ("annotators of others", "annotators")),
             _difference(line, "difference"),
-            None if _alone(line) else _difference(line, "beyond annotators"),
+            None if _is_of_one_group(line) else _difference(line, "beyond annotators"),
             _remark(line),
         ]
         for line in lines
@@ -129,13 +129,13 @@ def _concepts(lines: Sequence[Line]) -> Table:
     return Table("Concepts, in per cent of captions and in points", head, rows)
 
 
-def _alone(line: Line) -> bool:
+def _is_of_one_group(line: Line) -> bool:
     return line["annotators at this rate by"] == _ALONE
 
 
 def _remark(line: Line) -> str:
     """What annotators' part rests on, and what the concept is beside the verdict."""
-    if _alone(line):
+    if _is_of_one_group(line):
         return "follows the group in annotators' captions too"
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
 
@@ -169,7 +169,7 @@ def _spellings(lines: Sequence[Line]) -> Table:
 
 def _captions(lines: Sequence[Line]) -> Table:
     rows: list[list[Cell]] = [
-        [line["concept"], line["group"], _marked(line), line["image_id"]] for line in lines
+        [line["concept"], line["group"], _mark_words(line), line["image_id"]] for line in lines
     ]
     caption = "Captions with a concept, four of each, drawn by chance"
     return Table(caption, ["concept", "group", "caption", "image"], rows, folded=True)
@@ -181,7 +181,7 @@ def _slots(lines: Sequence[Line]) -> Table:
         [
             line["word"],
             ", ".join(f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if _is_count(key)),
-            _marked(line),
+            _mark_words(line),
             line["image_id"],
         ]
         for line in lines
@@ -197,7 +197,7 @@ def _is_count(key: str) -> bool:
     return key.startswith(_COUNT)
 
 
-def _marked(line: Line) -> Weighted:
+def _mark_words(line: Line) -> Weighted:
     """A caption with its marked words."""
     marked = set(line["marked"].split())
     words = line["caption"].split(" ")

@@ -14,7 +14,7 @@ from bias_pipeline.data.photos import UnreadableError, jpeg, read_photo, thumbna
 from bias_pipeline.data.tables import open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import warn
-from bias_pipeline.report.examples import shortened
+from bias_pipeline.report.examples import shorten_caption
 from bias_pipeline.report.page import Report
 from bias_pipeline.report.section import Section
 from bias_pipeline.report.summary import Summary
@@ -151,9 +151,9 @@ class _Pictures:
     def _map(self, image: str, caption: str) -> tuple[str, str]:
         """The word and its map; empty if this caption has no map."""
         drawn = self.maps.get(image)
-        if drawn is None or shortened(drawn.caption) != caption:
+        if drawn is None or shorten_caption(drawn.caption) != caption:
             return "", ""
-        drawing = self._jpeg(drawn.file, _small)
+        drawing = self._jpeg(drawn.file, _shrink_map)
         return drawn.word if drawing else "", drawing
 
     def _jpeg(self, file: Path, shrink: Callable[[Image], str]) -> str:
@@ -166,6 +166,6 @@ class _Pictures:
         return self.read[file]
 
 
-def _small(drawing: Image) -> str:
+def _shrink_map(drawing: Image) -> str:
     drawing.thumbnail(MAP_SIZE)
     return jpeg(drawing)

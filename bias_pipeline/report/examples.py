@@ -51,7 +51,7 @@ class ScreenExamples:
     # Attribute, data set and captioner to the most revealing words
     words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)
 
-    def of(self, kind: str, result: Result) -> list[Table]:
+    def tables_behind(self, kind: str, result: Result) -> list[Table]:
         """Examples for one captioner in a panel."""
         row = result.rows[0]
         if kind == "misgendering" and result.run_id in self.misnamed:
@@ -112,7 +112,7 @@ def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
     """Captions of one captioner that name the wrong group."""
     wrong = lines[0]["wrong"]
     rows: list[list[Cell]] = [
-        [line["labelled"], line["named"], shortened(line["caption"]), line["image_id"]]
+        [line["labelled"], line["named"], shorten_caption(line["caption"]), line["image_id"]]
         for line in lines
     ]
     caption = f"{len(rows)} of the {wrong} captions that name the wrong group, chosen at random"
@@ -122,7 +122,7 @@ def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
 def described_table(lines: Sequence[Mapping[str, str]]) -> Table:
     """Captions of one captioner that say a concept of a person."""
     rows: list[list[Cell]] = [
-        [line["concept"], line["group"], shortened(line["caption"]), line["image_id"]]
+        [line["concept"], line["group"], shorten_caption(line["caption"]), line["image_id"]]
         for line in lines
     ]
     return Table("Captions with a concept", ["concept", "group", "caption", "image"], rows)
@@ -131,14 +131,14 @@ def described_table(lines: Sequence[Mapping[str, str]]) -> Table:
 def edited_table(lines: Sequence[Mapping[str, str]]) -> Table:
     """Human captions before and after words were taken out and put in."""
     rows: list[list[Cell]] = [
-        [shortened(line["before"]), shortened(line["after"]), line["image_id"]]
+        [shorten_caption(line["before"]), shorten_caption(line["after"]), line["image_id"]]
         for line in lines[:_EDITED]
     ]
     caption = f"{len(rows)} human captions before and after they were brought to equal style"
     return Table(caption, ["before", "after", "image"], rows)
 
 
-def shortened(text: str) -> str:
+def shorten_caption(text: str) -> str:
     """A caption as a table shows it."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 

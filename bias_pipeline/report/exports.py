@@ -72,7 +72,7 @@ def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, byt
     for table in section.tables:
         name = _name(section.title, table.caption, names)
         stem = f"tables/{name}"
-        columns = typed(table)
+        columns = typed_columns(table)
         alone = replace(table, caption=_caption(section.title, table))
         yield f"{stem}.tex", latex(alone, name).encode("utf-8", "replace")
         yield f"{stem}.md", markdown_report(alone).encode("utf-8", "replace")
@@ -142,7 +142,7 @@ def _stem(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def typed(table: Table) -> dict[str, list[Any]]:
+def typed_columns(table: Table) -> dict[str, list[Any]]:
     """A table as columns for files: numbers unrounded, fractions as fractions, None where empty.
 
     A column of numbers with intervals becomes three: ``NAME``, ``NAME ci_low`` and
@@ -155,12 +155,12 @@ def typed(table: Table) -> dict[str, list[Any]]:
     """
     columns: dict[str, list[Any]] = {}
     for place, name in enumerate(table.head):
-        for suffix, values in _typed([row[place] for row in table.rows]).items():
-            columns[_free(f"{name}{suffix}", columns)] = values
+        for suffix, values in _typed_column([row[place] for row in table.rows]).items():
+            columns[_unused_name(f"{name}{suffix}", columns)] = values
     return columns
 
 
-def _typed(cells: Sequence[Cell]) -> dict[str, list[Any]]:
+def _typed_column(cells: Sequence[Cell]) -> dict[str, list[Any]]:
     """The columns of one column of cells, by the suffix of their names."""
     numbers = [cell for cell in cells if isinstance(cell, NumberCell)]
     if not numbers or any(not isinstance(cell, NumberCell) for cell in cells if cell is not None):
@@ -179,7 +179,7 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def _free(name: str, taken: Mapping[str, object]) -> str:
+def _unused_name(name: str, taken: Mapping[str, object]) -> str:
     """A name that no column has yet; two captioners may have the same name."""
     candidate, number = name, 2
     while candidate in taken:

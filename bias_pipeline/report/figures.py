@@ -170,7 +170,7 @@ class Plot:
 
     def png(self) -> bytes:
         """A PNG file, dark on white, the same bytes for the same numbers."""
-        with self._drawn(PRINT) as figure:
+        with self._draw(PRINT) as figure:
             figure.patch.set(alpha=1, facecolor="white")
             content = io.BytesIO()
             figure.savefig(content, format="png", dpi=PNG_DPI, metadata={"Software": None})
@@ -179,7 +179,7 @@ class Plot:
     def _svg(self, colours: Colours) -> str:
         from markupsafe import escape
 
-        with self._drawn(colours) as figure:
+        with self._draw(colours) as figure:
             text = io.StringIO()
             figure.savefig(text, format="svg", metadata={"Date": None})
         element = text.getvalue()
@@ -189,7 +189,7 @@ class Plot:
         return element.replace("<svg", label, 1)
 
     @contextmanager
-    def _drawn(self, colours: Colours) -> Iterator[Figure]:
+    def _draw(self, colours: Colours) -> Iterator[Figure]:
         """The drawn figure in our style, without a window or global state."""
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -246,7 +246,7 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(_unit(rows[0]))
 
-    marks = [(row.captioner, NumberCell.of(row).text) for row in rows]
+    marks = [(row.captioner, NumberCell.of_row(row).text) for row in rows]
     return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw, marks)
 
 
@@ -290,7 +290,10 @@ def scatter(
         name_points(axes, points, captioners, crosses, colours.faint)
 
     marks = [
-        (a.captioner, f"{labels[0]} {NumberCell.of(a).text}; {labels[1]} {NumberCell.of(b).text}")
+        (
+            a.captioner,
+            f"{labels[0]} {NumberCell.of_row(a).text}; {labels[1]} {NumberCell.of_row(b).text}",
+        )
         for a, b in pairs
     ]
     return Plot(title, (6.4, 4.4), draw, marks)

@@ -26,11 +26,11 @@ from bias_pipeline.report import conclusion_checks
 from bias_pipeline.report.compare import (
     LEVEL,
     Leaderboard,
-    alike,
     draws_ranked,
+    group_by_cell,
     higher_is_better,
     rank_captioners,
-    ranked,
+    ranking_values,
 )
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.name_collisions import resolve_name_collisions
@@ -199,7 +199,7 @@ def decisions(
     """The first captioner against every other, under every headline of otherwise equal cells."""
     all_decisions = [
         _decision(first, other, headline, draws, margin, limits)
-        for first, *others in alike(results)
+        for first, *others in group_by_cell(results)
         for headline in HEADLINES
         for other in others
         if all(_row(result, headline) for result in (first, other))
@@ -262,7 +262,7 @@ def _distances(pair: tuple[Result, Result], part: str) -> tuple[float, float] | 
     if pair[0].facts.metric.direction.startswith(("lower", "higher")) or None in rows:
         return None
     first, other = (
-        float(ranked(result, part, np.array(row.value)))
+        float(ranking_values(result, part, np.array(row.value)))
         for result, row in zip(pair, rows, strict=True)
         if row is not None
     )
@@ -364,11 +364,11 @@ def _foreign(results: Sequence[Result]) -> list[str]:
 
 def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
     """Captioners about whom a metric that answers its question itself can tell nothing."""
-    answers = ((result.rows[0].captioner, OwnAnswer.of(result)) for result in results)
+    answers = ((result.rows[0].captioner, OwnAnswer.of_result(result)) for result in results)
     return [
-        f"{captioner}: {answer.unanswered}"
+        f"{captioner}: {answer.why_unanswered}"
         for captioner, answer in answers
-        if answer and answer.unanswered
+        if answer and answer.why_unanswered
     ]
 
 
@@ -430,7 +430,7 @@ class Comparison:
         return Table.from_pandas(self.frame(), preserve_index=False)
 
 
-def compared(
+def compare_results(
     results: Sequence[Result],
     *,
     margin: float | None = None,
@@ -443,25 +443,25 @@ def compared(
     apart = with_settings(apart)
     draws = {result.run_id: result.draws for result in apart}
     tables = rank_captioners(apart, draws)
-    if skipped and not any(others for _, *others in alike(apart)):
+    if skipped and not any(others for _, *others in group_by_cell(apart)):
         reasons = "; ".join(": ".join(filter(None, one)) for one in skipped.items())
         raise NotApplicableError(f"no metric can be compared ({reasons}); choose another metric")
-    if not tables and not _unscored(apart):
+    if not tables and not _lacks_score(apart):
         raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
     notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
     return Comparison(tables, made, namesakes, skipped, [*notes], apart)
 
 
-def _unscored(results: Sequence[Result]) -> bool:
+def _lacks_score(results: Sequence[Result]) -> bool:
     """Whether captioners were scored alike, and one has no value."""
-    pairs = (result for group in alike(results) if len(group) > 1 for result in group)
+    pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 
 
 def _nothing_to_compare(results: Sequence[Result]) -> str:
     """Why no two results can be compared: they have no score, or differ in more."""
-    without = [group[0].rows[0].metric for group in alike(results) if len(group) > 1]
+    without = [group[0].rows[0].metric for group in group_by_cell(results) if len(group) > 1]
     if without:
         return (
             f"no two captioners have a score of {', '.join(dict.fromkeys(without))}; "

@@ -46,8 +46,8 @@ def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], li
     """
     files: dict[tuple[str, str], dict[str, None]] = {}
     for result in filter(_file, results):
-        files.setdefault(_named(result), {})[_file(result)] = None
-    taken = {_named(result) for result in results}
+        files.setdefault(_name_key(result), {})[_file(result)] = None
+    taken = {_name_key(result) for result in results}
     names: dict[tuple[str, ...], str] = {}
     sentences = []
     for (dataset, captioner), paths in files.items():
@@ -57,7 +57,7 @@ def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], li
             names |= {(dataset, captioner, file): name for file, name in new_names.items()}
             listed = ", ".join(f"{name} ({file})" for file, name in new_names.items())
             sentences.append(f"{len(paths)} files are called {captioner}: {listed}")
-    return [_renamed(r, names.get((*_named(r), _file(r)), "")) for r in results], sentences
+    return [_rename(r, names.get((*_name_key(r), _file(r)), "")) for r in results], sentences
 
 
 def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
@@ -86,7 +86,7 @@ def as_given(result: Result, captioner: str) -> Result:
         ('A_model', 'A_model_ee074b07', '')
     """
     swept = json.loads(os.environ.get(SWEPT, "{}"))
-    return _renamed(result, swept.get(captioner) or given_name(captioner))
+    return _rename(result, swept.get(captioner) or given_name(captioner))
 
 
 def swept_names(captioners: Sequence[str]) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     """
     digests: dict[tuple[str, ...], dict[str, None]] = {}
     for result in results:
-        digests.setdefault(_scored(result), {})[result.facts.corpus.digest] = None
+        digests.setdefault(_corpus_key(result), {})[result.facts.corpus.digest] = None
     several = {key: versions for key, versions in digests.items() if len(versions) > 1}
     sentences = [
         f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
@@ -146,27 +146,27 @@ def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
         for (dataset, captioner, attribute, *_), versions in several.items()
     ]
     renamed = [
-        _renamed(r, f"{r.rows[0].captioner} {r.facts.corpus.digest[:_DIGITS]}")
-        if _scored(r) in several
+        _rename(r, f"{r.rows[0].captioner} {r.facts.corpus.digest[:_DIGITS]}")
+        if _corpus_key(r) in several
         else r
         for r in results
     ]
     return renamed, sentences
 
 
-def _named(result: Result) -> tuple[str, str]:
+def _name_key(result: Result) -> tuple[str, str]:
     return result.rows[0].dataset, result.rows[0].captioner
 
 
-def _scored(result: Result) -> tuple[str, ...]:
-    return (*_named(result), result.rows[0].attribute, *text_settings(result).values())
+def _corpus_key(result: Result) -> tuple[str, ...]:
+    return (*_name_key(result), result.rows[0].attribute, *text_settings(result).values())
 
 
 def _file(result: Result) -> str:
     return result.facts.corpus.file
 
 
-def _renamed(result: Result, name: str) -> Result:
+def _rename(result: Result, name: str) -> Result:
     if not name:
         return result
     return replace(result, rows=[replace(row, captioner=name) for row in result.rows])

@@ -34,7 +34,6 @@ from bias_pipeline.report.sections import (
     leaderboard_sections,
     overviews,
 )
-from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.table import STRONG, STRONGEST, cell_text, shareable, without_places
 from bias_pipeline.report.tables import captioners, training_of
@@ -212,7 +211,6 @@ def report_of(
         *front_sections(results, known),
         *directions(results),
         *leaderboard_sections(results, leaderboards),
-        *steadiness(results, known),
         *further,
     ]
     return Report(

@@ -56,11 +56,11 @@ class Axis:
     fraction: bool  # whether ticks are in per cent
     ticks: Sequence[float]  # values that are written below it
 
-    def at(self, value: float | None) -> float | None:
+    def place_of(self, value: float | None) -> float | None:
         """The place of a value in per cent of the width; None for none.
 
         Example:
-            >>> Axis(-1.0, 1.0, False, ()).at(0.5)
+            >>> Axis(-1.0, 1.0, False, ()).place_of(0.5)
             75.0
         """
         if value is None or not math.isfinite(value):
@@ -70,7 +70,7 @@ class Axis:
     def labels(self) -> list[tuple[float, str]]:
         """Ticks with what is written at them."""
         scale = 100 if self.fraction else 1
-        return [(self.at(tick) or 0.0, f"{scale * tick:g}") for tick in self.ticks]
+        return [(self.place_of(tick) or 0.0, f"{scale * tick:g}") for tick in self.ticks]
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _behind(
     several = len({finding.row.captioner for finding in findings}) > 1
     tables: dict[str, Table] = {}
     for finding in findings[:MOST_LINES] if several else findings:
-        for table in behind.of(kind, results[finding.row.run_id]):
+        for table in behind.tables_behind(kind, results[finding.row.run_id]):
             name = f"{finding.row.captioner}: {table.caption}" if several else table.caption
             tables[name] = replace(table, caption=name)
     return list(tables.values())
@@ -236,7 +236,7 @@ def _leading(findings: Sequence[Finding]) -> list[Finding]:
     return min(
         cells.values(),
         key=lambda cell: (
-            -sum(f.more for f in cell),
+            -sum(f.is_biased for f in cell),
             -sum(not f.doubt for f in cell),
             -len(cell),
             rank(cell[0].row.metric),
@@ -255,18 +255,18 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
     rows = {row.part: row for row in result.rows}
     drawn = finding.compared if judged else rows[finding.headline]
     neutral = finding.neutral if judged else result.neutral(finding.headline)
-    mark = corrected(arrow(drawn, neutral), finding) if judged else pointing(drawn, result)
+    mark = corrected_arrow(arrow(drawn, neutral), finding) if judged else pointing(drawn, result)
     people = rows.get(people_part(finding.row.part))
     return PanelLine(
         name=name.strip(),
         meaning=meaning,
-        number=NumberCell.of(drawn, mark),
-        beside=_beside(finding, rows),
+        number=NumberCell.of_row(drawn, mark),
+        beside=_both_values(finding, rows),
         tone=tone_of(finding, mark),
         note=finding.doubt if judged else finding.withheld.partition(": ")[2],
         neutral=neutral,
         unit=drawn.unit,
-        people=None if people is None else NumberCell.of(people),
+        people=None if people is None else NumberCell.of_row(people),
     )
 
 
@@ -277,7 +277,7 @@ def _meaning(finding: Finding, result: Result) -> str:
     return text.replace("{attribute}", finding.row.attribute)
 
 
-def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
+def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
     """The values of model and annotators, where both are known."""
     value, people = finding.row.value, finding.people
     unit = finding.row.unit
@@ -291,7 +291,7 @@ def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
     return f"{texts[0]}, {whose} {texts[1]}"
 
 
-def corrected(mark: str, finding: Finding) -> str:
+def corrected_arrow(mark: str, finding: Finding) -> str:
     """The arrow of a headline; level where the answer's p, corrected for all findings, is too."""
     decides = finding.question in JUDGED and not finding.doubt
     return "≈" if mark and decides and not finding.significant else mark
@@ -305,7 +305,7 @@ def tone_of(finding: Finding, mark: str) -> str:
         return "level"
     if finding.doubt:
         return "doubt"
-    if finding.more:
+    if finding.is_biased:
         return "worse"
     return "better" if mark == "↓" else "level"
 

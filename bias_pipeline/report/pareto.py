@@ -9,7 +9,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.compare import alike, higher_is_better, ranked
+from bias_pipeline.report.compare import group_by_cell, higher_is_better, ranking_values
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label
 from bias_pipeline.stats.bootstrap import Draws
@@ -100,7 +100,7 @@ def _standing(places: Sequence[ParetoPoint]) -> str:
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
     """Every measure of quality against every headline of bias that share two captioners."""
-    groups = alike(results)
+    groups = group_by_cell(results)
     good = [group for group in groups if higher_is_better(group[0])]
     biased = [group for group in groups if not higher_is_better(group[0])]
     all_fronts = []
@@ -123,14 +123,14 @@ class _Measured:
 
     def point(self) -> Float64Array:
         """(1,) the number that is ranked."""
-        return ranked(self.result, self.row.part, np.array([self.row.value]))
+        return ranking_values(self.result, self.row.part, np.array([self.row.value]))
 
-    def resampled(self, draws: Stored) -> Float64Array:
+    def resampled_values(self, draws: Stored) -> Float64Array:
         """(B,) the same under resampling, empty if it is not stored."""
         part_draws = draws.get(self.result.run_id, {}).get(self.row.part)
         empty = np.empty(0)
         means = empty if part_draws is None else part_draws.resampled.mean(axis=1)
-        return ranked(self.result, self.row.part, means)
+        return ranking_values(self.result, self.row.part, means)
 
 
 def _data_key(result: Result) -> tuple[str, str]:
@@ -141,12 +141,12 @@ def _pairs(
     quality: Sequence[Result], bias: Sequence[Result], part: str
 ) -> list[tuple[_Measured, _Measured]]:
     """Quality and bias of every captioner that has both."""
-    good = {m.row.captioner: m for result in quality for m in _measured(result, HEADLINES)}
-    fair = [m for result in bias for m in _measured(result, (part,))]
+    good = {m.row.captioner: m for result in quality for m in _find_headlines(result, HEADLINES)}
+    fair = [m for result in bias for m in _find_headlines(result, (part,))]
     return [(good[m.row.captioner], m) for m in fair if m.row.captioner in good]
 
 
-def _measured(result: Result, parts: Sequence[str]) -> list[_Measured]:
+def _find_headlines(result: Result, parts: Sequence[str]) -> list[_Measured]:
     """The named headlines that have a value."""
     return [
         _Measured(row, result)
@@ -176,7 +176,7 @@ def _front(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Front
 
 def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Float64Array:
     """(P,) the share of resamplings in which each captioner is not beaten."""
-    drawn = [[pair[side].resampled(draws) for pair in pairs] for side in (0, 1)]
+    drawn = [[pair[side].resampled_values(draws) for pair in pairs] for side in (0, 1)]
     sizes = {len(values) for side in drawn for values in side}
     if len(sizes) > 1 or 0 in sizes:
         return np.full(len(pairs), np.nan)

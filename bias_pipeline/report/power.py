@@ -10,20 +10,28 @@ from ``flatness.csv``, which ``experiments.flatness.study`` writes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
-from bias_pipeline.metrics.value_names import sibling_name
+from bias_pipeline.metrics.value_names import T_TO_A, direction_of, sibling_name
 from bias_pipeline.report.compare import LEVEL
 from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
+from bias_pipeline.report.table import number, percent
+from bias_pipeline.report.tables import ARROWS
 from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
 from bias_pipeline.stats.bootstrap import quantile
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 POWER = 0.8  # the share of cases that find a bias which is called detectable
 
@@ -59,7 +67,7 @@ class Power:
     measurements: Sequence[Measurement]  # of every size and planted share
 
     @property
-    def first(self) -> Measurement:
+    def any_measurement(self) -> Measurement:
         """One of the measurements: design, metric, part and unit are the same in all."""
         return self.measurements[0]
 
@@ -74,7 +82,7 @@ class Power:
         scaled = [m.detectable * math.sqrt(m.balanced) for m in nearest]
         return float(np.interp(math.log(balanced), logs, scaled)) / math.sqrt(balanced)
 
-    def at(self, balanced: float) -> list[Measurement]:
+    def at_size(self, balanced: float) -> list[Measurement]:
         """The measurements of the size nearest to so many images, by planted share."""
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
@@ -122,44 +130,43 @@ def balanced_images(sizes: Sequence[int]) -> float:
 
 
 @cache
-def measured() -> tuple[Power, ...]:
+def measured_powers() -> tuple[Power, ...]:
     """What the study measured, in the order of its designs."""
-    text = files("bias_pipeline.report").joinpath("power.csv").read_text(encoding="utf-8")
     by_part: dict[tuple[str, ...], list[Measurement]] = {}
-    for line in read_csv(text):
-        one = _measurement(line)
+    for one in read_records(files("bias_pipeline.report") / "power.csv", Measurement):
         by_part.setdefault((one.design, one.metric, one.alignment, one.part), []).append(one)
     return tuple(map(Power, by_part.values()))
 
 
-def _measurement(line: Mapping[str, str]) -> Measurement:
-    return Measurement(
-        design=line["design"],
-        metric=line["metric"],
-        alignment=line["alignment"],
-        part=line["part"],
-        unit=line["unit"],
-        n_images=int(line["n_images"]),
-        balanced=float(line["balanced"]),
-        planted=int(line["planted"]),
-        trials=int(line["trials"]),
-        score=float(line["score"]),
-        error=float(line["error"]),
-        concluded=int(line["concluded"]),
-        withheld=int(line["withheld"]),
-    )
+_KINDS: Mapping[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": lambda text: float(text or "nan"),
+}
+
+
+_Record = TypeVar("_Record", bound="DataclassInstance")
+
+
+def read_records(file: Traversable, kind: type[_Record]) -> list[_Record]:
+    """The lines of a CSV file of the package as records with fields of these names."""
+    kinds = {field.name: _KINDS[str(field.type)] for field in fields(kind)}
+    lines = read_csv(file.read_text(encoding="utf-8"))
+    return [kind(**{name: kinds[name](line[name]) for name in kinds}) for line in lines]
 
 
 def measured_of(metric: str, part: str) -> list[Power]:
     """The measurements of one number, an item for each planted bias; empty if there are none."""
     return [
-        power for power in measured() if (power.first.metric, power.first.part) == (metric, part)
+        power
+        for power in measured_powers()
+        if (power.any_measurement.metric, power.any_measurement.part) == (metric, part)
     ]
 
 
 def measured_sizes() -> tuple[float, float]:
     """The smallest and the largest number of images that the study has, as balanced images."""
-    sizes = [m.balanced for power in measured() for m in power.measurements]
+    sizes = [m.balanced for power in measured_powers() for m in power.measurements]
     return min(sizes), max(sizes)
 
 
@@ -218,10 +225,10 @@ def usability(info: MetricInfo) -> list[Usability]:
     """
     known = {*info.readings, *info.responses, *info.says}
     headlines = [headline for headline in HEADLINES if headline in known]
-    return [_of(headline, info) for headline in headlines]
+    return [_usability_of(headline, info) for headline in headlines]
 
 
-def _of(headline: str, info: MetricInfo) -> Usability:
+def _usability_of(headline: str, info: MetricInfo) -> Usability:
     rule = info.readings.get(headline)
     part = rule.part if rule else str(headline)
     if info.question in BY_METRIC:
@@ -233,12 +240,12 @@ def _of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        return Usability(headline, part, NO, _DIFFERING.format(_listed(rule.follows)))
+        return Usability(headline, part, NO, _DIFFERING.format(_traits_text(rule.follows)))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
 
 
-def _listed(traits: Sequence[str]) -> str:
+def _traits_text(traits: Sequence[str]) -> str:
     """What a number changes with, in words."""
     *first, last = (_TRAITS[trait] for trait in traits)
     return f"{', '.join(first)} and {last}" if first else last
@@ -259,22 +266,7 @@ def _unseen(metric: str, part: str) -> str:
 @cache
 def movements() -> Sequence[Movement]:
     """All that the study has."""
-    text = files("bias_pipeline.report").joinpath("flatness.csv").read_text(encoding="utf-8")
-    return [
-        Movement(
-            metric=line["metric"],
-            alignment=line["alignment"],
-            part=line["part"],
-            unit=line["unit"],
-            world=line["world"],
-            moved=float(line["moved"]),
-            half_width=float(line["half_width"] or "nan"),
-            speaker=line["speaker"],
-            planted=float(line["planted"]),
-            bias=line["bias"],
-        )
-        for line in read_csv(text)
-    ]
+    return read_records(files("bias_pipeline.report") / "flatness.csv", Movement)
 
 
 def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
@@ -287,3 +279,84 @@ def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
         and movement.alignment == alignment
         and movement.part in (part, increase)
     ]
+
+
+def smallest_bias_lines(balanced: float) -> list[list[str]]:
+    """A line for each metric and planted bias."""
+    return [
+        [
+            reading_of(power.any_measurement),
+            power.any_measurement.design,
+            amount(power.smallest(balanced), power.any_measurement.unit),
+            *(_concluded_text(m) for m in power.at_size(balanced) if m.planted),
+        ]
+        for power in measured_powers()
+    ]
+
+
+def planted_shares() -> list[int]:
+    """The planted shares, per cent."""
+    return sorted(
+        {m.planted for power in measured_powers() for m in power.measurements if m.planted}
+    )
+
+
+def unseen(
+    corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
+) -> str:
+    """What the images of a corpus cannot show; of several planted biases, the worst seen counts."""
+    sizes = [size for size in _sizes_of_groups(corpus, attribute) if size]
+    if len(sizes) != 2:
+        return "how small a bias these images can show was measured for two groups only"
+    balanced = balanced_images(sizes)
+    largest: dict[str, tuple[float, str]] = {}
+    for power in measured_powers():
+        name = reading_of(power.any_measurement)
+        runs = matched if power.any_measurement.alignment == "matched" else metrics
+        # From objects to groups nothing is scored without objects.
+        scored = corpus.objects is not None or direction_of(power.any_measurement.part) != T_TO_A
+        if power.any_measurement.metric in runs and scored:
+            score = (power.smallest(balanced), power.any_measurement.unit)
+            largest[name] = max(score, largest.get(name, score))
+    amounts = ", ".join(f"{amount(*score)} ({name})" for name, score in largest.items())
+    return f"the smallest biases that {sum(sizes)} images show with a power of 80 %: {amounts}"
+
+
+def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
+    """Images of each group with a caption, and with human captions where there are any."""
+    rows = np.unique(corpus.model.image_rows)
+    if len(corpus.human):
+        rows = np.intersect1d(rows, corpus.human.image_rows)
+    grouping = corpus.groupings[attribute]
+    codes = grouping.codes[rows]
+    return np.bincount(codes[codes >= 0], minlength=len(grouping.names)).tolist()
+
+
+def reading_of(measurement: Measurement) -> str:
+    """Metric, direction and alignment, with the part if it is not the headline."""
+    direction = direction_of(measurement.part)
+    part = measurement.part.removeprefix(f"{direction}:")
+    words = (
+        measurement.metric,
+        ARROWS.get(direction, ""),
+        measurement.alignment.removeprefix("constant"),
+        "" if part in HEADLINES else f"({part})",
+    )
+    return " ".join(filter(None, words))
+
+
+def amount(score: float, unit: str) -> str:
+    """A score with its unit.
+
+    Example:
+        >>> amount(0.0612, "fraction"), amount(0.39, "nat")
+        ('6.1 points', '0.39 nat')
+    """
+    return f"{percent(score)} points" if unit == "fraction" else f"{number(score)} {unit}"
+
+
+def _concluded_text(measurement: Measurement) -> str:
+    """Trials that concluded it out of all; a dash where most gave no answer."""
+    if 2 * measurement.withheld > measurement.trials:
+        return "–"
+    return f"{measurement.concluded}/{measurement.trials}"

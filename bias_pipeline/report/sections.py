@@ -13,7 +13,7 @@ from bias_pipeline.report.answer_table import answers_table, captioners_table
 from bias_pipeline.report.compare import Leaderboard
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.figures import forest, quadrants, scatter
-from bias_pipeline.report.panels import corrected, tone_of
+from bias_pipeline.report.panels import corrected_arrow, tone_of
 from bias_pipeline.report.pareto import Front, fronts, joined_names
 from bias_pipeline.report.section import Section
 from bias_pipeline.report.summary import Summary
@@ -21,7 +21,7 @@ from bias_pipeline.report.table import Cell, NumberCell, PCell, Table
 from bias_pipeline.report.tables import (
     attributed_notes,
     headline_name,
-    latest,
+    latest_results,
     legend,
     marks,
     pointing,
@@ -34,7 +34,6 @@ from bias_pipeline.stats.bootstrap import Draws
 
 MOST_PARTS = 40
 MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page
-FEWEST_RANKED = 4
 MARKED = (
     "↑ above the no-bias value, ↓ below, ≈ neither beyond chance (by the corrected p of "
     "the answers)"
@@ -78,7 +77,7 @@ def overviews(
 ) -> Iterable[Section]:
     """One table for each data set and attribute: captioners against metrics."""
     groups: dict[tuple[str, str], list[Result]] = {}
-    for result in latest(results):
+    for result in latest_results(results):
         groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
     best = {name for leaderboard in leaderboards for name in _best(leaderboard)}
     for (dataset, attribute), dataset_results in groups.items():
@@ -89,7 +88,7 @@ def overviews(
                 "Headlines with their intervals, in per cent where they are fractions. "
                 f"{MARKED}. {BOLD} Grey, in files italic: {UNUSED}."
             ],
-            tables=[matrix.table(), *matrix.agreement()],
+            tables=[matrix.table()],
             notes=[*attributed_notes(dataset_results), *legend(dataset_results)],
             chapter="All headlines",
         )
@@ -169,35 +168,11 @@ class _Matrix:
         mark = pointing(row, result)
         finding = self.findings.get((row.run_id, row.part))
         if finding is None:
-            return NumberCell.of(row, mark, "", best)
+            return NumberCell.of_row(row, mark, "", best)
         if finding.question in JUDGED and finding.row.part != row.part:
-            return NumberCell.of(row, mark, "doubt", best)
-        mark = corrected(mark, finding)
-        return NumberCell.of(row, mark, tone_of(finding, mark), best)
-
-    def agreement(self) -> list[Table]:
-        """How similarly metrics rank captioners; empty if there are too few of either."""
-        import pandas as pd
-
-        values = pd.DataFrame(
-            [
-                [
-                    by_metric[name][0].value if name in by_metric else math.nan
-                    for name in self.columns
-                ]
-                for by_metric in self.cells.values()
-            ],
-            columns=list(self.columns),
-        ).dropna(axis=1)
-        if len(values) < FEWEST_RANKED or values.shape[1] < 2:
-            return []
-        ranks = values.corr(method="spearman")
-        lines = zip(ranks, ranks.to_numpy(), strict=True)
-        rows: list[list[Cell]] = [
-            [str(name), *map(NumberCell, line.tolist())] for name, line in lines
-        ]
-        caption = f"Rank correlation (Spearman) of headlines over {len(values)} captioners"
-        return [Table(caption, ["metric", *map(str, ranks)], rows, folded=True)]
+            return NumberCell.of_row(row, mark, "doubt", best)
+        mark = corrected_arrow(mark, finding)
+        return NumberCell.of_row(row, mark, tone_of(finding, mark), best)
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
@@ -227,7 +202,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
                 Table(
                     "The numbers of the figure",
                     ["captioner", "A→T", "T→A"],
-                    [[a.captioner, NumberCell.of(a), NumberCell.of(b)] for a, b in pairs],
+                    [[a.captioner, NumberCell.of_row(a), NumberCell.of_row(b)] for a, b in pairs],
                     folded=True,
                 )
             ],
@@ -278,7 +253,7 @@ def _ranking(leaderboard: Leaderboard) -> Table:
     lines: list[list[Cell]] = [
         [
             s.row.captioner,
-            NumberCell.of(s.row, best=(s.row.run_id, s.row.part) in best),
+            NumberCell.of_row(s.row, best=(s.row.run_id, s.row.part) in best),
             s.letters if len(leaderboard.ranks) > 1 else None,
             PCell(s.row.p_value),
             NumberCell(s.row.n_images, digits=0),
@@ -313,7 +288,7 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
         [
             name,
             *(
-                NumberCell.of(parts[name]) if name in parts else None
+                NumberCell.of_row(parts[name]) if name in parts else None
                 for parts in parts_by_captioner.values()
             ),
         ]
@@ -354,7 +329,7 @@ class Bounds:
         return max(self.rows, key=lambda who: self.rows[who].value)
 
     @property
-    def sampled(self) -> tuple[float, float]:
+    def sampled_ends(self) -> tuple[float, float]:
         """The lowest lower end and the highest upper end of the intervals."""
         return (
             min(row.ci_low for row in self.rows.values()),
@@ -368,7 +343,7 @@ class Bounds:
             f"{NumberCell.in_unit(first.unit, self.rows[who].value).text} ({who})"
             for who in (self.lowest, self.highest)
         )
-        ends = " to ".join(NumberCell.in_unit(first.unit, end).text for end in self.sampled)
+        ends = " to ".join(NumberCell.in_unit(first.unit, end).text for end in self.sampled_ends)
         return (
             f"{first.captioner}: {headline_name(first, self.settings)} lies between {low} and "
             f"{high}, depending on whose labels of {first.attribute} are used; with sampling, "
@@ -418,8 +393,8 @@ def _places(front: Front, names: Sequence[str]) -> Table:
     lines: list[list[Cell]] = [
         [
             place.bias.captioner,
-            NumberCell.of(place.quality),
-            NumberCell.of(place.bias),
+            NumberCell.of_row(place.quality),
+            NumberCell.of_row(place.bias),
             joined_names(place.beaten_by) or None,
             NumberCell(place.share, fraction=True, digits=0),
         ]

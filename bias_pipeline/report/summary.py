@@ -9,25 +9,41 @@ from dataclasses import dataclass, field
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.answer_table import how_made, numbers_tables
-from bias_pipeline.report.answer_texts import answer_text
+from bias_pipeline.report.answer_texts import (
+    amount,
+    answer_text,
+    deciding_number,
+    headline,
+    name_of_number,
+    notes,
+    rate,
+)
 from bias_pipeline.report.answers import Answer, answers_of, stored_question
-from bias_pipeline.report.captioner_sentences import not_used_by_all, sentences_on_all
 from bias_pipeline.report.cards import TONES, AnswerCard, cards, lacking
-from bias_pipeline.report.conclusion_checks import LIMITS, Limits, caption_statistics_of
+from bias_pipeline.report.conclusion_checks import (
+    LIMITS,
+    Limits,
+    caption_statistics_of,
+    doubt_about,
+)
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
-from bias_pipeline.report.headline import headline
-from bias_pipeline.report.notes import notes
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
-from bias_pipeline.report.table import Table, percent
+from bias_pipeline.report.table import Table, p_cell, percent
 from bias_pipeline.report.tables import (
     BLANK,
     captioners,
     has_blanks,
-    latest,
+    latest_results,
     legend,
     training_of,
 )
-from bias_pipeline.report.verdict import JUDGED, Verdict, verdict
+from bias_pipeline.report.verdict import JUDGED, Finding, Verdict, verdict
+from bias_pipeline.report.verdict_sentences import (
+    ANSWER_CLAUSES,
+    clause_of,
+    finding_name,
+    join_sentences,
+)
 from bias_pipeline.results.rows import Result, Row
 
 
@@ -74,7 +90,7 @@ def summaries(
     for result in results:
         row = result.rows[0]
         groups.setdefault((row.attribute, row.dataset), []).append(result)
-    chosen = {key: latest(group) for key, group in groups.items()}
+    chosen = {key: latest_results(group) for key, group in groups.items()}
     verdicts = _verdicts([result for group in chosen.values() for result in group], limits)
     return [_summary(*key, group, verdicts, behind) for key, group in chosen.items()]
 
@@ -104,14 +120,14 @@ def _summary(
         title=f"{attribute}, data set {dataset}",
         facts=facts(results),
         verdict=[
-            *(_conclusion(verdicts, answers, attribute) or [_untested(results)]),
+            *(_conclusion(verdicts, answers, attribute) or [_untested_sentence(results)]),
             *_cautions(results, several=not one),
         ],
         sure=_basis(results),
         panels=panels_of_one(verdicts[one], by_id, attribute, behind)
         if one
         else panels_of_all(verdicts, by_id, attribute, behind),
-        undecided=_undecided(verdicts, answers, results),
+        undecided=_undecided_sentences(verdicts, answers, results),
         several=not one,
         answers=answers,
         numbers={name: [*numbers_tables(verdicts[name], answers[name])] for name in names},
@@ -131,7 +147,7 @@ def _conclusion(
     return headline(verdicts[name], answers[name])
 
 
-def _untested(results: Sequence[Result]) -> str:
+def _untested_sentence(results: Sequence[Result]) -> str:
     """The sentence on runs that answer no question about captions."""
     questions = {result.facts.metric.question for result in results}
     if "retrieval" in questions:
@@ -245,7 +261,7 @@ def _basis(results: Sequence[Result]) -> str:
     )
 
 
-def _undecided(
+def _undecided_sentences(
     verdicts: Mapping[str, Verdict],
     answers: Mapping[str, Sequence[Answer]],
     results: Sequence[Result],
@@ -258,3 +274,106 @@ def _undecided(
         findings = (finding for verdict in verdicts.values() for finding in verdict.findings)
         lines = not_used_by_all(f for f in findings if f.doubt and f.question in JUDGED)
     return [*lines, *(f"{text}." for text in legend(results))]
+
+
+_MOST_NAMED = 4  # captioners that a sentence names; for more it gives their number
+
+
+def sentences_on_all(
+    verdicts: Mapping[str, Verdict], answers: Mapping[str, Sequence[Answer]], attribute: str
+) -> list[str]:
+    """The answers on one attribute, of each captioner."""
+    sentences = []
+    for question in (question for question in ANSWER_CLAUSES if question in JUDGED):
+        on_question = {
+            captioner: next(
+                a for a in answers[captioner] if stored_question(a.question) == question
+            )
+            for captioner, verdict in verdicts.items()
+            if verdict.answer(question, attribute)
+        }
+        if on_question:
+            sentences.append(_sentence(question, on_question, list(verdicts)))
+    return sentences
+
+
+def _sentence(question: str, answers: Mapping[str, Answer], everyone: Sequence[str]) -> str:
+    attribute = next(iter(answers.values())).attribute
+    given = {name: _kind(answer) for name, answer in answers.items()}
+    more, no, chance, unknown = (
+        [name for name, kind in given.items() if kind == one]
+        for one in ("more", "no", "chance", "unknown")
+    )
+    rest = []
+    if no and more:
+        rest.append(f"{_captioners_text(no, everyone)} {'do' if len(no) > 1 else 'does'} not")
+    if chance and more:
+        rest.append(f"for {_captioners_text(chance, everyone)} not beyond chance")
+    if len(unknown) == len(answers):
+        whom = "they" if unknown == everyone else _captioners_text(unknown, everyone)
+        first = f"It is unknown whether {whom} {clause_of(question, len(unknown) > 1, attribute)}"
+    else:
+        if unknown:
+            rest.append(f"for {_captioners_text(unknown, everyone)} it is unknown")
+        leads = [answers[name] for name in more]
+        clause = clause_of(question, len(more) > 1, attribute, leads[0].metric if leads else "")
+        first = f"{_captioners_text(more, everyone)} {clause}{_range_text(more, leads)}"
+    if unasked := [name for name in everyone if name not in answers]:
+        rest.append(f"no run tests it for {_captioners_text(unasked, everyone)}")
+    return f"{'; '.join([first, *rest])}."
+
+
+def _kind(answer: Answer) -> str:
+    if answer.answer in ("yes", "no"):
+        return {"yes": "more", "no": "no"}[answer.answer]
+    return "chance" if answer.is_bounded or not math.isnan(answer.at_most) else "unknown"
+
+
+def _range_text(names: Sequence[str], leads: Sequence[Answer]) -> str:
+    """The captioners with the lowest and highest value, if one number decides for all."""
+    if len(leads) == 1:
+        return f" ({deciding_number(leads[0])})"
+    if not leads or len({(lead.metric, lead.part) for lead in leads}) > 1:
+        return ""
+    ends = [pick(range(len(leads)), key=lambda i: leads[i].value) for pick in (min, max)]
+    span = " to ".join(f"{names[i]} {amount(leads[i], leads[i].value)}" for i in ends)
+    # Annotators' number may differ too: they are read with each captioner's words, on its images.
+    known = sorted(lead.annotators for lead in leads if not math.isnan(lead.annotators))
+    people = dict.fromkeys(rate(leads[0], value) for value in (known[:1] + known[-1:]))
+    beside = f", annotators {' to '.join(people)}" if people else ""
+    p_value = p_cell(max(lead.p_value for lead in leads))
+    p_text = f"p {p_value}" if p_value.startswith("<") else f"p = {p_value}"
+    return f" ({name_of_number(leads[0])}: {span}{beside}; largest {p_text})"
+
+
+def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
+    """Some captioners by name, or their number out of all."""
+    if not names:
+        return "None, beyond chance,"
+    if len(names) == len(captioners) > 1:
+        return f"All {len(captioners)}"
+    if len(names) <= _MOST_NAMED:
+        return join_sentences(names)
+    return f"{len(names)} of {len(captioners)}"
+
+
+def not_used_by_all(findings: Iterable[Finding]) -> list[str]:
+    """The numbers that are not used, by reason; those of captioners differ only in numbers."""
+    stems: dict[tuple[str, str], dict[str, str]] = {}
+    for finding in findings:
+        stem, _, detail = finding.doubt.partition(": ")
+        stems.setdefault((finding_name(finding), stem), {})[finding.row.captioner] = detail
+    by_reason: dict[tuple[str, tuple[str, ...]], dict[str, str]] = {}
+    metrics: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (metric, stem), details in stems.items():
+        key = (stem, tuple(details))
+        by_reason.setdefault(key, details)
+        metrics.setdefault(key, []).append(metric)
+    return [_not_used(metrics[key], key[0], details) for key, details in by_reason.items()]
+
+
+def _not_used(metrics: Sequence[str], stem: str, details: Mapping[str, str]) -> str:
+    name, detail = next(iter(details.items()))
+    whom = f"for {len(details)} captioners " if len(details) > 1 else f"for {name} "
+    such = f" ({'such as ' * (len(details) > 1)}{name}: {detail})" if detail else ""
+    return f"{join_sentences(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."

@@ -73,7 +73,7 @@ class NumberCell:
     half: tuple[str, float] | None = None
 
     @classmethod
-    def of(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> NumberCell:
+    def of_row(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> NumberCell:
         """Value and interval of a row."""
         runs = Runs(row.seed_std, row.n_seeds)
         cell = cls.in_unit(row.unit, row.value, row.ci_low, row.ci_high)

@@ -6,14 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import print_out, print_text
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import COMPARED, CURVE, UNEVEN
-from bias_pipeline.report.compare import ALL_PAIRS
 from bias_pipeline.report.conclusion_checks import (
     COVERAGE,
     LIMITS,
@@ -33,10 +31,6 @@ from bias_pipeline.results.settings import (
     seeds_text,
     with_settings,
 )
-
-if TYPE_CHECKING:
-    from bias_pipeline.report.compare import Leaderboard
-    from bias_pipeline.report.gate import Decision
 
 _MANY = 4  # learning curves that are told one by one, and one more
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
@@ -121,24 +115,24 @@ def _cells(
     result: Result, varying: Sequence[str], headlines: Sequence[str], sides: Sequence[str]
 ) -> list[Cell]:
     rows = {row.part: row for row in result.rows}
-    first = _shown(result)
+    first = _leading_row(result)
     identity = _identity(result)
     identity["captioner"] += "" if _amplifies(result) else " †"
     return [
         *(identity.get(name, "") for name in varying),
         *(
-            NumberCell.of(rows[part], pointing(rows[part], result)) if part in rows else None
+            NumberCell.of_row(rows[part], pointing(rows[part], result)) if part in rows else None
             for part in headlines
         ),
         _p_cells([rows[part].p_value for part in headlines if part in rows]),
         NumberCell(first.coverage, fraction=True, digits=0, mark=marks(first, result)),
         NumberCell(first.neutral_rate, fraction=True, digits=0),
         NumberCell(first.n_images, digits=0),
-        *(NumberCell.of(rows[part]) if part in rows else None for part in sides),
+        *(NumberCell.of_row(rows[part]) if part in rows else None for part in sides),
     ]
 
 
-def _shown(result: Result) -> Row:
+def _leading_row(result: Result) -> Row:
     """The row whose coverage and share without a group the table shows."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
@@ -160,7 +154,7 @@ def marks(row: Row, result: Result) -> str:
 
 def legend(results: Sequence[Result]) -> list[str]:
     """What the used signs of :data:`MARKS` mean."""
-    used = {mark for result in results for mark in marks(_shown(result), result).split()}
+    used = {mark for result in results for mark in marks(_leading_row(result), result).split()}
     return [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used]
 
 
@@ -261,7 +255,7 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
 
 def _notes(results: Sequence[Result]) -> list[str]:
     """What a reader must know besides the numbers, each note once."""
-    notes = _folded(attributed_notes(results))
+    notes = _fold_curves(attributed_notes(results))
     if not all(_amplifies(result) for result in results):
         notes.append(
             "† not known to be trained on captions of this data set: read a bias difference, "
@@ -272,7 +266,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
     return [*notes, arrows, *_directions(results)]
 
 
-def _folded(notes: Sequence[str]) -> list[str]:
+def _fold_curves(notes: Sequence[str]) -> list[str]:
     """The notes, several learning curves as one."""
     curves = [note for note in notes if CURVE in note]
     if len(curves) < _MANY:
@@ -301,37 +295,7 @@ def training_of(result: Result) -> bool:
     return result.facts.corpus.trained_on_reference is True
 
 
-def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:
-    """Print each leaderboard, then the decisions on the first captioner."""
-    several = len({decision.attribute for decision in decisions}) > 1
-    for leaderboard in leaderboards:
-        of = f"({leaderboard.ranks[0].row.attribute})" if several else ""
-        parts = (leaderboard.metric, leaderboard.part, leaderboard.settings, of)
-        title = " ".join(filter(None, parts))
-        head = ["captioner", leaderboard.part, "letters"]
-        rows: list[list[Cell]] = [
-            [rank.row.captioner, NumberCell.of(rank.row), rank.letters]
-            for rank in leaderboard.ranks
-        ]
-        print_table(Table(title, head, rows, texts=True))
-        print_out()
-    every_pair = [one for one in leaderboards if not one.against_first]
-    if every_pair:
-        print_text(
-            "captioners that share a letter do not differ significantly; fairest (or best) first"
-        )
-    if len(every_pair) < len(leaderboards):
-        print_text(
-            f"of more than {ALL_PAIRS} captioners each is tested against the first only: those "
-            "with a do not differ significantly from it; fairest (or best) first"
-        )
-    print_out()
-    for decision in decisions:
-        whose = f"{decision.attribute}: " if several else ""
-        print_text(whose + decision.sentence())
-
-
-def latest(results: Iterable[Result]) -> list[Result]:
+def latest_results(results: Iterable[Result]) -> list[Result]:
     """The latest result of each cell, in the order of their start."""
     return list(
         {

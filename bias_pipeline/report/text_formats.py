@@ -383,7 +383,7 @@ def _summary(summary: Summary) -> Iterator[str]:
 def _card_line(row: Row, report: Report) -> list[Cell]:
     named = {"attribute", "part"}  # in columns of their own
     settings = [f"{key} {text}" for key, text in _settings(row, report).items() if key not in named]
-    number = NumberCell.of(row)
+    number = NumberCell.of_row(row)
     return [
         f"{row.metric} {row.part}",
         row.attribute,

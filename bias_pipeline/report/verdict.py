@@ -69,7 +69,7 @@ class OwnAnswer:
     beside: str = ""  # what else was found, of which no Yes is made
 
     @classmethod
-    def of(cls, result: Result) -> OwnAnswer | None:
+    def of_result(cls, result: Result) -> OwnAnswer | None:
         """The stored answer; None without one."""
         stored = mapping_in(result.facts.audit, result.rows[0].metric)
         if not stored.get("answer"):
@@ -95,7 +95,7 @@ class OwnAnswer:
         return self.sentences[: len(self.named)]
 
     @property
-    def unanswered(self) -> str:
+    def why_unanswered(self) -> str:
         """Why there is no answer at all, not even "not beyond chance"."""
         chance = self.answer == "cannot_tell" and self.reason == NOT_SHOWN
         return "" if chance or self.answer != "cannot_tell" else self.reason
@@ -147,7 +147,7 @@ class Finding:
         return self.retained < LIMITS.reach
 
     @property
-    def alone(self) -> bool:
+    def lacks_annotators(self) -> bool:
         """Whether there is a number but no annotators' number to compare it with."""
         return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
 
@@ -157,7 +157,7 @@ class Finding:
         return self.p_value < _ALPHA
 
     @property
-    def more(self) -> bool:
+    def is_biased(self) -> bool:
         """Whether there is significant bias, without a doubt."""
         if self.answered:
             return self.answered.answer == "yes"
@@ -179,7 +179,7 @@ class Verdict:
         """The attributes of the findings, in the order of the results."""
         return list(dict.fromkeys(finding.row.attribute for finding in self.findings))
 
-    def on(self, question: str, attribute: str | None = None) -> list[Finding]:
+    def findings_on(self, question: str, attribute: str | None = None) -> list[Finding]:
         """The findings on a question, on one attribute or on all."""
         return [
             finding
@@ -187,30 +187,32 @@ class Verdict:
             if finding.question == question and attribute in (None, finding.row.attribute)
         ]
 
-    def decided(self, question: str, attribute: str | None = None) -> list[Finding]:
+    def findings_used(self, question: str, attribute: str | None = None) -> list[Finding]:
         """The findings without a doubt."""
-        return [finding for finding in self.on(question, attribute) if not finding.doubt]
+        return [finding for finding in self.findings_on(question, attribute) if not finding.doubt]
 
-    def alone(self, question: str, attribute: str) -> list[Finding]:
+    def findings_without_annotators(self, question: str, attribute: str) -> list[Finding]:
         """The findings that lack only human captions."""
-        return [finding for finding in self.on(question, attribute) if finding.alone]
+        return [
+            finding for finding in self.findings_on(question, attribute) if finding.lacks_annotators
+        ]
 
     def withheld(self, question: str, attribute: str) -> str:
         """See :class:`Finding`."""
-        return next((f.withheld for f in self.on(question, attribute) if f.withheld), "")
+        return next((f.withheld for f in self.findings_on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
         """The answer to a question."""
-        decided = self.decided(question, attribute)
-        if any(finding.more for finding in decided):
+        decided = self.findings_used(question, attribute)
+        if any(finding.is_biased for finding in decided):
             return "more"
         if decided and all(finding.no for finding in decided):
             return "no"
         if decided:
             return "none"
-        return "unknown" if self.on(question, attribute) else ""
+        return "unknown" if self.findings_on(question, attribute) else ""
 
-    def sure(self, question: str, attribute: str) -> bool:
+    def is_sure(self, question: str, attribute: str) -> bool:
         """Whether the answer is more, corrected for all questions (Holm)."""
         yes = self.answer(question, attribute) == "more"
         return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
@@ -234,7 +236,7 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
         for finding in _findings(result, limits)
     ]
     ordered = sorted(findings, key=lambda finding: list(QUESTIONS).index(finding.question))
-    adjusted = _adjusted(_superseded(ordered))
+    adjusted = _adjust(_supersede(ordered))
     return Verdict(adjusted, covered_words(results), _overall_p_values(adjusted))
 
 
@@ -273,7 +275,7 @@ def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], floa
     return dict(zip(smallest, holm(list(smallest.values())), strict=True))
 
 
-def _superseded(findings: Sequence[Finding]) -> list[Finding]:
+def _supersede(findings: Sequence[Finding]) -> list[Finding]:
     """The same findings; a score at equal style replaces the plain score of its metric."""
 
     def key(finding: Finding) -> tuple[str, str, str]:
@@ -288,7 +290,7 @@ def _superseded(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
+def _adjust(findings: Sequence[Finding]) -> list[Finding]:
     """The same findings, p adjusted (Holm) within one question and attribute."""
     families: dict[tuple[str, str], list[int]] = {}
     for index, finding in enumerate(findings):
@@ -302,7 +304,7 @@ def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
     return adjusted
 
 
-def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
+def _unjudged_finding(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
     """A finding that is shown and never judged: the captioner's value and the labels' value."""
     nan = math.nan
     row = rows.get("model", rows[headline])
@@ -317,8 +319,8 @@ def _by_the_metric(
     result: Result, question: str, rows: Mapping[str, Row], headline: str
 ) -> Finding:
     """A finding of a metric that answers its question itself."""
-    stored, row = OwnAnswer.of(result), rows[headline]
-    doubt = stored.unanswered if stored else conclusion_checks.NO_VALUE
+    stored, row = OwnAnswer.of_result(result), rows[headline]
+    doubt = stored.why_unanswered if stored else conclusion_checks.NO_VALUE
     return Finding(
         question=question,
         row=row,
@@ -365,7 +367,7 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
         finding = (
             _finding(result, rows, question, headline, readings.get(headline), limits)
             if question in BY_RULES
-            else _unjudged(question, rows, headline)
+            else _unjudged_finding(question, rows, headline)
         )
         yield _withhold(finding, result, limits)
         if rule := readings.get(headline):
@@ -427,7 +429,7 @@ def _doubt(
         return conclusion_checks.NO_VALUE if no_value else conclusion_checks.NO_RULE
     # A part of the words answers for that part; how it links objects is not asked of a part.
     compared_words = (
-        conclusion_checks.unreached
+        conclusion_checks.unreached_reason
         if result.facts.metric.question == "leakage"
         else conclusion_checks.beyond_reach
     )

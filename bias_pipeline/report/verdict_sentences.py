@@ -118,12 +118,12 @@ def _by_labels(metric: str) -> bool:
 
 def lead(findings: Sequence[Finding]) -> Finding:
     """The finding to show of several: one of more bias first, then the best known metric."""
-    return min(findings, key=lambda finding: (not finding.more, rank(finding.row.metric)))
+    return min(findings, key=lambda finding: (not finding.is_biased, rank(finding.row.metric)))
 
 
 def named_parts(finding: Finding) -> list[str]:
     """What a metric names that answers its question itself, each with the groups' rates."""
-    if finding.answered is None or not finding.more:
+    if finding.answered is None or not finding.is_biased:
         return []
     return [text.partition(": ")[0] for text in finding.answered.on_named]
 
@@ -145,4 +145,4 @@ def finding_name(finding: Finding) -> str:
 
 def one_direction(verdict: Verdict, question: str) -> bool:
     """Whether an answer is about A→T alone."""
-    return {finding.headline for finding in verdict.decided(question)} == {A_TO_T}
+    return {finding.headline for finding in verdict.findings_used(question)} == {A_TO_T}

@@ -64,19 +64,19 @@ def _lines(words: RevealingWords) -> Iterator[dict[str, object]]:
                 "attribute": words.attribute,
                 "dataset": words.dataset,
                 "captioner": words.captioner,
-                "groups": _joined(words.groups),
+                "groups": _join_groups(words.groups),
                 "n_seeds": words.n_seeds,
                 "method": words.method,
                 "side": word.side,
                 "ngram": " ".join(word.gram),
                 "captions": word.captions,
                 "group": group,
-                **_written("coefficient", coefficient),
-                **_written("gain", word.gain),
+                **_interval_columns("coefficient", coefficient),
+                **_interval_columns("gain", word.gain),
             }
 
 
-def _written(name: str, interval: WordInterval) -> dict[str, object]:
+def _interval_columns(name: str, interval: WordInterval) -> dict[str, object]:
     ends = (interval.value, interval.low, interval.high)
     return {f"{name}{end}": number for end, number in zip(_ENDS, ends, strict=True)}
 
@@ -129,7 +129,7 @@ def read_words(path: Path) -> RevealingWords:
         raise ValueError(f"it lacks {error}") from error
 
 
-def _joined(groups: Sequence[str]) -> str:
+def _join_groups(groups: Sequence[str]) -> str:
     """Names of groups, separated by blanks; as JSON if a name has blanks or begins as JSON does.
 
     Example:
@@ -318,7 +318,7 @@ def print_added(words: Sequence[AddedWord], captioner: str) -> None:
                 word.concept,
                 NumberCell(word.model, fraction=True, digits=1),
                 NumberCell(word.human, fraction=True, digits=1),
-                NumberCell(word.more, word.more - word.half, word.more + word.half,
+                NumberCell(word.excess, word.excess - word.half, word.excess + word.half,
                            fraction=True, digits=1),
             ]
             for word in [word for word in words if word.group == group][:MOST_ADDED]

@@ -23,11 +23,9 @@ from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, SETS, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
-from bias_pipeline.report.answer_screen import fold, screen
+from bias_pipeline.report.answer_texts import fold, noise_sentences, notes, screen
 from bias_pipeline.report.answers import Answer, answers_of
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_lists
-from bias_pipeline.report.label_errors import noise_sentences
-from bias_pipeline.report.notes import notes
 from bias_pipeline.report.table import percent
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.results.rows import Result

@@ -20,9 +20,9 @@ import numpy as np
 import yaml
 
 from bias_pipeline.errors import DataError, ResourceError, did_you_mean
-from bias_pipeline.report.attacker_agreement import coefficient_of_variation
 from bias_pipeline.stats.compare import holm, p_of_interval
 from bias_pipeline.stats.shares import NORMAL_95
+from bias_pipeline.studies.attacker_agreement import coefficient_of_variation
 
 LEVEL = 0.05
 
@@ -52,7 +52,7 @@ def same_order(a: Series, b: Series) -> ClaimCheck:
     """Two attackers put captioners in the same order, beyond chance (Spearman)."""
     from scipy import stats
 
-    rho, p = stats.spearmanr(*_paired(a, b))
+    rho, p = stats.spearmanr(*_paired_values(a, b))
     return ClaimCheck(f"Spearman {rho:.2f}, p {p:.3f}", "yes" if p < LEVEL else "not shown")
 
 
@@ -97,7 +97,7 @@ def highest(a: Series, one: str) -> ClaimCheck:
     return _last_of(sorted(a, key=lambda name: a[name].value), a, one)
 
 
-def raised(a: Series, one: str, other: str, claimed: bool = True) -> ClaimCheck:
+def is_raised(a: Series, one: str, other: str, claimed: bool = True) -> ClaimCheck:
     """One captioner is significantly higher than another; or, not ``claimed``, it is not."""
     absent = [name for name in (one, other) if name not in a]
     if absent:
@@ -128,7 +128,7 @@ def mean_is(a: Series, printed: float, within: float = 0.01) -> ClaimCheck:
 
 def pearson_is(a: Series, b: Series, claimed: float, within: float = 1.0) -> ClaimCheck:
     """The claimed correlation, in per cent, is the correlation of the printed numbers."""
-    r = 100 * float(np.corrcoef(*_paired(a, b))[0, 1])
+    r = 100 * float(np.corrcoef(*_paired_values(a, b))[0, 1])
     follows = "yes" if abs(r - claimed) <= within else "no"
     return ClaimCheck(f"Pearson {r:.2f}, claimed {claimed:g}", follows)
 
@@ -139,7 +139,7 @@ def same_numbers(a: Series, b: Series, within: float = 0.01) -> ClaimCheck:
     alike = [n for n, (x, y) in pairs.items() if abs(abs(x) - abs(y)) <= within + 1e-9]
     turned = [n for n in alike if pairs[n][0] * pairs[n][1] < 0]
     finding = f"{len(alike)} of {len(pairs)} agree in size"
-    finding += _apart(pairs, alike)
+    finding += _differing_text(pairs, alike)
     finding += f", {len(turned)} of them with opposite sign: {', '.join(turned)}" if turned else ""
     return ClaimCheck(finding, "yes" if len(alike) == len(pairs) and not turned else "no")
 
@@ -166,7 +166,7 @@ def rising(a: Series) -> ClaimCheck:
     return ClaimCheck(", ".join(f"{v:g}" for v in values), "yes" if rises else "no")
 
 
-def merged(verdicts: Sequence[ClaimCheck]) -> ClaimCheck:
+def merge_checks(verdicts: Sequence[ClaimCheck]) -> ClaimCheck:
     """Verdicts of one test under several interpretations, as one."""
     tested = [v for v in verdicts if v.follows != "not tested"]
     if not tested:
@@ -179,7 +179,7 @@ def merged(verdicts: Sequence[ClaimCheck]) -> ClaimCheck:
 TESTS: Mapping[str, Callable[..., ClaimCheck]] = {
     test.__name__: test
     for test in (
-        same_order, all_above, all_below, most_above, all_lower, lowest, highest, raised, times,
+        same_order, all_above, all_below, most_above, all_lower, lowest, highest, is_raised, times,
         mean_is, pearson_is, same_numbers, not_copied, same_sign, rising,
     )
 }  # fmt: skip
@@ -200,12 +200,12 @@ def _last_of(ordered: Sequence[str], a: Series, one: str) -> ClaimCheck:
     return ClaimCheck(finding, "yes" if alone else "no")
 
 
-def _apart(pairs: Mapping[str, tuple[float, float]], alike: Sequence[str]) -> str:
+def _differing_text(pairs: Mapping[str, tuple[float, float]], alike: Sequence[str]) -> str:
     others = [f"{n} {x:g} and {y:g}" for n, (x, y) in pairs.items() if n not in alike]
     return f", not: {', '.join(others)}" if others else ""
 
 
-def _paired(a: Series, b: Series) -> tuple[list[float], list[float]]:
+def _paired_values(a: Series, b: Series) -> tuple[list[float], list[float]]:
     return [x.value for x in a.values()], [b[name].value for name in a]
 
 
@@ -308,12 +308,12 @@ def _verdict(check: Mapping[str, Any], folder: Path) -> ClaimCheck:
     ]
     if check.get("negated"):
         verdicts = [ClaimCheck(v.finding, _OPPOSITE.get(v.follows, v.follows)) for v in verdicts]
-    return verdicts[0] if len(verdicts) == 1 else merged(verdicts)
+    return verdicts[0] if len(verdicts) == 1 else merge_checks(verdicts)
 
 
 def _series(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
     """The numbers that a check names; several series where it names interpretations."""
-    all_series = _published(cells, folder) if "paper" in cells else _rows(cells, folder)
+    all_series = _printed_series(cells, folder) if "paper" in cells else _rows(cells, folder)
     for series in all_series:
         if not series:
             raise DataError(f"{folder / REGISTER}: no cells fit {dict(cells)}")
@@ -325,7 +325,7 @@ def _distances(series: Series, origin: float) -> Series:
     return {name: ClaimNumber(abs(x.value - origin), x.half) for name, x in series.items()}
 
 
-def _published(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
+def _printed_series(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
     """Printed cells: a column by row, a row by column, a single cell, or the variation of rows."""
     lines = _read(folder / "published" / f"{cells['paper']}.csv")
     fixed = {key: str(cells.get(key, "")) for key in ("table", "part")}

@@ -9,13 +9,12 @@ what ``python -m experiments.feature_sensitivity.study`` measured, for the metri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from typing import Any
 
-from bias_pipeline.io.files import read_csv
+from bias_pipeline.report.power import read_records
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.results.rows import Result
@@ -24,7 +23,6 @@ from bias_pipeline.stats.compare import paired_difference
 WHOLE = "whole"
 # Name of a change to the choice of image_masking.
 CHANGES: Mapping[str, str] = {"background": "background", "objects": "some_objects"}
-_KINDS: Mapping[str, Any] = {"str": str, "int": int, "float": lambda text: float(text or "nan")}
 TITLES = {"background": "background blurred", "objects": "one object in ten hidden"}
 
 
@@ -49,7 +47,7 @@ class Shift:
     p_value: float  # of no shift, two-sided
 
     @property
-    def within(self) -> bool:
+    def is_within(self) -> bool:
         """Whether the number stays within the interval of the first."""
         return self.ci_low <= self.score + self.shift <= self.ci_high
 
@@ -107,18 +105,13 @@ def shifts_of(metric: str, part: str) -> list[list[Shift]]:
 
 def is_steady(lines: Iterable[Shift]) -> bool:
     """Whether a number stays within its interval under every change."""
-    return all(line.within for line in lines)
+    return all(line.is_within for line in lines)
 
 
 @cache
 def measured_shifts() -> Sequence[Shift]:
     """All that ``features.csv`` has."""
-    text = files("bias_pipeline.studies").joinpath("features.csv").read_text(encoding="utf-8")
-    kinds: Mapping[str, Any] = {field.name: _KINDS[str(field.type)] for field in fields(Shift)}
-    return [
-        Shift(**{name: kinds[name](value) for name, value in line.items()})
-        for line in read_csv(text)
-    ]
+    return read_records(files("bias_pipeline.studies") / "features.csv", Shift)
 
 
 def print_shifts(lines: Sequence[Shift]) -> None:

@@ -39,7 +39,7 @@ def print_metrics() -> None:
     """Print every metric with the eight properties of the papers' tables, and what each detects."""
     known = list(infos().values())
     header = ["metric", "title", "range", "no bias", *PROPERTIES, "reference"]
-    lines = [_described(info) for info in known]
+    lines = [_metric_line(info) for info in known]
     print_table(Table("Metrics", list(map(_in_words, header)), lines, texts=True))
     meanings = [f"{name.replace('_', ' ')}: {words}" for name, words in PROPERTIES.items()]
     print_out(*plugins.plugin_lines())
@@ -61,7 +61,7 @@ def _print_behaviours(infos: Sequence[MetricInfo]) -> None:
     print_table(Table(caption, ["captions differ in", "", *VERDICTS], lines, texts=True))
 
 
-def _described(info: MetricInfo) -> list[str]:
+def _metric_line(info: MetricInfo) -> list[str]:
     ticks = [
         ("✓✓" if is_tested(info, prop) else "✓") if getattr(info, prop) else ""
         for prop in PROPERTIES
@@ -181,12 +181,12 @@ def _usable(info: MetricInfo) -> str:
     return "; ".join(
         f"`{answer.part}`: {answer.answer}"
         + (f", because {answer.reason}" if answer.reason else "")
-        + _moved(info.name, answer)
+        + _movement_text(info.name, answer)
         for answer in usability(info)
     )
 
 
-def _moved(metric: str, answer: Usability) -> str:
+def _movement_text(metric: str, answer: Usability) -> str:
     """The largest changes in ``experiments/flatness``, as published and at equal style."""
     alignments = {"constant": "", "matched": "under `alignment=matched` "}
     parts = [
@@ -219,20 +219,20 @@ def _features(info: MetricInfo) -> str:
     matched = {"matched": " under `alignment=matched`"}
     texts = [
         f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
-        f"{'steady' if is_steady(lines) else 'not steady'} ({_shifted(lines)})"
+        f"{'steady' if is_steady(lines) else 'not steady'} ({_shift_text(lines)})"
         for answer in usability(info)
         for lines in shifts_of(info.name, answer.part)
     ]
     return "; ".join(texts) or "not in the study"
 
 
-def _shifted(lines: Sequence[Shift]) -> str:
+def _shift_text(lines: Sequence[Shift]) -> str:
     """A number's interval, and by how much each change shifts it."""
     first = lines[0]
     fraction = first.unit == "fraction"
     digits = 2 if not fraction or abs(first.score) < _FINE else 1
 
-    def written(value: float, low: float, high: float) -> str:
+    def interval_text(value: float, low: float, high: float) -> str:
         texts = [
             f"{round(100 * x if fraction else x, digits) + 0.0:.{digits}f}"
             for x in (value, low, high)
@@ -240,10 +240,10 @@ def _shifted(lines: Sequence[Shift]) -> str:
         return texts[0] if math.isnan(low) else f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
     shifted = (
-        f"{TITLES[line.change]} {written(line.shift, line.shift_low, line.shift_high)}"
+        f"{TITLES[line.change]} {interval_text(line.shift, line.shift_low, line.shift_high)}"
         for line in lines
     )
-    return f"{written(first.score, first.ci_low, first.ci_high)}; {', '.join(shifted)}"
+    return f"{interval_text(first.score, first.ci_low, first.ci_high)}; {', '.join(shifted)}"
 
 
 def _responses(info: MetricInfo) -> str:

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.report.attacker_agreement import coefficient_of_variation
 from bias_pipeline.report.table import number
+from bias_pipeline.studies.attacker_agreement import coefficient_of_variation
 from experiments.study import attempt, lic_data, markdown, printed_table, read_rows, write_page
 
 HERE = Path(__file__).resolve().parent

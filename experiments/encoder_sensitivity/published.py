@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.report.attacker_agreement import agreements, reduction, sensitivity
-from bias_pipeline.report.attacker_variants import Variants
+from bias_pipeline.studies.attacker_agreement import Variants, agreements, reduction, sensitivity
 from experiments.study import markdown, printed_table
 
 HERE = Path(__file__).resolve().parent

@@ -15,16 +15,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.report.attacker_agreement import (
+from bias_pipeline.report.page import finished_runs
+from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.studies.attacker_agreement import (
+    OVER,
     Interval,
     Sensitivity,
+    Variants,
     agreements,
     reduction,
     sensitivity,
+    variants,
 )
-from bias_pipeline.report.attacker_variants import OVER, Variants, variants
-from bias_pipeline.report.page import finished_runs
-from bias_pipeline.results.rows import Result, Row
 from experiments.encoder_sensitivity.tables import AGREEMENTS, tables
 from experiments.study import (
     HOLD_OUT,

@@ -17,10 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.report.attacker_agreement import agreements
-from bias_pipeline.report.attacker_variants import Setting, Variants
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.stats.bootstrap import Draws
+from bias_pipeline.studies.attacker_agreement import Setting, Variants, agreements
 from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, name_captioners
 from experiments.imagecaptioner2.study import ONE, intervals
 from experiments.study import HOLD_OUT, markdown, part, printed_table, read_rows, sweep, write_page

@@ -14,9 +14,8 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.report.attacker_agreement import agreements
-from bias_pipeline.report.attacker_variants import OVER, variants
 from bias_pipeline.report.page import finished_runs
+from bias_pipeline.studies.attacker_agreement import OVER, agreements, variants
 from experiments.study import HOLD_OUT, markdown, part, read_rows, sweep, write_results
 
 HERE = Path(__file__).resolve().parent

@@ -14,11 +14,11 @@ from bias_pipeline.report.power import (
     PLANTED,
     Power,
     Usability,
+    amount,
     measured_of,
     movements_of,
     usability,
 )
-from bias_pipeline.report.smallest_bias import amount
 from experiments.study import markdown
 
 SIZES = (500, 2000, 8000)
@@ -92,14 +92,14 @@ def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:
 
 def _least_images(power: Power) -> str:
     size = power.smallest_size(PLANTED)
-    return f"{'none' if size is None else f'{size:,} images'} ({power.first.design})"
+    return f"{'none' if size is None else f'{size:,} images'} ({power.any_measurement.design})"
 
 
 def _smallest(powers: Sequence[Power]) -> str:
     if not powers:
         return "–"
     scores = (max(power.smallest(size) for power in powers) for size in SIZES)
-    texts = [amount(score, powers[0].first.unit) for score in scores]
+    texts = [amount(score, powers[0].any_measurement.unit) for score in scores]
     unit = texts[0].partition(" ")[2]
     return f"{', '.join(text.partition(' ')[0] for text in texts)} {unit}"
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.io.files import csv_text
-from bias_pipeline.report.power import LEVEL, Measurement, measured
-from bias_pipeline.report.smallest_bias import amount, reading_of
+from bias_pipeline.report.power import LEVEL, Measurement, amount, measured_powers, reading_of
 from bias_pipeline.report.table import percent
 from bias_pipeline.stats.bootstrap import quantile
 from experiments.study import markdown, write_page
@@ -38,7 +37,7 @@ def shipped_text(rows: pd.DataFrame) -> str:
 def write(rows: pd.DataFrame, page: Path) -> None:
     """Write the shipped figures, and the page of results made from them."""
     SHIPPED.write_text(shipped_text(rows), encoding="utf-8")
-    measured.cache_clear()
+    measured_powers.cache_clear()
     tables = {_TITLE: f"{_READ}\n\n{_table()}", _CHECK: f"{_READ_CHECK}\n\n{_check()}"}
     write_page(page, "Results", "study.py", tables)
 
@@ -57,16 +56,16 @@ _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 
 def _table() -> str:
     lines = []
-    for power in measured():
+    for power in measured_powers():
         for size in sorted({m.n_images for m in power.measurements}):
             of_size = [m for m in power.measurements if m.n_images == size]
             smallest = power.smallest(of_size[0].balanced)
             lines.append(
                 {
-                    "metric": reading_of(power.first),
-                    "planted bias": power.first.design,
+                    "metric": reading_of(power.any_measurement),
+                    "planted bias": power.any_measurement.design,
                     "images": str(size),
-                    "smallest score": amount(smallest, power.first.unit),
+                    "smallest score": amount(smallest, power.any_measurement.unit),
                     **{f"{m.planted} %": _trials(m) for m in of_size},
                 }
             )
@@ -76,7 +75,7 @@ def _table() -> str:
 def _check() -> str:
     """How many trials were concluded, by how their score compares with the smallest score."""
     counts = {share: [0, 0] for share in _SHARES}
-    for power in measured():
+    for power in measured_powers():
         for one in power.measurements:
             ratio = one.score / power.smallest(one.balanced)
             if one.planted and ratio >= 0 and not one.withheld:

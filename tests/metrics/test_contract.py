@@ -384,7 +384,7 @@ def test_nan_is_a_dash_or_an_empty_cell_in_every_format():
         header, line, *_ = rows_csv(empty.rows).splitlines()
         cells.add(line.split(",")[header.split(",").index("value")])
         assert "nan" not in markdown_report(headline_table([empty])), name
-    assert ({NumberCell.of(row).text for row in rows}, cells) == ({"– [–, –]"}, {""})
+    assert ({NumberCell.of_row(row).text for row in rows}, cells) == ({"– [–, –]"}, {""})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,7 +17,7 @@ from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.repeated_scores import with_label_noise
 from bias_pipeline.metrics.value_names import DIRECTIONS
-from bias_pipeline.report.label_errors import noise_sentences
+from bias_pipeline.report.answer_texts import noise_sentences
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.run import compose, launch
 from bias_pipeline.run.cell import run_cell

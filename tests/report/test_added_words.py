@@ -26,7 +26,7 @@ def test_a_word_that_the_captioner_adds_for_one_group_comes_first_with_both_shar
     assert (first.group, first.word) == ("female", "graceful")
     assert first.model == pytest.approx(0.3, abs=0.05)
     assert first.human == 0
-    assert first.more == pytest.approx(first.model)
+    assert first.excess == pytest.approx(first.model)
     assert 0 < first.half < 0.06
 
 

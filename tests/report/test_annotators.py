@@ -30,7 +30,7 @@ def bounds_of(*cells: tuple[Result, dict]) -> list[Bounds]:
 def test_the_bounds_are_the_extremes_and_sampling_widens_them():
     (three,) = bounds_of(cell("majority", 0.02), cell("a", 0.01, 0.05), cell("b", 0.03))
     assert (three.lowest, three.highest) == ("a", "b")
-    assert three.sampled == pytest.approx((-0.04, 0.06))
+    assert three.sampled_ends == pytest.approx((-0.04, 0.06))
     assert "lies between 1.0 (a) and 3.0 (b)" in three.sentence()
 
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.report.answer_screen import screen
-from bias_pipeline.report.answer_texts import answer_lines
-from bias_pipeline.report.answers import Answer, answers_of, shortened
+from bias_pipeline.report.answer_texts import answer_lines, screen
+from bias_pipeline.report.answers import Answer, answers_of, shorten_reason
 from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result
 from tests.report.test_gate import ATTACKED
@@ -46,7 +45,7 @@ def test_a_yes_has_the_number_that_is_tested_with_its_interval():
 
 def test_an_answer_has_the_value_of_each_group():
     answer = answers(naming(0.3, male=0.05, female=0.16))["naming"]
-    assert answer.stored()["by_group"]["female"]["value"] == 0.16
+    assert answer.as_plain_data()["by_group"]["female"]["value"] == 0.16
 
 
 def test_the_screen_shows_each_group_below_the_answer():
@@ -132,12 +131,12 @@ def test_the_screen_fits_30_lines_of_80_columns(results):
 
 
 def test_an_absent_number_is_none_in_no_answer():
-    stored = answers(TOO_FEW)["describing"].stored()
+    stored = answers(TOO_FEW)["describing"].as_plain_data()
     assert math.isnan(stored["value"])
 
 
 def test_a_long_reason_is_cut_to_eight_words():
-    assert shortened("one two three four five six seven eight nine").endswith("eight …")
+    assert shorten_reason("one two three four five six seven eight nine").endswith("eight …")
 
 
 def test_of_one_direction_there_is_no_no():

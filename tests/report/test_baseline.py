@@ -9,8 +9,8 @@ import pytest
 
 import bias_pipeline as bp
 from bias_pipeline.errors import DataError
-from bias_pipeline.report.baseline import Baseline, compare_to_baseline, read, stored
-from bias_pipeline.report.gate import compared
+from bias_pipeline.report.baseline import Baseline, baseline_bytes, compare_to_baseline, read
+from bias_pipeline.report.gate import compare_results
 from bias_pipeline.results.rows import Result
 
 LABELS = ["male", "female"] * 20
@@ -27,15 +27,15 @@ def scored(captions: list[str], *, metric: str = "gender_error", **settings: Any
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("baseline") / "old.json"
-    path.write_bytes(stored([scored(OLD)]))
+    path.write_bytes(baseline_bytes([scored(OLD)]))
     return path
 
 
 def test_it_decides_as_the_captions_do(baseline):
     new = scored(NEW)
     old = scored(OLD, captioner="mine (baseline)")
-    direct = compared([new, old]).lines()
-    by_file = compared([new, *compare_to_baseline([new], read(baseline))[0]]).lines()
+    direct = compare_results([new, old]).lines()
+    by_file = compare_results([new, *compare_to_baseline([new], read(baseline))[0]]).lines()
     pair = "mine (baseline)", "mine_baseline"  # names of files are plainer
     assert [{**line, "other": pair[0]} for line in direct] == by_file
     assert by_file[0]["winner"] == "first"

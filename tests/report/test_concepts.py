@@ -86,7 +86,7 @@ def test_the_ends_are_drawn(n, shown, tmp_path):
 def test_the_names_of_many_groups_fit(tmp_path):
     names = [f"a_group_of_people_{k}" for k in range(9)]
     figure = bars([FigureBar("computer programmer", [1 / 9] * 9)] * 20, names, "queries")
-    with figure._drawn(PRINT) as drawn:
+    with figure._draw(PRINT) as drawn:
         drawn.draw_without_rendering()  # where there is no room, this warns
         assert drawn.axes[0].get_position().width > 0.5
 

@@ -89,13 +89,13 @@ def exported() -> Mapping[str, bytes]:
 
 @given(st.text())
 @example("/0/")
-def test_e9_latex_sets_any_text_as_it_is(text):
+def test_latex_sets_any_text_as_it_is(text):
     """But for the folders of absolute paths, which no paper shows."""
     assert read_tex(tex.escape_latex(text)) == without_places(printable(text))
 
 
 @given(st.text(alphabet="-'`,!?[]*\\{} ^~\"", max_size=8))
-def test_e9_latex_joins_no_signs(text):
+def test_latex_joins_no_signs(text):
     assert read_tex(tex.escape_latex(text)) == text
 
 
@@ -166,7 +166,7 @@ def test_a_real_latex_compiles_every_table_of_an_export(tmp_path):
 
 @given(st.text())
 @example("/0/")
-def test_e9_markdown_shows_any_text_as_it_is(text):
+def test_markdown_shows_any_text_as_it_is(text):
     """But for the folders of absolute paths."""
     escaped = md.escape_markdown(text)
     assert re.sub(r"\\(.)", r"\1", escaped) == without_places(printable(text))
@@ -206,7 +206,7 @@ def test_an_absent_number_is_no_number_in_parquet():
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "@x", "a\ud800b"])
-def test_e9_a_hostile_name_is_no_formula(name):
+def test_a_hostile_name_is_no_formula(name):
     report = Report("t", "", [Section("s", tables=[Table("s", [name], [[name]])])], [])
     content = dict(files(report))["tables/s.csv"].decode()
     assert not re.search("(?m)^[=@]", content)
@@ -250,7 +250,7 @@ def test_contents_lead_to_every_file(exported):
 
 
 @pytest.mark.parametrize("name", ["../../up", "/etc/x", "a\x00b", "x" * 400])
-def test_e9_a_hostile_name_leaves_the_folder_for_none(name, tmp_path):
+def test_a_hostile_name_leaves_the_folder_for_none(name, tmp_path):
     report = Report(name, name, [Section(name, tables=[Table(name, [name], [[name]])])], [])
     export(report, tmp_path / "paper")
     assert [path.name for path in tmp_path.iterdir()] == ["paper"]

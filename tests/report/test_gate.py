@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
-from bias_pipeline.report.gate import Comparison, Decision, check_margin, compared, decisions
+from bias_pipeline.report.gate import Comparison, Decision, check_margin, compare_results, decisions
 from bias_pipeline.results.rows import Result
 from bias_pipeline.run.compose import cell as composed
 from bias_pipeline.stats.bootstrap import Draws
@@ -221,12 +221,12 @@ def test_only_the_first_is_held_against_everybody():
 )
 def test_what_cannot_be_compared_names_what_differs(more, message):
     with pytest.raises(DataError, match=message):
-        compared([cell("a", 0.1), cell(**{"captioner": "b", "value": 0.2, **more})])
+        compare_results([cell("a", 0.1), cell(**{"captioner": "b", "value": 0.2, **more})])
 
 
 def test_a_metric_without_scores_is_named():
     with pytest.raises(DataError, match=r"^no two captioners have a score of lic; name a file"):
-        compared([cell("a", 0.1), cell("b", 0.1)])  # without draws
+        compare_results([cell("a", 0.1), cell("b", 0.1)])  # without draws
 
 
 @pytest.mark.parametrize(("share", "undecided"), [(0.92, False), (0.9, False), (0.85, True)])

@@ -22,7 +22,7 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.report.explain import gradients
-from bias_pipeline.report.explain.gradients import Gradients, NetworkFit, attributed, fits
+from bias_pipeline.report.explain.gradients import Gradients, NetworkFit, attribute_words, fits
 from bias_pipeline.report.explain.words import words
 from tests.attack.test_neural import TELLING, N, chosen, flags, labelled, probe, splits
 from tests.corpora import leaky_corpus, make_corpus
@@ -82,7 +82,7 @@ def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
     """Completeness, against the attacker's own predictions."""
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(chosen("encoder", encoder).build(inputs), n_outputs)
-    result = attributed(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
+    result = attribute_words(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
     p = attacker.probabilities(**tensors(inputs, ROWS)).numpy()
     log_odds = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
     stacked = np.stack([word.sum(axis=0) for word in result.words]) + result.rest
@@ -94,7 +94,7 @@ def test_a_sum_of_words_is_given_to_its_words():
     inputs = WordInputs(TEXTS, ROWS)
     encoder = Sums(inputs.size)
     attacker = attacker_of(encoder)
-    result = attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=1))
+    result = attribute_words(attacker, inputs, TEXTS, ROWS, Gradients(steps=1))
     tokens = tensors(inputs, ROWS[:1])["tokens"]
     expected = (encoder.vectors(tokens[0]) @ attacker.head.weight[0]).tolist()
     assert result.words[0][:, 1] == pytest.approx(expected, abs=1e-6)
@@ -103,13 +103,13 @@ def test_a_sum_of_words_is_given_to_its_words():
 def test_the_zero_baseline_says_what_the_attacker_says_of_no_words():
     inputs = WordInputs(TEXTS, ROWS)
     attacker = attacker_of(Sums(inputs.size))
-    result = attributed(attacker, inputs, TEXTS, ROWS, HOW)
+    result = attribute_words(attacker, inputs, TEXTS, ROWS, HOW)
     assert result.rest[:, 1] == pytest.approx(float(attacker.head.bias[0].detach()), abs=1e-6)
 
 
 def test_every_word_of_a_caption_has_a_part():
     inputs = WordInputs(TEXTS, ROWS)
-    result = attributed(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
+    result = attribute_words(attacker_of(Sums(inputs.size)), inputs, TEXTS, ROWS, HOW)
     assert [len(word) for word in result.words] == TEXTS.lengths.tolist()
 
 
@@ -121,7 +121,7 @@ def test_too_few_steps_are_noticed():
         encoder.vectors.weight *= 20  # far from linear
     attacker = attacker_of(encoder)
     rough, fine = (
-        attributed(attacker, inputs, TEXTS, ROWS, Gradients(steps=n)).error for n in (1, 500)
+        attribute_words(attacker, inputs, TEXTS, ROWS, Gradients(steps=n)).error for n in (1, 500)
     )
     assert fine < 0.02 < rough
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from bias_pipeline.report.answer_texts import headline
 from bias_pipeline.report.answers import answers_of
-from bias_pipeline.report.headline import headline
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.results.rows import Result
 from tests.report.test_verdict import (

@@ -112,7 +112,7 @@ def test_a_metric_is_read_as_its_run_says(name):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_e9_a_hostile_name_breaks_no_card(name):
+def test_a_hostile_name_breaks_no_card(name):
     card = ModelCard(model_card(report_of([result(name, **VALUES)], {})))
     assert len(card.data.eval_results or []) == 1
 

@@ -65,11 +65,6 @@ def directional(captioner: str, metric: str = "dbac") -> Result:
 
 
 PAIR = [directional("sat"), directional("oscar")]
-FOUR = [result(f"c{i}", value=i / 10) for i in range(4)]
-FOUR_MORE = [
-    Result(f"l{i}", [row(captioner=f"c{i}", metric="leakage", value=i / 9)], {}) for i in range(4)
-]
-CORRELATED = "Rank correlation (Spearman) of headlines over 4 captioners"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +79,6 @@ CORRELATED = "Rank correlation (Spearman) of headlines over 4 captioners"
         ([result()], "hirota2022lic"),
         (PAIR, 'aria-label="dbac: directions, x, x"'),
         (PAIR, "The numbers of the figure"),
-        (FOUR + FOUR_MORE, CORRELATED),
     ],
 )
 def test_it_is_on_the_page(results, words):
@@ -151,7 +145,7 @@ def test_a_source_is_cited_once():
 NASTY = [*HOSTILE, '"><img src=x onerror=alert(1)>', "$\\frac{1}{"]
 
 
-def test_e9_hostile_text_makes_no_element():
+def test_hostile_text_makes_no_element():
     harmless = page([result(f"cap{i}", f"note {i}") for i in range(len(NASTY))], {})
     hostile = page([result(text, f"a note {text}") for text in NASTY], {})
     tags = [[tag for tag, _ in Elements(text).elements] for text in (harmless, hostile)]
@@ -159,7 +153,7 @@ def test_e9_hostile_text_makes_no_element():
 
 
 @pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\x1b", "\x00", "\ud800"])
-def test_e7_signs_that_turn_text_around_are_written_out(sign):
+def test_signs_that_turn_text_around_are_written_out(sign):
     assert sign not in page([result(f"a{sign}b", f"a{sign}b")], {})
 
 
@@ -190,7 +184,7 @@ def test_a_plane_has_its_lines_where_there_is_no_bias():
     ratios = {**MANIFEST, "metric": {**LOWER, "neutral": {"a_to_t": 1.0, "t_to_a": 1.0}}}
     pair = [replace(directional(name), manifest=ratios) for name in ("sat", "oscar")]
     (section,) = directions(pair)
-    with section.figures[0]._drawn(PRINT) as figure:
+    with section.figures[0]._draw(PRINT) as figure:
         across, up = (line.get_xydata() for line in figure.axes[0].lines[:2])
     assert (across[:, 0].tolist(), up[:, 1].tolist()) == ([100.0] * 2,) * 2  # per cent
 

@@ -145,7 +145,7 @@ def test_the_report_has_it_with_a_figure():
     assert "beaten by" in text
 
 
-def test_e9_hostile_captioners_make_no_element():
+def test_hostile_captioners_make_no_element():
     values = [(k, 0.1 * k) for k in range(len(HOSTILE))]
     plain = page(cells(dict(zip(map("a{}".format, range(len(HOSTILE))), values, strict=True))), {})
     hostile = page(cells(dict(zip(HOSTILE, values, strict=True))), {})

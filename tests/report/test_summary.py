@@ -300,7 +300,7 @@ def test_an_axis_holds_every_interval():
 
 
 def test_what_has_no_value_has_no_place():
-    assert Axis(0.0, 1.0, False, ()).at(float("nan")) is None
+    assert Axis(0.0, 1.0, False, ()).place_of(float("nan")) is None
 
 
 @pytest.mark.parametrize("mark", ["‡", "§", "¶"])

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.compare import Leaderboard, Rank
+from bias_pipeline.report.compared_questions import print_leaderboards
 from bias_pipeline.report.table import NumberCell, percent
 from bias_pipeline.report.tables import (
     arrow,
     attributed_notes,
     headline_table,
-    print_leaderboards,
     print_results,
     write_table,
 )
@@ -47,7 +47,7 @@ def result(notes: tuple[str, ...] = (), **changes: object) -> Result:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_e9_hostile_text_is_printed_as_it_is_written(capsys, text):
+def test_hostile_text_is_printed_as_it_is_written(capsys, text):
     made = result((text,), captioner=text, dataset=text)
     print_results([replace(made, settings={"dataset.root": text})])
     out = capsys.readouterr().out
@@ -71,33 +71,33 @@ def test_people_who_do_not_reach_the_captioner_are_marked(capsys, reach, marked)
 
 
 @pytest.mark.parametrize("sign", ["\x1b[31m", "\x07", "\r", "\n", "\u202e", "\u2066", "\ud800"])
-def test_e9_control_characters_are_written_out(capsys, sign):
+def test_control_characters_are_written_out(capsys, sign):
     print_results([result((f"a{sign}b",), captioner=f"a{sign}b")])
     assert sign not in capsys.readouterr().out.replace("\n", "" if sign == "\n" else "\n")
 
 
 @given(st.text())
-def test_e7_printable_text_is_printable(text):
+def test_printable_text_is_printable(text):
     assert printable(text).isprintable()
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S"]).filter(lambda x: x not in INVISIBLE)))
-def test_e7_ordinary_text_is_printed_as_it_is(text):
+def test_ordinary_text_is_printed_as_it_is(text):
     assert printable(text) == text
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_e9_markdown_keeps_its_columns(name):
+def test_markdown_keeps_its_columns(name):
     header, _, line = markdown([result(captioner=name)]).splitlines()
     assert line.replace("\\|", "").count("|") == header.count("|")
 
 
-def test_e9_markdown_holds_no_tag():
+def test_markdown_holds_no_tag():
     assert "<script>" not in markdown([result(captioner="<script>")])
 
 
 @given(st.text())
-def test_e9_no_cell_of_a_csv_is_a_formula(text):
+def test_no_cell_of_a_csv_is_a_formula(text):
     (line,) = csv.DictReader(io.StringIO(rows_csv([row(captioner=text)]), newline=""))
     assert line["captioner"][:1] not in tuple("=+-@\t\r\n")
 
@@ -108,7 +108,7 @@ def test_text_comes_back_from_a_csv(text):
     assert line["captioner"] == text
 
 
-def test_e7_a_table_with_half_a_surrogate_pair_is_written(tmp_path):
+def test_a_table_with_half_a_surrogate_pair_is_written(tmp_path):
     write_table(tmp_path, [result(captioner="a\ud800")])
     assert "a?" in (tmp_path / "table.csv").read_text(encoding="utf-8")
 
@@ -129,7 +129,7 @@ def test_the_columns_of_a_table_are_those_of_a_row(tmp_path):
 )
 def test_fractions_are_printed_in_per_cent_and_absent_numbers_as_dashes(unit, numbers, printed):
     value, low, high = numbers
-    assert NumberCell.of(row(unit=unit, value=value, ci_low=low, ci_high=high)).text == printed
+    assert NumberCell.of_row(row(unit=unit, value=value, ci_low=low, ci_high=high)).text == printed
 
 
 def test_an_absent_share_is_a_dash():

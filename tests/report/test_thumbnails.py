@@ -136,7 +136,7 @@ def test_a_folder_without_maps_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("image", ["train/7", "../../7", 300 * "7"])
-def test_e9_no_id_takes_a_map_out_of_its_folder(image, tmp_path):
+def test_no_id_takes_a_map_out_of_its_folder(image, tmp_path):
     place = tmp_path / "a" / "b"
     place.mkdir(parents=True)
     write_attribution(place, [explained(image, "a man", "man")], pictures=1, with_maps=False)

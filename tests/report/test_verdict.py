@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.report.answer_screen import screen
+from bias_pipeline.report.answer_texts import notes, screen
 from bias_pipeline.report.answers import answers_of
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
-from bias_pipeline.report.notes import notes
 from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result
 from tests.report.test_gate import ALIKE, ATTACKED, COUNTED

@@ -45,7 +45,7 @@ def test_names_of_groups_may_have_blanks(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "@x", "-2"])
-def test_e9_a_hostile_word_is_no_formula(name, tmp_path):
+def test_a_hostile_word_is_no_formula(name, tmp_path):
     text = save_words(tmp_path, "run", make_words(name)).read_text()
     assert f",'{name}," in text
 
@@ -54,7 +54,7 @@ def page_of(*words: str) -> str:
     return html(report_of([result()], {}, [section(make_words(*words))]))
 
 
-def test_e9_hostile_words_make_no_element():
+def test_hostile_words_make_no_element():
     plain = page_of(*(f"word{k}" for k in range(len(NASTY))))
     assert page_of(*NASTY).count("<") == plain.count("<")
 

@@ -21,14 +21,14 @@ from bias_pipeline.studies.claims import (
     all_lower,
     claims_report,
     highest,
+    is_raised,
     judge_claim,
     lowest,
     mean_is,
-    merged,
+    merge_checks,
     most_above,
     not_copied,
     pearson_is,
-    raised,
     register,
     rising,
     same_numbers,
@@ -72,11 +72,11 @@ UP = series(*range(1, 9))
         (lowest(series(1, 1, 3), "a"), "no"),
         (highest(series(1, 2, 3), "c"), "yes"),
         (highest(series(1, 2, 3), "b"), "no"),
-        (raised(series(1, 5, half=1), "b", "a"), "yes"),
-        (raised(series(1, 2, half=1), "b", "a"), "no"),
-        (raised(series(1, 2, half=1), "b", "a", claimed=False), "yes"),
-        (raised(series(1, 2), "b", "a"), "yes"),
-        (raised(series(1, 2), "b", "z"), "not tested"),
+        (is_raised(series(1, 5, half=1), "b", "a"), "yes"),
+        (is_raised(series(1, 2, half=1), "b", "a"), "no"),
+        (is_raised(series(1, 2, half=1), "b", "a", claimed=False), "yes"),
+        (is_raised(series(1, 2), "b", "a"), "yes"),
+        (is_raised(series(1, 2), "b", "z"), "not tested"),
         (times(series(1, 3.2), "b", "a", about=3), "yes"),
         (times(series(1, 3.6), "b", "a", about=3), "no"),
         (times(series(1, 3.6), "z", "a", about=3), "not tested"),
@@ -114,7 +114,7 @@ def test_every_test_is_used_by_the_register_and_tested_here():
     ],
 )
 def test_readings_are_put_together(item, follows):
-    assert merged([ClaimCheck("", f) for f in item]).follows == follows
+    assert merge_checks([ClaimCheck("", f) for f in item]).follows == follows
 
 
 def test_holm_counts_what_is_beyond_chance():

@@ -46,7 +46,7 @@ def test_a_shift_is_of_the_changed_pictures_captions_over_the_others():
     assert by_change["background"].shift == 0
     assert by_change["objects"].shift == pytest.approx(0.2)
     assert by_change["objects"].shift_low > 0.1
-    assert not by_change["objects"].within
+    assert not by_change["objects"].is_within
 
 
 def test_what_was_not_scored_under_a_change_has_no_shift():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.report.power import Measurement, Power, detectable, measured
+from bias_pipeline.report.power import Measurement, Power, detectable, measured_powers
 
 FIVE = Measurement(
     "d", "lic", "matched", "score", "fraction", 100, 100.0, 5, 4, 0.01, 0.01, 1, 0
@@ -25,7 +25,7 @@ def test_the_smallest_bias_follows_from_measured_errors(n_images, smallest):
 
 
 def test_the_nearest_measured_size_is_shown():
-    assert {m.n_images for m in POWER.at(350)} == {400}
+    assert {m.n_images for m in POWER.at_size(350)} == {400}
 
 
 def test_a_score_that_is_just_detectable_is_above_chance_in_four_of_five_cases():
@@ -42,7 +42,11 @@ def test_of_few_seeds_four_of_five_tests_by_students_t_find_it(freedom):
     assert power == pytest.approx(0.8, abs=0.03)
 
 
-@pytest.mark.parametrize("power", measured(), ids=lambda p: f"{p.first.design} {p.first.metric}")
+@pytest.mark.parametrize(
+    "power",
+    measured_powers(),
+    ids=lambda p: f"{p.any_measurement.design} {p.any_measurement.metric}",
+)
 def test_more_images_show_smaller_bias(power):
     assert power.smallest(8000) < power.smallest(250)
 
@@ -50,7 +54,7 @@ def test_more_images_show_smaller_bias(power):
 def test_the_command_has_a_line_for_each_measured_part(capsys):
     assert main(["analysis", "power", "--n", "500"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert sum(" points " in line or " nat " in line for line in lines) == len(measured())
+    assert sum(" points " in line or " nat " in line for line in lines) == len(measured_powers())
 
 
 def test_a_size_that_was_not_measured_is_called_so(capsys):

@@ -3,8 +3,7 @@
 import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.report.power import balanced_images, measured
-from bias_pipeline.report.smallest_bias import amount, unseen
+from bias_pipeline.report.power import amount, balanced_images, measured_powers, unseen
 from tests.corpora import make_corpus
 
 
@@ -20,7 +19,9 @@ def test_only_images_that_captioner_and_people_describe_count():
 
 
 def test_the_amount_is_the_measured_one():
-    (power,) = (power for power in measured() if power.first.metric == "gender_error")
+    (power,) = (
+        power for power in measured_powers() if power.any_measurement.metric == "gender_error"
+    )
     expected = f"80 %: {amount(power.smallest(400), 'fraction')} (gender_error (named))"
     assert expected in unseen(corpus(), "gender", ["gender_error"], [])
 
@@ -40,6 +41,6 @@ def test_of_one_group_nothing_is_known():
 
 def test_of_several_planted_biases_the_worst_seen_counts():
     balanced = balanced_images(np.array([200, 200]).tolist())
-    scores = [p.smallest(balanced) for p in measured() if p.first.metric == "lic"]
+    scores = [p.smallest(balanced) for p in measured_powers() if p.any_measurement.metric == "lic"]
     assert len(scores) > 1
     assert amount(max(scores), "fraction") in unseen(corpus(), "gender", [], ["lic"])

@@ -10,15 +10,16 @@ import pytest
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.report.attacker_agreement import (
+from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.stats.bootstrap import Draws
+from bias_pipeline.studies.attacker_agreement import (
+    Variants,
     agreements,
     coefficient_of_variation,
     reduction,
     sensitivity,
+    variants,
 )
-from bias_pipeline.report.attacker_variants import Variants, variants
-from bias_pipeline.results.rows import Result, Row
-from bias_pipeline.stats.bootstrap import Draws
 from experiments.encoder_sensitivity.published import coefficients, consistency, reductions, scores
 from tests.report.test_tables import row
 

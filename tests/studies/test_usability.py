@@ -11,8 +11,8 @@ from bias_pipeline.report.power import (
     NO,
     ONLY_YES,
     YES,
-    measured,
     measured_of,
+    measured_powers,
     movements_of,
     usability,
 )
@@ -55,11 +55,11 @@ def test_attackers_are_usable_at_equal_speech_only():
 @pytest.mark.parametrize("name", NAMES)
 def test_what_finds_planted_bias_at_no_size_is_not_simply_usable(name):
     blind = {
-        (power.first.metric, power.first.part)
-        for power in measured()
+        (power.any_measurement.metric, power.any_measurement.part)
+        for power in measured_powers()
         if not any(
             m.concluded >= 0.8 * m.trials
-            for other in measured_of(power.first.metric, power.first.part)
+            for other in measured_of(power.any_measurement.metric, power.any_measurement.part)
             for m in other.measurements
             if m.planted == 20
         )

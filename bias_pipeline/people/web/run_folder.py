@@ -206,7 +206,7 @@ def number_of(row: Row, result: Result) -> NumberCell:
     """A number as tables show it; headlines have an arrow."""
     arrow = pointing(row, result) if row.part in HEADLINES else ""
     tone = _TONES.get(arrow, "") if "lower is fairer" in result.facts.metric.direction else ""
-    return NumberCell.of(row, arrow, tone)
+    return NumberCell.of_row(row, arrow, tone)
 
 
 def headline_rows(result: Result) -> list[Row]:

@@ -39,7 +39,7 @@ from bias_pipeline.report.caption_pairs import (
 from bias_pipeline.report.page import finished_results
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import NumberCell, Table
-from bias_pipeline.report.tables import latest
+from bias_pipeline.report.tables import latest_results
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.compare import FEWEST_CORRELATED, Correlation, pearson
@@ -311,7 +311,7 @@ def number_correlations(
         return []
     about = next(iter(studies.values())).first
     numbers: dict[tuple[str, str, str], dict[str, float]] = {}
-    for result in latest(with_settings(results)):
+    for result in latest_results(with_settings(results)):
         for row in result.rows:
             of_studies = (row.attribute, row.dataset) == (about.attribute, about.dataset)
             known = of_studies and row.captioner in shares and not math.isnan(row.value)

@@ -112,7 +112,9 @@ def fits(
     _, firsts, place = np.unique(
         data.captions.identities[test], return_index=True, return_inverse=True
     )
-    attribution = attributed(prepared.attacker, prepared.inputs, data.captions, test[firsts], how)
+    attribution = attribute_words(
+        prepared.attacker, prepared.inputs, data.captions, test[firsts], how
+    )
     if attribution.error > TOLERATED:
         log.warning(
             "%s, seed %d: integrated gradients miss %.0f %% of what words add; raise --steps",
@@ -126,7 +128,7 @@ def fits(
         grams=sums.grams,
         captions=sums.captions,
         numbers=sums.numbers(np.ones((1, len(test))))[0],
-        resampled=sums.resampled(drawn[:, data.captions.image_rows[test]]),
+        resampled=sums.resample(drawn[:, data.captions.image_rows[test]]),
         data=data,
         test=test,
         attributed=attribution,
@@ -134,7 +136,7 @@ def fits(
     )
 
 
-def attributed(
+def attribute_words(
     attacker: Attacker, inputs: Inputs, captions: Captions, rows: IntArray, how: Gradients
 ) -> Attributed:
     """Integrated gradients of some captions.
@@ -151,7 +153,7 @@ def attributed(
     order = np.argsort(captions.lengths[rows], kind="stable")  # little padding
     at_once = max(TOGETHER // how.steps, 1)
     for at in np.split(order, range(at_once, len(order), at_once)):
-        parts, without, whole = _integrated(attacker, **tensors(inputs, rows[at]), how=how)
+        parts, without, whole = _integrate(attacker, **tensors(inputs, rows[at]), how=how)
         rest = rest if rest.size else np.empty((len(rows), without.shape[1]))
         rest[at] = without
         for place, caption_parts, length in zip(at, parts, captions.lengths[rows[at]], strict=True):
@@ -161,7 +163,7 @@ def attributed(
     return Attributed(words, rest, missed / added if added else 0.0)
 
 
-def _integrated(
+def _integrate(
     attacker: Attacker, tokens: Tensor, lengths: Tensor, how: Gradients
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """(N, L, n_classes) what words add, (N, n_classes) log-odds of baseline and of captions."""
@@ -177,7 +179,7 @@ def _integrated(
             start = layer.weight[N_SPECIAL:].mean(dim=0) * (tokens != PAD)[..., None]
 
     def outputs(vectors: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
-        with _replaced(layer, vectors):
+        with _replace_output(layer, vectors):
             logits: Tensor = attacker(tokens=tokens, lengths=lengths)
         return logits
 
@@ -217,7 +219,7 @@ def word_layer(encoder: nn.Module) -> nn.Embedding:
 
 
 @contextmanager
-def _replaced(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
+def _replace_output(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
     """Make a layer return these vectors for any input."""
     handle = layer.register_forward_hook(lambda *_: vectors)
     try:
@@ -258,14 +260,14 @@ class _Contributions:
         self.captions = np.append(_caption_counts(captions, tested.types), 0)
         shape = (len(self.grams), len(rows))
 
-        def summed(values: Float64Array) -> sparse.csr_array:
+        def sum_by_word(values: Float64Array) -> sparse.csr_array:
             return sparse.csr_array((values, (types, owner)), shape=shape)
 
         truth = data.labels[rows][owner]
-        self._gains = summed(parts[np.arange(len(parts)), truth])
-        self._places = summed(np.ones(len(parts)))
+        self._gains = sum_by_word(parts[np.arange(len(parts)), truth])
+        self._places = sum_by_word(np.ones(len(parts)))
         columns = range(1, 2) if data.n_classes == 2 else range(data.n_classes)
-        self._sums = [summed(parts[:, k]) for k in columns]
+        self._sums = [sum_by_word(parts[:, k]) for k in columns]
 
     def numbers(self, counts: Float64Array) -> Float64Array:
         """(B, F, 1 + K) gains and coefficients under counts (B, M) of test captions.
@@ -278,7 +280,7 @@ class _Contributions:
             columns = [gains, *((sums @ counts.T) / places for sums in self._sums)]
         return np.stack(columns, axis=2).transpose(1, 0, 2)
 
-    def resampled(self, counts: Float64Array) -> Float64Array:
+    def resample(self, counts: Float64Array) -> Float64Array:
         """Like :meth:`numbers`; NaN of a resampling is replaced by the captions' own number."""
         numbers = self.numbers(counts)
         return np.where(np.isnan(numbers), self.numbers(np.ones((1, counts.shape[1]))), numbers)

@@ -101,7 +101,7 @@ def words(
     """Explain the attackers of a metric."""
     if resamples < 2:
         raise UsageError(f"--resamples={resamples} must be at least 2")
-    attack, fits, method = _explained(metric, how)
+    attack, fits, method = _explainer(metric, how)
     corpus = without_small_groups(corpus, attack.attribute.name)  # as for the score
     ready = applied(attack.transforms, corpus)
     tables = _tables(attack, ready)
@@ -133,7 +133,7 @@ def words(
         groups=grouping.names,
         n_seeds=len(sums.seeds),
         method=method,
-        words=list(_listed(sums, grouping.names, stats.level)),
+        words=list(_words_to_list(sums, grouping.names, stats.level)),
         examples=list(_best(examples)),
     )
 
@@ -148,7 +148,7 @@ def _best(examples: Sequence[Example]) -> Iterator[Example]:
         yield from list(chosen[side, group].values())[:EXAMPLES]
 
 
-def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str]:
+def _explainer(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str]:
     """The metric, the function that explains its attackers, and the name of that method."""
     if not isinstance(metric, CaptionAttack):
         raise UsageError(
@@ -182,7 +182,9 @@ def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCapt
         images &= np.bincount(side_captions.image_rows, minlength=len(ready)) > 0
     tables = {
         side: list(
-            _labelled(attack, ready, side_captions.take(images[side_captions.image_rows]), side)
+            _label_captions(
+                attack, ready, side_captions.take(images[side_captions.image_rows]), side
+            )
         )
         for side, side_captions in captions.items()
     }
@@ -195,7 +197,7 @@ def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCapt
     return nonempty
 
 
-def _labelled(
+def _label_captions(
     attack: CaptionAttack, ready: Corpus, captions: Captions, side: str
 ) -> Iterator[LabelledCaptions]:
     grouping = ready.groupings[attack.attribute.name]
@@ -269,7 +271,7 @@ def coefficient_groups(groups: Sequence[str]) -> Sequence[str]:
     return groups[1:] if len(groups) == 2 else groups
 
 
-def _listed(sums: _Sums, groups: Sequence[str], level: float) -> Iterator[RevealingWord]:
+def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator[RevealingWord]:
     """The n-grams to list on every side, with the total of each side first."""
     shown_groups = coefficient_groups(groups)
     sides = list(sums.by_side())

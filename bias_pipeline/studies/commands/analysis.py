@@ -22,20 +22,29 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.io.files import replace_file, require_new, table_csv, write_file
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.report.attacker_agreement import agreements, reduction, sensitivity
-from bias_pipeline.report.attacker_variants import KEYS, OVER, Variants, variants
 from bias_pipeline.report.caption_pairs import PAIRS, caption_pairs, write_pairs
-from bias_pipeline.report.power import balanced_images, measured_sizes
-from bias_pipeline.report.screen import print_table
-from bias_pipeline.report.sensitivity import (
-    print_agreements,
-    print_sensitivity,
-    print_title,
+from bias_pipeline.report.power import (
+    balanced_images,
+    measured_sizes,
+    planted_shares,
+    smallest_bias_lines,
 )
-from bias_pipeline.report.smallest_bias import planted_shares, smallest_bias_lines
+from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table, percent
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import compose
+from bias_pipeline.studies.attacker_agreement import (
+    KEYS,
+    OVER,
+    Variants,
+    agreements,
+    print_agreements,
+    print_sensitivity,
+    print_title,
+    reduction,
+    sensitivity,
+    variants,
+)
 from bias_pipeline.studies.feature_sensitivity import CHANGES, WHOLE, print_shifts, shifts
 from bias_pipeline.studies.rebalance import (
     METRIC,
