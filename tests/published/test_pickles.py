@@ -1,4 +1,4 @@
-"""Fault E10 (and E7, E8) of pickles: plain data is read, all else is refused and nothing is run."""
+"""Pickles: plain data is read, all else is refused and nothing is run."""
 
 import array
 import collections
