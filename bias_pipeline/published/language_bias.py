@@ -140,52 +140,39 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
+        """The captions that are taken, by group and verb; retold ones get a group at random."""
         verbs = self._verbs(task, lowered_words(source.human))
         if self.retold:
-            return self._assign(task, rows, verbs)
+            by_verb = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
+            counts = " and ".join(str(len(of_verb)) for of_verb in by_verb)
+            size = self._size(task, f"{counts} captions by verb", min(map(len, by_verb)))
+            n_matching = round(self.imbalance * size)
+            taken = (slice(n_matching), slice(n_matching, size))
+            return {(g, v): by_verb[v][taken[g != v]] for g in (0, 1) for v in (0, 1)}
         which = {
-            (group, verb): [row for row in rows if (named[row], verbs[row]) == (group, verb)]
-            for group in (0, 1)
-            for verb in (0, 1)
+            (g, v): [row for row in rows if (named[row], verbs[row]) == (g, v)]
+            for g in (0, 1)
+            for v in (0, 1)
         }
-        size = self._size(task, which)
-        n_matching = round(self.imbalance * size)
-        return {
-            (group, verb): cell_rows[: n_matching if group == verb else size - n_matching]
-            for (group, verb), cell_rows in which.items()
-        }
-
-    def _assign(self, task: str, rows: Sequence[int], verbs: IntArray) -> Cells:
-        """Captions by verb, assigned to the groups at random."""
-        saying = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
-        there = min(map(len, saying))
-        size = there if self.size is None else self.size
-        if not 0 < size <= there:
-            raise NotApplicableError(
-                f"dataset 'language_bias': task {task!r} has {len(saying[0])} and "
-                f"{len(saying[1])} captions by verb, enough for {there} per group; lower "
-                "dataset.size"
-            )
-        n_matching = round(self.imbalance * size)
-        return {
-            (group, verb): saying[verb][:n_matching]
-            if group == verb
-            else saying[verb][n_matching:size]
-            for group in (0, 1)
-            for verb in (0, 1)
-        }
-
-    def _size(self, task: str, which: Cells) -> int:
         most, least = max(*LEVELS, self.imbalance), min(*LEVELS, self.imbalance)
         shares = {True: most, False: 1 - least}
         there = min(int(len(rows) / shares[g == v] + 1e-9) for (g, v), rows in which.items())
+        counts = ", ".join(str(len(rows)) for rows in which.values())
+        size = self._size(task, f"{counts} captions by group and verb", there)
+        n_matching = round(self.imbalance * size)
+        return {
+            (g, v): cell_rows[: n_matching if g == v else size - n_matching]
+            for (g, v), cell_rows in which.items()
+        }
+
+    def _size(self, task: str, found: str, there: int) -> int:
+        """How many captions a group gets."""
         size = there if self.size is None else self.size
         if not 0 < size <= there:
-            counts = ", ".join(str(len(rows)) for rows in which.values())
+            by_word = self.size is None and not self.retold
             raise NotApplicableError(
-                f"dataset 'language_bias': task {task!r} has {counts} captions by group and verb, "
-                f"enough for {there} per group; "
-                + ("set dataset.gender_by=word" if self.size is None else "lower dataset.size")
+                f"dataset 'language_bias': task {task!r} has {found}, enough for {there} per "
+                f"group; {'set dataset.gender_by=word' if by_word else 'lower dataset.size'}"
             )
         return size
 

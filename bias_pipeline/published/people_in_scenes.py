@@ -205,7 +205,7 @@ class PHASEDataset(PeopleDataset):
                     source = f"{path}, {image}, {name}"
                     fields = expect(person, dict, path, f"{image}.{name}")
                     value = _answer_in(fields.get("annotations"), column, source)
-                    region = fields.get("region")
+                    region: Any = fields.get("region")
                     try:
                         left, upper, right, lower = map(float, region or ())
                     except (TypeError, ValueError, OverflowError):

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,17 +42,9 @@ from bias_pipeline.models.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch
-    from pytorch_lightning import Callback
 
 
-class _Special(NamedTuple):
-    pad: str = "[PAD]"
-    start: str = "[START]"
-    unknown: str = "[UNKNOWN]"
-    end: str = "[END]"
-
-
-SPECIAL = _Special()
+PAD, START, UNKNOWN, END = "[PAD]", "[START]", "[UNKNOWN]", "[END]"
 
 
 def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
@@ -60,24 +52,24 @@ def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL.unknown))
+    tokenizer = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     # Sorted by frequency, then alphabetically: the order of texts does not matter.
     trainer = trainers.WordLevelTrainer(
-        special_tokens=[*SPECIAL], min_frequency=2, show_progress=False
+        special_tokens=[PAD, START, UNKNOWN, END], min_frequency=2, show_progress=False
     )
     tokenizer.train_from_iterator(sorted(texts), trainer)
-    ends = [(name, tokenizer.token_to_id(name)) for name in (SPECIAL.start, SPECIAL.end)]
+    ends = [(name, tokenizer.token_to_id(name)) for name in (START, END)]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{SPECIAL.start} $A {SPECIAL.end}", special_tokens=ends
+        single=f"{START} $A {END}", special_tokens=ends
     )
     PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
-        pad_token=SPECIAL.pad,
-        bos_token=SPECIAL.start,
-        unk_token=SPECIAL.unknown,
-        eos_token=SPECIAL.end,
+        pad_token=PAD,
+        bos_token=START,
+        unk_token=UNKNOWN,
+        eos_token=END,
         model_max_length=longest,
     ).save_pretrained(folder)
     tokenizer.enable_truncation(longest)
@@ -166,11 +158,8 @@ def fit_clip(
     if len(pairs.texts) < 2:
         raise DataError(f"{counted(len(pairs.texts), 'pairs')}: a CLIP needs two or more")
     world = world_size(trainer)
-    flags = {
-        **_TRAINER,
-        **{key: setting for key, setting in trainer.items() if setting is not None},
-    }
-    course = Course({**flags, "max_epochs": recipe.epochs}, survival)
+    chosen = {key: setting for key, setting in trainer.items() if setting is not None}
+    flags = {**_TRAINER, **chosen, "max_epochs": recipe.epochs}
     n_together = min(recipe.batch_size, len(pairs.texts))
     if n_together % world:
         raise UsageError(
@@ -178,7 +167,7 @@ def fit_clip(
             "them; choose another --batch-size"
         )
     with drafted(folder) as draft:
-        return together(world, _fit_into, draft, pairs, recipe, provenance, course)
+        return together(world, _fit_into, draft, pairs, recipe, provenance, flags, survival)
 
 
 def _fit_into(
@@ -186,7 +175,8 @@ def _fit_into(
     pairs: Pairs,
     recipe: ClipRecipe,
     provenance: Mapping[str, object],
-    course: Course,
+    flags: Mapping[str, Any],
+    survival: CheckpointSettings | None,
     share: Share,
 ) -> Sequence[float]:
     """The training in one process; the first process writes the files."""
@@ -204,11 +194,16 @@ def _fit_into(
         folder = Path(aside) if share.rank else draft
         texts = (text for texts in pairs.texts for text in texts)
         tokens = write_tokenizer(folder, texts, recipe.longest)
-    network = CLIPModel(_config(recipe, tokens.get_vocab_size(), tokens.token_to_id(SPECIAL.end)))
+    network = CLIPModel(_config(recipe, tokens.get_vocab_size(), tokens.token_to_id(END)))
     batches = _Batches(pairs, tokens, recipe, share)
     learner = Contrast(network, recipe.learning_rate)
+    checkpoints = []  # from which a killed training continues
+    if survival is not None:
+        sha = hashlib.sha256(f"{VERSION} {asdict(recipe)} {pairs.texts!r}".encode())
+        sha.update(np.ascontiguousarray(pairs.pixels).tobytes())
+        checkpoints = [survival.of(sha.hexdigest(), batches)]
     with bar("fitting a CLIP"):
-        run_training(learner, batches, course.flags, course.callbacks(recipe, pairs, batches))
+        run_training(learner, batches, flags, checkpoints)
     if share.rank == 0:
         network.cpu().save_pretrained(draft)
         write_preprocessing(draft, recipe.side)
@@ -242,22 +237,6 @@ def _config(recipe: ClipRecipe, n_words: int, end: int) -> Any:
         "patch_size": recipe.patch,
     }
     return CLIPConfig(text_config=text, vision_config=vision, projection_dim=recipe.width)
-
-
-@dataclass(frozen=True)
-class Course:
-    """The settings of a training run."""
-
-    flags: Mapping[str, Any]  # Lightning's
-    survival: CheckpointSettings | None  # how it continues after a kill, None if it does not
-
-    def callbacks(self, recipe: ClipRecipe, pairs: Pairs, batches: _Batches) -> list[Callback]:
-        """Checkpoints from which a killed training continues."""
-        if self.survival is None:
-            return []
-        sha = hashlib.sha256(f"{VERSION} {asdict(recipe)} {pairs.texts!r}".encode())
-        sha.update(np.ascontiguousarray(pairs.pixels).tobytes())
-        return [self.survival.of(sha.hexdigest(), batches)]
 
 
 class _Batches:
@@ -299,12 +278,8 @@ class _Batches:
 
 def _card(recipe: ClipRecipe, provenance: Mapping[str, object], losses: Sequence[float]) -> str:
     """The text of the folder's README."""
-    facts = {
-        **provenance,
-        "recipe": asdict(recipe),
-        "version": VERSION,
-        "loss of each epoch": losses,
-    }
+    fitting = {"recipe": asdict(recipe), "version": VERSION, "loss of each epoch": losses}
+    facts = {**provenance, **fitting}
     return (
         "# A small CLIP\n\n"
         "Fitted by `bias_pipeline fit clip` for measuring retrieval bias where no published model\n"

@@ -146,10 +146,23 @@ def _load_whole(kind: Callable[..., T], model: Pretrained, device: str, *setting
 class WholeTowers(Towers):
     """A model that is loaded as a whole; its towers are two views of one network."""
 
+    judging: ClassVar[str] = ""  # a published model of its kind that also matches pairs, if any
+
     @property
     @abstractmethod
-    def net(self) -> OpenClipModel | TwoModeNet:
+    def net(self) -> Any:
         """The network, loaded at first use."""
+
+    @property
+    def cross_encoder(self) -> TwoModeNet:
+        """The network, checked for a matching head."""
+        net: TwoModeNet = self.net
+        if not net.matches:
+            raise UsageError(
+                f"metric.rerank: the weights in {self.name} have no matching head (itm_score); "
+                f"name a model that has one, such as {self.judging}, or set metric.rerank=null"
+            )
+        return net
 
     def photos(self, *, normalize: bool) -> PhotoTower:
         net = self.net
@@ -176,30 +189,7 @@ class OpenClipTowers(WholeTowers):
 
 
 @dataclass(frozen=True)
-class TwoModeTowers(WholeTowers):
-    """A model that also matches a picture and a text."""
-
-    judging: ClassVar[str]  # a published model of its kind with a matching head
-
-    @property
-    @abstractmethod
-    def net(self) -> TwoModeNet: ...
-
-    @property
-    def cross_encoder(self) -> TwoModeNet:
-        """The network, checked for a matching head."""
-        net = self.net
-        if not net.matches:
-            raise UsageError(
-                f"metric.rerank: the weights in {self.name} have no matching head (itm_score); "
-                f"name a model that has one, such as {self.judging}, or set "
-                "metric.rerank=null"
-            )
-        return net
-
-
-@dataclass(frozen=True)
-class FiberTowers(TwoModeTowers):
+class FiberTowers(WholeTowers):
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
 
     longest: int  # tokens that are read of a text
@@ -219,7 +209,7 @@ class FiberTowers(TwoModeTowers):
 
 
 @dataclass(frozen=True)
-class BlipTowers(TwoModeTowers):
+class BlipTowers(WholeTowers):
     """A BLIP for retrieval."""
 
     judging: ClassVar[str] = "Salesforce/blip-itm-base-coco"
@@ -258,7 +248,9 @@ def dual_of(
 ) -> DualEncoder:
     """A model as a pair of embedders, with a matcher if it has such a mode."""
     images = ImageEmbedder(towers, cache, crop=crop, normalise=normalise == "both")
-    matcher = PairMatcher(towers, crop) if isinstance(towers, TwoModeTowers) else None
+    matcher = None
+    if isinstance(towers, WholeTowers) and towers.judging:
+        matcher = PairMatcher(towers, crop)
     return DualEncoder(images, QueryEmbedder(towers, cache), matcher)
 
 
@@ -344,7 +336,7 @@ class QueryEmbedder(_CachedEmbedder):
 class PairMatcher:
     """Scores pairs of picture and text, with one pass for every pair, each once."""
 
-    towers: TwoModeTowers
+    towers: WholeTowers
     crop: Crop  # the part of pictures to use
     # Scores by picture and text
     memory: dict[tuple[str, str], float] = field(default_factory=dict, compare=False, repr=False)

@@ -150,21 +150,6 @@ def _counts(labels: IntArray, weights: Float64Array, n_groups: int) -> Float64Ar
     return np.asarray(sums, np.float64).reshape(*labels.shape[:-1], n_groups)
 
 
-NULL = PartName("null")
-
-
-def with_null(
-    estimates: Mapping[PartName, Estimate], null: FairRanker
-) -> list[tuple[PartName, Estimate, float | None]]:
-    """Names, estimates and no-bias values of all parts; the part of a fair ranker comes second."""
-    fair = Estimate(null.expected, ci_low=null.low, ci_high=null.high)
-    named = [
-        (name, estimate, None if name.what == "recall" else null.expected)
-        for name, estimate in estimates.items()
-    ]
-    return [named[0], (NULL, fair, None), *named[1:]]
-
-
 def fairness_of(
     ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, stats: Bootstrap, folds: Folds
 ) -> dict[PartName, Estimate]:

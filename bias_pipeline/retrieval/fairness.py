@@ -22,9 +22,9 @@ from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageErr
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
-from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.retrieval.debias.base import Debias, held_out
-from bias_pipeline.retrieval.estimates import Folds, Skews, fairness_of, with_null
+from bias_pipeline.retrieval.estimates import Folds, Skews, fairness_of
 from bias_pipeline.retrieval.formulas import Ties
 from bias_pipeline.retrieval.ranked import (
     Ranked,
@@ -253,10 +253,12 @@ class RetrievalFairness(Metric):
         tested = np.unique(np.concatenate([split.test for split in splits]))
         coverage = len(tested) / int((view.codes >= 0).sum())
         number = partial(Number, n_images=len(tested), coverage=coverage, range=(0.0, 1.0))
-        parts: dict[str, Number] = {
-            name: number(**vars(estimate), neutral=neutral)
-            for name, estimate, neutral in with_null(estimates, null)
-        }
+        parts: dict[str, Number] = {}
+        for name, estimate in estimates.items():
+            neutral = None if name.what == "recall" else null.expected
+            parts[name] = number(**vars(estimate), neutral=neutral)
+            if name == SCORE:  # what a ranker has that ignores groups
+                parts[PartName("null")] = number(null.expected, ci_low=null.low, ci_high=null.high)
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage), folds)
         parts |= self._attackers(retrieved, view, folds)
         others = [one.others for one in retrieved]

@@ -64,14 +64,11 @@ def attack(photos: dict[str, Path], text: str, *words: str) -> Any:
     )
 
 
-def test_a_caption_that_says_nothing_is_guessed_at_chance(photos):
+def test_captions_that_say_nothing_are_guessed_at_chance_and_one_has_no_interval(photos):
     """Groups are balanced where attackers learn, so the larger one is not preferred."""
     score = attack(photos, "xyzzy", *LIC, "seeds=2")
     assert score.value == pytest.approx(0.5, abs=0.05)
     assert score.n_images == N_ANONYMOUS
-
-
-def test_one_caption_has_a_score_and_no_interval(photos):
     score = attack({"1": photos["1"]}, "xyzzy", *LIC)
     assert np.isnan([score.value, score.low, score.high]).tolist() == [False, True, True]
 

@@ -42,12 +42,9 @@ def test_scores_worked_by_hand(truth, part, value, n_images):
     assert (score.value, score.n_images) == (pytest.approx(value, nan_ok=True), n_images)
 
 
-def test_what_is_named_adds_up_to_gt():
+def test_what_is_named_adds_up_to_gt_and_the_interval_of_none_is_no_point():
     scores = human_scores(VOTES, GROUPS)
     assert scores["names:male"].value + scores["names:female"].value == scores["gt"].value
-
-
-def test_where_nobody_names_a_group_the_interval_is_no_point():
     score = human_scores({str(i): {"ann": "Unsure"} for i in range(20)}, GROUPS)["gt"]
     assert (score.value, score.low) == (0.0, 0.0)
     assert 0.1 < score.high < 0.25

@@ -81,48 +81,30 @@ def uncleaned_corpus(tmp_path_factory) -> Corpus:
     return load(write_folder(tmp_path_factory.mktemp("artemis")), "dataset.cleaning=null")
 
 
-def test_a_painting_has_all_its_utterances(uncleaned_corpus):
+def test_a_painting_has_all_its_utterances_and_mojibake_is_mended(corpus, uncleaned_corpus):
     assert (len(uncleaned_corpus), len(uncleaned_corpus.human)) == (12, 58)
-
-
-def test_mojibake_is_mended_in_names(corpus):
     assert BEACH in corpus.ids
-
-
-def test_mojibake_is_mended_in_utterances(uncleaned_corpus):
     assert (
         "It’s funny how they bathe in clothes."
         in uncleaned_corpus[uncleaned_corpus.ids.index(BEACH)].human
     )
 
 
-@pytest.mark.parametrize(
-    "note",
-    [
+def test_what_was_done_to_the_text_is_noted(corpus):
+    assert {
         "2 of 60 rows have no utterance and are left out",
         "mojibake was mended in 2 names of paintings and 1 utterance",
         # Shorter than five: "why so much hate", "no idea" and "masterly".
         "50 of 60 utterances are kept: 3 have fewer than 5 tokens, 5 more than 11.9",
-    ],
-)
-def test_what_was_done_to_the_text_is_noted(corpus, note):
-    assert note in corpus.notes
+    } <= {*corpus.notes}
 
 
-@pytest.mark.parametrize(
-    ("painting", "emotion"),
-    [
-        ("Romanticism/carl-berg_mountains-at-dawn", "awe"),
-        # Of five, three chose this; one of the three wrote two words.
-        ("Pop_Art/bob-ray_three-cans", "something_else"),
-        ("Realism/anna-lund_old-woman-with-bread", "none"),  # a tie
-    ],
-)
-def test_most_annotators_label_a_painting(corpus, painting, emotion):
-    assert labels(corpus)[painting] == emotion
-
-
-def test_ties_are_counted(corpus):
+def test_most_annotators_label_a_painting_and_ties_are_counted(corpus):
+    known = labels(corpus)
+    assert known["Romanticism/carl-berg_mountains-at-dawn"] == "awe"
+    # Of five, three chose this; one of the three wrote two words.
+    assert known["Pop_Art/bob-ray_three-cans"] == "something_else"
+    assert known["Realism/anna-lund_old-woman-with-bread"] == "none"  # a tie
     assert corpus.groupings["emotion"].strata == {"no majority": 3}
 
 
@@ -131,10 +113,7 @@ def test_each_utterance_can_be_a_record_with_its_own_emotion(tmp_path):
     written = Counter(emotion for *_, emotion, text, _ in ROWS if text.strip())
     expected = {name.replace(" ", "_"): written[name] for name in EMOTIONS}
     assert corpus.groupings["emotion"].sizes == expected
-
-
-def test_utterances_of_a_painting_are_copies_of_one_another(tmp_path):
-    assert len(np.unique(originals(load(write_folder(tmp_path), BY_CAPTION)))) == 12
+    assert len(np.unique(originals(corpus))) == 12  # those of a painting are copies of one another
 
 
 def test_utterances_of_a_painting_stay_in_one_part_of_a_split(tmp_path):
@@ -164,11 +143,6 @@ def test_words_that_the_training_part_hardly_has_are_replaced(tmp_path):
     assert "the" in corpus.human.types
 
 
-def test_paintings_of_very_many_annotations_are_the_part_rest(tmp_path):
-    corpus = load(write_folder(tmp_path), "dataset.split=rest")
-    assert corpus.ids == ("Baroque/pieter-maas_the-night-guard",)
-
-
 def test_the_parts_are_85_5_and_10_per_cent_of_the_other_paintings():
     rows = [Annotation(f"s/{n}", "awe", "", 5, f"s{n}") for n in range(1000)]
     assert Counter(parts_of(rows, 41, 2021).values()) == {"train": 849, "val": 51, "test": 100}
@@ -183,9 +157,10 @@ def test_the_parts_are_those_that_the_authors_draw():
     assert (len(tested), tested[:6], tested[-3:]) == TESTED
 
 
-def test_no_painting_is_in_two_parts(tmp_path):
+def test_no_painting_is_in_two_parts_and_those_of_very_many_annotations_are_the_rest(tmp_path):
     root = write_folder(tmp_path)
     ids = [load(root, f"dataset.split={part}").ids for part in ("train", "val", "test", "rest")]
+    assert ids[-1] == ("Baroque/pieter-maas_the-night-guard",)
     assert sorted(image for part in ids for image in part) == sorted(load(root).ids)
 
 
@@ -270,15 +245,12 @@ def test_captions_of_no_painting_are_counted(tmp_path):
     assert "1 caption is of no painting, such as Realism/unknown" in notes
 
 
-def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path):
+def test_pictures_are_found_by_names_in_another_wrong_encoding_with_any_known_ending(tmp_path):
+    assert Names(["Realism/x"]).find("wikiart/Realism/x.webp") == "Realism/x"
     root, pictures = write_folder(tmp_path / "a"), draw_pictures(tmp_path / "wikiart")
     corpus = load(root, f"dataset.images={pictures}")
     assert corpus.pictures is not None
     assert corpus.pictures.present.all()
-
-
-def test_a_picture_may_have_any_known_ending():
-    assert Names(["Realism/x"]).find("wikiart/Realism/x.webp") == "Realism/x"
 
 
 def test_an_absent_release_is_asked_for_by_its_folder(tmp_path):
@@ -286,13 +258,11 @@ def test_an_absent_release_is_asked_for_by_its_folder(tmp_path):
         read_release(tmp_path / "Contrastive.csv", 2)
 
 
-def test_an_absent_picture_is_an_error(tmp_path):
+def test_an_absent_picture_is_an_error_and_counted_if_not_strict(tmp_path):
+    where = without_a_picture(tmp_path)
     with pytest.raises(ResourceError, match=r"1 of 12 paintings has no picture.*bob-ray_three"):
-        load(*without_a_picture(tmp_path))
-
-
-def test_absent_pictures_are_counted_if_not_strict(tmp_path):
-    notes = load(*without_a_picture(tmp_path), "dataset.strict=false").notes
+        load(*where)
+    notes = load(*where, "dataset.strict=false").notes
     assert any(note.startswith("1 of 12 paintings has no picture") for note in notes)
 
 

@@ -60,16 +60,12 @@ def test_intersections_work_as_for_captions(tmp_path):
     assert value.sizes == {"male-old": 2, "male-young": 1, "female-old": 1, "female-young": 1}
 
 
-def test_each_face_has_its_picture(tmp_path):
+def test_each_face_has_its_picture_which_may_be_shown_with_its_authors_and_licence(tmp_path):
     corpus = load(write(tmp_path, *LINES))
     assert corpus.pictures is not None
     assert corpus.pictures.files == tuple(tmp_path / name for name in corpus.ids)
-
-
-def test_faces_may_be_shown_with_their_authors_and_licence(tmp_path):
-    terms = load(write(tmp_path, *LINES)).shown_under
-    assert "CC BY 4.0" in terms
-    assert "Karkkainen and Joo" in terms
+    assert "CC BY 4.0" in corpus.shown_under
+    assert "Karkkainen and Joo" in corpus.shown_under
 
 
 @pytest.mark.parametrize(("words", "n"), [([], 5), (["dataset.part=val"], 1)])
@@ -115,20 +111,14 @@ def test_an_absent_picture_is_refused_and_noted_leniently(tmp_path):
     assert "1 of 4 pictures is absent: not retrieved" in notes
 
 
-def test_without_any_picture_leniency_ends(tmp_path):
+def test_absent_files_and_skin_tone_by_ethnic_origin_are_refused(tmp_path):
+    with pytest.raises(ResourceError, match=r"fairface_label_train\.csv"):
+        load(tmp_path)
     root = write(tmp_path, *LINES, pictures=False)
     with pytest.raises(ResourceError, match="4 of 4 pictures"):
         load(root, "dataset.strict=false")
-
-
-def test_an_absent_label_file_is_refused(tmp_path):
-    with pytest.raises(ResourceError, match=r"fairface_label_train\.csv"):
-        load(tmp_path)
-
-
-def test_skin_tone_is_not_made_of_ethnic_origin(tmp_path):
     with pytest.raises(UsageError, match="no labels of attribute 'race'"):
-        load(write(tmp_path, *LINES), "attribute=race")
+        load(root, "attribute=race")
 
 
 def test_the_real_faces_are_read_whole():

@@ -1,4 +1,4 @@
-"""Fault E10 of pickles: any bytes, without the cost of a process for each, are plain or refused."""
+"""Pickles of any bytes, without the cost of a process for each, are plain or refused."""
 
 import pickle
 from collections.abc import Iterator

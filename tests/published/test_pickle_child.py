@@ -1,4 +1,4 @@
-"""Fault E10: the process that reads a pickle is not trusted, and can do little."""
+"""The process that reads a pickle is not trusted, and can do little."""
 
 import subprocess
 import sys

@@ -29,16 +29,13 @@ def net(request: pytest.FixtureRequest) -> FiberNet:
     return network(FiberSize(**{**vars(TINY), "depths": request.param}))
 
 
-def test_pictures_by_themselves_are_where_the_plain_network_puts_them(net):
-    vectors = torch.nn.functional.normalize(net.pictures(pixels()), dim=1)
-    wanted = [plain_network(net).image(picture.double().numpy()) for picture in pixels()]
-    np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
-
-
-def test_texts_by_themselves_are_where_the_plain_network_puts_them(net):
-    vectors = torch.nn.functional.normalize(net.texts(TOKENS), dim=1)
-    wanted = [plain_network(net).text(tokens) for tokens in TOKENS.tolist()]
-    np.testing.assert_allclose(vectors.numpy(), np.stack(wanted), atol=1e-5)
+def test_pictures_and_texts_by_themselves_are_where_the_plain_network_puts_them(net):
+    plain = plain_network(net)
+    shown = [plain.image(picture.double().numpy()) for picture in pixels()]
+    read = [plain.text(tokens) for tokens in TOKENS.tolist()]
+    for vectors, wanted in ((net.pictures(pixels()), shown), (net.texts(TOKENS), read)):
+        units = torch.nn.functional.normalize(vectors, dim=1)
+        np.testing.assert_allclose(units.numpy(), np.stack(wanted), atol=1e-5)
 
 
 def test_the_text_side_alone_is_the_library_s_roberta():

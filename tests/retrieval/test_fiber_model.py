@@ -12,6 +12,7 @@ from PIL import Image
 from bias_pipeline.errors import AbsentModelError, DataError, UsageError
 from bias_pipeline.retrieval.fiber.folder import fiber_files, find_fiber, read_tokenizer
 from bias_pipeline.retrieval.fiber.model import FiberModel
+from bias_pipeline.retrieval.fiber.net import FiberNet
 from tests.fiber_files import TINY, network, write_checkpoint, write_fiber, write_vocabulary
 
 CPU = torch.device("cpu")
@@ -98,18 +99,25 @@ def test_another_vocabulary_is_refused(folder, tmp_path, vocabulary, message):
         read_tokenizer(find_fiber(str(mine)))
 
 
-def test_more_words_than_the_weights_know_are_refused(tmp_path):
-    write_checkpoint(tmp_path / "f.ckpt", network(replace(TINY, n_words=50)))
-    model = find_fiber(str(write_vocabulary(tmp_path)))
-    with pytest.raises(DataError, match=r"has \d+ words, but the weights have 50"):
-        FiberModel(model, CPU, 40)
-
-
-def test_weights_that_are_no_numbers_are_told(tmp_path):
+def with_nan() -> FiberNet:
     broken = network()
     broken.dual_text.pooler.weight.fill_(torch.nan)
-    write_checkpoint(tmp_path / "f.ckpt", broken)
-    with pytest.raises(DataError, match="contains NaN or infinity"):
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: network(replace(TINY, n_words=50)), r"has \d+ words, but the weights have 50"),
+        (with_nan, "contains NaN or infinity"),
+    ],
+    ids=["more words", "no numbers"],
+)
+def test_weights_that_do_not_fit_the_vocabulary_or_are_no_numbers_are_refused(
+    make, message, tmp_path
+):
+    write_checkpoint(tmp_path / "f.ckpt", make())
+    with pytest.raises(DataError, match=message):
         FiberModel(find_fiber(str(write_vocabulary(tmp_path))), CPU, 40)
 
 
@@ -119,6 +127,8 @@ def test_a_file_that_is_absent_is_named(folder, tmp_path, name):
     (mine / name).unlink()
     with pytest.raises(AbsentModelError, match=f"{name} is absent; fetch fiber_pretrain"):
         fiber_files(str(mine), None)
+    with pytest.raises(AbsentModelError, match=r"encoder\.model=null: fetch fiber_pretrain\.ckpt"):
+        fiber_files(None, None)
 
 
 def test_of_several_files_one_is_named(folder, tmp_path):
@@ -129,8 +139,3 @@ def test_of_several_files_one_is_named(folder, tmp_path):
     assert fiber_files(str(mine), "other.ckpt")[0].name == "other.ckpt"
     with pytest.raises(UsageError, match="a file's name within"):
         fiber_files(str(mine), "../other.ckpt")
-
-
-def test_no_folder_is_told_with_what_to_fetch():
-    with pytest.raises(AbsentModelError, match=r"encoder\.model=null: fetch fiber_pretrain\.ckpt"):
-        fiber_files(None, None)

@@ -61,7 +61,9 @@ def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups):
         assert part.ci_low < 1 / n_groups < part.ci_high, name
 
 
-def test_what_is_there_is_told_from_chance():
+def test_what_is_there_is_told_from_chance_and_a_seed_gives_the_same_answers():
+    one, other = (attack("mean") for _ in range(2))
+    assert all((one.right[name] == other.right[name]).all() for name in BOTH)
     result = attacker_parts(
         [attack("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), EACH_ONCE
     )
@@ -75,11 +77,6 @@ def test_the_larger_group_does_not_help():
     vectors = np.random.default_rng(0).standard_normal((N, 4)).astype(np.float32)
     guesses = Attacked.attack(vectors, np.arange(N), groups, KEYS, 0)
     assert all(0.35 < value < 0.65 for value in accuracies(guesses).values())
-
-
-def test_the_same_seed_gives_the_same_answers():
-    one, other = (attack("mean") for _ in range(2))
-    assert all((one.right[name] == other.right[name]).all() for name in BOTH)
 
 
 class Words:

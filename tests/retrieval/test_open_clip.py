@@ -64,18 +64,14 @@ def library(folder: Path, *, quick: bool = False) -> tuple[Any, Any]:
     return torch.cat(images).numpy(), torch.cat(texts).numpy()
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_vectors_are_the_library_s(folder, quick):
-    recorded, message = library(folder, quick=quick)
-    np.testing.assert_allclose(photos_of(folder, quick=quick), recorded, atol=1e-5)
-    np.testing.assert_allclose(our_model(folder, quick=quick).texts(TEXTS), message, atol=1e-5)
-
-
-def test_one_with_a_tokenizer_of_transformers_too(tmp_path):
-    folder = write_of_words(tmp_path / "words", init_logit_bias=-10)
-    recorded, message = library(folder)
-    np.testing.assert_allclose(photos_of(folder), recorded, atol=1e-5)
-    np.testing.assert_allclose(our_model(folder).texts(TEXTS), message, atol=1e-5)
+@pytest.mark.parametrize("kind", ["gelu", "quick", "tokenizer of transformers"])
+def test_vectors_are_the_library_s(folder, tmp_path, kind):
+    if kind.startswith("tokenizer"):
+        folder = write_of_words(tmp_path / "words", init_logit_bias=-10)
+    photos, texts = library(folder, quick=kind == "quick")
+    np.testing.assert_allclose(photos_of(folder, quick=kind == "quick"), photos, atol=1e-5)
+    ours = our_model(folder, quick=kind == "quick").texts(TEXTS)
+    np.testing.assert_allclose(ours, texts, atol=1e-5)
 
 
 def test_quick_gelu_gives_other_vectors(folder):

@@ -188,8 +188,6 @@ def rate_command(words: Sequence[str]) -> int:
     if options.runs:
         raise UsageError("--runs DIR goes with --gather DIR")
     (_check_pairs if options.pairs else _check)(options)
-    if options.out is None:
-        raise UsageError("--out is missing; see --help")
     check_address(options)
     options.masking = masking_of(options, settings)
     WEB.require()
@@ -203,6 +201,7 @@ def _check(options: Namespace) -> None:
     refused = {
         "name a folder of photos, --captions FILE, or both; see --help": alone
         and options.captions is None,
+        "--out is missing; see --help": options.out is None,
         "name what is asked: --attribute NAME or --question TEXT": not (
             options.attribute or options.question
         ),
@@ -228,6 +227,8 @@ def _check_pairs(options: Namespace) -> None:
     if given:
         name = "photos" if given == "folder" else f"--{given.replace('_', '-')}"
         raise UsageError(f"--pairs shows two captions and has its own answers; leave {name} out")
+    if options.out is None:
+        raise UsageError("--out is missing; see --help")
 
 
 def _serve(options: Namespace) -> None:

@@ -54,7 +54,8 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
     """Definition sets: each sentence with each term, for every group.
 
     Gender has our own terms, 224 sets. Other attributes use the words that their YAML lists for
-    each group, in order, describing a person.
+    each group, in order, describing a person; a group without words, as in intersections, is
+    refused.
 
     Args:
         attribute: whose words.
@@ -62,9 +63,6 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 
     Returns:
         S sets of K sentences.
-
-    Raises:
-        NotApplicableError: if a group has no word, as in intersections.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
@@ -83,14 +81,7 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 
 
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Held-out definition sets, with other sentences and other terms.
-
-    Args:
-        attribute: see :func:`template_sentences`.
-        names: see there.
-
-    Returns:
-        S sets of K sentences, 96 for gender; empty if a group has no word.
+    """Held-out definition sets, with other sentences and other terms; none for no word.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
@@ -145,11 +136,7 @@ class Examples:
     def of_texts(
         cls, embed: Embed, attribute: Attribute, names: tuple[str, ...], seed: int
     ) -> Examples:
-        """Vectors of the definition sets of an attribute.
-
-        Raises:
-            NotApplicableError: if a group has no words.
-        """
+        """Vectors of the definition sets of an attribute."""
         sets = template_sentences(attribute, names)
         vectors = embed([text for texts in sets for text in texts]).astype(np.float64)
         groups = np.tile(np.arange(len(names)), len(sets))
@@ -157,14 +144,11 @@ class Examples:
 
 
 class EmbeddingEdit(Protocol):
-    """A fitted change of vectors.
-
-    Attributes:
-        spec: everything that decides it, as plain data.
-    """
+    """A fitted change of vectors."""
 
     @property
-    def spec(self) -> Mapping[str, object]: ...  # noqa: D102
+    def spec(self) -> Mapping[str, object]:
+        """All that decides it, as plain data."""
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
         """(N, D) the edited vectors."""
@@ -223,32 +207,15 @@ class Debias(TextEdits, ABC):
 
     @abstractmethod
     def fit(self, examples: Examples) -> EmbeddingEdit:
-        """The edit of one side.
-
-        Raises:
-            BiasPipelineError: if the examples do not suffice.
-        """
+        """The edit of one side; examples that do not suffice are refused."""
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """The pair of embedders, edited.
-
-        Args:
-            dual: the embedders.
-            examples: of each of :attr:`sides`.
-
-        Raises:
-            BiasPipelineError: if the examples do not suffice.
-        """
+        """The pair of embedders, edited; fitted to examples of each of :attr:`sides`."""
         edits = {side: self.fit(examples[side]) for side in self.sides}
         return edit_encoder(dual, edits, renormalise=self.renormalise)
 
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """See the base; its settings and the sentences it is fitted to.
-
-        Raises:
-            NotApplicableError: if a group has no words.
-            UsageError: if it is not fitted to texts.
-        """
+        """See the base; its settings and the sentences it is fitted to."""
         if not self.sides:
             return None
         if "text" not in self.sides:
@@ -262,11 +229,7 @@ class Debias(TextEdits, ABC):
                 "side": "text", "sentences": texts}  # fmt: skip
 
     def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
-        """See the base; rescaled to length 1 if they had it and ``renormalise`` is set.
-
-        Raises:
-            BiasPipelineError: see :meth:`of_texts` and :meth:`fit`.
-        """
+        """See the base; rescaled to length 1 if they had it and ``renormalise`` is set."""
         if self.of_texts(attribute) is None:
             return vectors
         names = tuple(attribute.groups)
@@ -278,11 +241,7 @@ class Debias(TextEdits, ABC):
         return result.astype(np.float32)
 
     def check_size(self, vectors: Float64Array) -> None:
-        """Refuse to remove all dimensions.
-
-        Raises:
-            UsageError: if k is not below the dimension.
-        """
+        """Refuse to remove all dimensions."""
         if not self.k < vectors.shape[1]:
             raise UsageError(
                 f"debias.k={self.k}: the vectors have {vectors.shape[1]} dimensions, of which at "
@@ -308,11 +267,7 @@ def of_length_1(vectors: Float64Array) -> Float64Array:
 
 
 def means_of(examples: Examples) -> Float64Array:
-    """(K, D) the mean vector of each group.
-
-    Raises:
-        DataError: if a group has no example.
-    """
+    """(K, D) the mean vector of each group, each of which must have an example."""
     members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
     for name, rows in zip(examples.names, members, strict=True):
         if not len(rows):
@@ -323,14 +278,9 @@ def means_of(examples: Examples) -> Float64Array:
 def edit_encoder(
     dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
 ) -> DualEncoder:
-    """A pair of embedders, with an edit around each embedder that has an edit.
+    """A pair of embedders, with the edits of ``image``, ``text`` or both around them.
 
     A matcher has no vectors and stays as it is.
-
-    Args:
-        dual: the pair.
-        edits: of ``image``, ``text`` or both.
-        renormalise: see :class:`Debiased`.
     """
     images, texts = dual.images, dual.texts
     if "image" in edits:

@@ -56,14 +56,10 @@ def captioners(text: str) -> list[str]:
 # --- the table
 
 
-def test_every_headline_is_a_line_with_its_interval(root):
-    text = client_of(root).get("/").text
-    assert captioners(text) == ["oscar", "sat", "updn"]
-    assert "30.0 [50.0, 50.0] ↑" in text
-
-
-def test_arrows_are_about_a_run_alone_and_the_page_says_so(root):
+def test_every_headline_is_a_line_with_its_interval_and_arrows_are_about_a_run_alone(root):
     before = client_of(root).get("/").text
+    assert captioners(before) == ["oscar", "sat", "updn"]
+    assert "30.0 [50.0, 50.0] ↑" in before
     save(root, result("other", value=0.0))
     after = client_of(root).get("/").text
     lines = [re.findall(r"[\d.]+ \[[\d., ]+\] .", text) for text in (before, after)]
@@ -94,8 +90,9 @@ def test_lines_are_sorted_and_filtered(query, names, root):
 
 def test_an_absent_number_is_last_in_either_order(root):
     save(root, result("none", value=float("nan")))
+    client = client_of(root)
     for order in ("value", "-value"):
-        assert captioners(client_of(root).get(f"/?sort={order}").text)[-1] == "none"
+        assert captioners(client.get(f"/?sort={order}").text)[-1] == "none"
 
 
 def test_settings_that_differ_are_shown(root):
@@ -111,12 +108,6 @@ def test_a_page_has_fifty_lines_and_leads_to_the_others(tmp_path):
     assert (len(captioners(first)), len(captioners(second))) == (50, 10)
     assert 'href="/?find=c&amp;page=2" data-key="ArrowRight"' in first
     assert 'rel="next"' not in second
-
-
-def test_a_run_that_ends_later_appears(root):
-    client = client_of(root)
-    save(root, result("late"))
-    assert "late" in captioners(client.get("/").text)
 
 
 # --- what is kept of the folder
@@ -174,8 +165,10 @@ def test_those_who_wait_for_a_look_at_the_folder_share_the_next(root, monkeypatc
     assert len(looks) == 2
 
 
-def test_a_folder_that_vanishes_is_one_sentence(root):
+def test_a_run_that_ends_later_appears_and_a_folder_that_vanishes_is_one_sentence(root):
     client = client_of(root)
+    save(root, result("late"))
+    assert "late" in captioners(client.get("/").text)
     shutil.rmtree(root)
     reply = client.get("/")
     assert (reply.status_code, "cannot be read (No such file" in reply.text) == (409, True)
@@ -245,31 +238,22 @@ def test_a_run_of_another_version_is_left_out_and_named(root):
     assert "its schema is not 1" in text
 
 
-def test_a_killed_run_is_named(root):
+def test_a_killed_run_is_named_and_an_export_is_none(root):
+    assert main(["report", str(root), "--export", str(root / "paper")]) == 0
     (root / ".lic-x.0123abc.tmp").mkdir()
     (root / "half").mkdir()
     (root / "half" / "rows.csv").touch()
     text = client_of(root).get("/").text
     assert "lic-x was not finished; run the job again" in text
     assert f"half has no {RESULT}; run the job again" in text
-
-
-def test_an_export_is_no_run(root):
-    assert main(["report", str(root), "--export", str(root / "paper")]) == 0
-    assert "paper has no" not in client_of(root).get("/").text
-
-
-LONG = f"/?find={'x' * 201}"
+    assert "paper has no" not in text
 
 
 @pytest.mark.parametrize(
     ("address", "status"),
     [
-        ("/run/absent", 404),
-        ("/?page=9", 404),
-        ("/?page=x", 404),
-        ("/?sort=colour", 400),
-        (LONG, 400),
+        *((address, 404) for address in ("/run/absent", "/?page=9", "/?page=x")),
+        *((address, 400) for address in ("/?sort=colour", f"/?find={'x' * 201}")),
     ],
 )
 def test_an_address_that_is_wrong_is_one_sentence(address, status, root):
@@ -295,19 +279,15 @@ def test_pages_may_do_little_and_hold_no_script_and_no_style(root):
             check_plain(reply.text)
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_nothing_can_be_sent(method, root):
-    assert client_of(root).request(method, "/", files={"x": b"x"}).status_code == 405
-
-
-@pytest.mark.parametrize(
-    "name", ["..", "..%2f..%2fetc%2fpasswd", "%2e%2e", ".claims", "run-sat%2fresult.json"]
-)
-def test_a_name_never_becomes_a_path(name, root):
-    reply = client_of(root).get(f"/run/{name}")
-    assert reply.status_code in (200, 404)
-    assert "root:" not in reply.text
-    assert "schema" not in reply.text
+def test_nothing_can_be_sent_and_a_name_never_becomes_a_path(root):
+    client = client_of(root)
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert client.request(method, "/", files={"x": b"x"}).status_code == 405
+    for name in ("..", "..%2f..%2fetc%2fpasswd", "%2e%2e", ".claims", "run-sat%2fresult.json"):
+        reply = client.get(f"/run/{name}")
+        assert reply.status_code in (200, 404)
+        assert "root:" not in reply.text
+        assert "schema" not in reply.text
 
 
 def test_what_data_hold_is_escaped(tmp_path):

@@ -66,12 +66,9 @@ def test_what_three_raters_tell_is_written_for_label_noise(tmp_path):
     assert here.label_noise.wrong(GROUPS)["male"] == pytest.approx(0.028, abs=0.01)
 
 
-def test_of_few_items_it_is_said_that_they_are_few():
+def test_of_few_items_it_is_said_that_they_are_few_and_cannot_tell_is_no_answer():
     (line,) = error_lines(ratings(29, dict.fromkeys("abc", 0.1)), GROUPS)
     assert line.endswith("or that two could; here are 29 and 0")
-
-
-def test_cannot_tell_is_no_answer():
     silent = [Rating(str(n), "c", "Unsure", 1.0, "") for n in range(100)]
     (line,) = error_lines([*ratings(100, dict.fromkeys("ab", 0.1)), *silent], GROUPS)
     assert line.startswith("two raters differ")
