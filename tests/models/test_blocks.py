@@ -50,15 +50,12 @@ def test_vectors_come_back_as_they_were(tmp_path):
     assert table["value"].to_pylist() == [*vectors.tolist(), None]
 
 
-def test_a_block_that_was_not_computed_is_missing(tmp_path):
+def test_images_without_a_value_are_missing_with_the_reason(tmp_path):
     store = store_of(tmp_path)
     fill(store)
     ids = blocks_of(IDS)[7]
     store._path(ids).unlink()
     assert store.gather()[1:] == (dict.fromkeys(ids, NOT_YET), set(ids))
-
-
-def test_an_unreadable_image_is_missing_with_its_reason(tmp_path):
     store = store_of(tmp_path)
     store.plan(["1"])
     store.put(Block(("1",), [0], [None], ["the file is empty"]))

@@ -42,21 +42,15 @@ def library_vectors(model: Pretrained, texts: list[str]) -> Any:
         return network.eval()(pixel_values=torch.from_numpy(PHOTOS), **tokens)
 
 
-def test_texts_are_where_the_whole_model_puts_them(model):
+def test_texts_and_photos_are_where_the_whole_model_puts_them(model):
     descriptions = ClipTexts(model, CPU, normalize=True).describe(TEXTS)
     np.testing.assert_allclose(
         descriptions, library_vectors(model, TEXTS).text_embeds.numpy(), atol=1e-6
     )
-
-
-def test_photos_are_where_the_whole_model_puts_them(model):
     descriptions = ClipPhotos(model, CPU, normalize=True).describe(list(PHOTOS))
     np.testing.assert_allclose(
         descriptions, library_vectors(model, TEXTS).image_embeds.numpy(), atol=1e-6
     )
-
-
-def test_a_text_does_not_depend_on_the_texts_beside_it(model):
     texts = ClipTexts(model, CPU, normalize=False)
     np.testing.assert_allclose(texts.describe(TEXTS)[:1], texts.describe(TEXTS[:1]), atol=1e-6)
 

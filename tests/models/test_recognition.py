@@ -110,12 +110,13 @@ def test_a_classifier_of_timm_that_cannot_be_used_is_refused(more, message, tmp_
         find_network(f"timm:{write_timm(tmp_path, **more)}").load([], CPU)
 
 
-def test_the_surest_label_stands_first(tmp_path, photos):
+def test_the_surest_category_stands_first(tmp_path, photos):
     (description,) = (item := open_recognizer(write_resnet(tmp_path))).describe(
         [item.read(photos[0])]
     )
     confidences = [confidence for _, confidence in json.loads(description)]
     assert confidences == sorted(confidences, reverse=True)
+    assert "" not in recognize(open_recognizer(write_resnet(tmp_path)), photos[:1])[0]
 
 
 def test_clip_is_as_sure_of_names_as_the_librarys(tmp_path, photos):
@@ -156,10 +157,6 @@ def test_a_detectors_label_is_as_sure_as_its_surest_box(kind, tmp_path, photos):
         best = int(boxes["scores"].argmax())
         name = ["dog", "kite", "sports ball", "person", None][int(boxes["labels"][best])]
         assert name is None or item[name] == pytest.approx(float(boxes["scores"][best]), rel=1e-4)
-
-
-def test_what_is_no_category_is_not_seen(tmp_path, photos):
-    assert "" not in recognize(open_recognizer(write_resnet(tmp_path)), photos[:1])[0]
 
 
 def test_only_the_surest_labels_are_kept(tmp_path, photos):

@@ -1,4 +1,4 @@
-"""What frozen networks see in pictures: each picture once, whoever asks, however often killed."""
+"""What frozen networks see in pictures: each picture once, whoever asks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,8 +11,6 @@ from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels
 from bias_pipeline.data.photos import UnreadableError
 from bias_pipeline.models.blocks import BlockStore
 from bias_pipeline.models.picture_vectors import labels_in, regions_of
-
-N = 250  # some blocks
 
 
 @dataclass(frozen=True)
@@ -31,16 +29,13 @@ class Plain:
 
 @dataclass
 class Eyes:
-    """Sees a shade as two regions, and gets tired."""
+    """Sees a shade as two regions."""
 
-    tired_after: int = 10**6
     side: int = 4
     batch_size: int = 16
     shades: list[int] = field(default_factory=list)
 
     def extract(self, pixels: Pixels) -> np.ndarray:
-        if len(self.shades) >= self.tired_after:
-            raise RuntimeError("tired")
         shades = pixels[:, 0, 0, 0]
         self.shades += shades[shades > 0].tolist()  # what is black only tells the shape
         return np.stack([shades, shades * 2.0], axis=1)[:, :, None].astype(np.float16)
@@ -77,14 +72,6 @@ def test_a_picture_is_looked_at_once(first, then, settings, looked_at, tmp_path)
     eyes = Eyes()
     look_at(tmp_path, pictures(*then), eyes, **settings)
     assert eyes.shades == looked_at
-
-
-def test_a_killed_job_goes_on_where_it_was(tmp_path):
-    item, first, second = pictures(*range(1, N + 1)), Eyes(tired_after=N - 20), Eyes()
-    with pytest.raises(RuntimeError, match="tired"):
-        look_at(tmp_path, item, first)
-    look_at(tmp_path, item, second)
-    assert len(second.shades) == N - len(first.shades)
 
 
 def test_a_label_that_was_found_later_counts(tmp_path):

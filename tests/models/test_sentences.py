@@ -86,17 +86,14 @@ def test_the_last_token_of_a_causal_model_is_taken(tmp_path):
     assert pooling_of(find_pretrained(str(write_gpt2(tmp_path)), KINDS), None, None).how == "last"
 
 
-def test_an_empty_text_has_a_vector_where_a_model_adds_no_tokens(tmp_path):
+def test_empty_texts_and_halves_of_signs_have_vectors(tmp_path, bert):
     assert np.isfinite(sentences(write_gpt2(tmp_path)).embed(["", "a man"])).all()
+    assert np.isfinite(sentences(bert).embed(["a \ud83d dog"])).all()
 
 
 @pytest.mark.parametrize(("mark", "token"), [("<gender>", "[MASK]"), ("<unk>", "[UNK]")])
 def test_a_mark_of_masking_or_alignment_is_a_token_of_the_model(mark, token, bert):
     np.testing.assert_array_equal(*sentences(bert).embed([f"a {mark} rides", f"a {token} rides"]))
-
-
-def test_half_a_sign_is_read_as_something(bert):
-    assert np.isfinite(sentences(bert).embed(["a \ud83d dog"])).all()
 
 
 # What the model's own files say
@@ -110,17 +107,11 @@ def test_pooling_is_read_from_the_models_files(mode, how, bert):
     assert own_pooling(bert, "mean") == Pooling(how, normalize=True, longest=16)
 
 
-def test_a_model_that_says_nothing_is_pooled_as_asked(bert):
+def test_pooling_is_the_models_unless_it_is_chosen(bert):
     assert own_pooling(bert, "cls") == Pooling("cls")
-
-
-def test_a_choice_goes_before_the_models_files(bert):
     write_sentence_parts(bert)
     model = find_pretrained(str(bert), KINDS)
     assert pooling_of(model, "cls", False) == Pooling("cls", normalize=False, longest=16)
-
-
-def test_a_choice_goes_before_a_pooling_of_the_models_files_that_is_unknown(bert):
     write_sentence_parts(bert, "max_tokens")
     assert pooling_of(find_pretrained(str(bert), KINDS), "mean", None).how == "mean"
 
@@ -145,13 +136,10 @@ def test_normalised_vectors_have_length_one(bert):
 # Captions longer than the model's positions
 
 
-def test_long_texts_are_cut_and_counted(bert):
+def test_long_texts_are_cut_and_counted_by_the_models_limit(bert):
     model = sentences(bert)
     assert np.isfinite(model.embed(["a dog", "a dog " * 30])).all()
     assert model.cut == {1}
-
-
-def test_a_models_own_limit_counts(bert):
     write_sentence_parts(bert)
     model = sentences(bert)
     model.embed(["a dog " * 8])  # 18 tokens with the specials: the network reads 24

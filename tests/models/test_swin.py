@@ -54,13 +54,10 @@ def compare(theirs: Any, ours: Swin, pixels: Tensor) -> None:
             assert (level - grid).abs().max() < 1e-5 * grid.abs().max()
 
 
-def test_levels_are_those_of_timm():
+def test_levels_are_those_of_timm_also_as_detectors_have_them():
     """The coarsest grid is one window, which is not shifted."""
     compare(*both_nets(64, 4), torch.randn(2, 3, 64, 64))
-
-
-def test_levels_of_detectors_are_those_of_timm():
-    """The coarsest grid is one window, which is shifted all the same."""
+    # The coarsest grid is one window, which is shifted all the same.
     theirs, ours = both_nets(64, 4, always_partition=True, strict_img_size=False)
     compare(theirs, ours, torch.randn(2, 3, 64, 64))
 

@@ -105,12 +105,9 @@ def archive(path: Path) -> Path:
     return path
 
 
-def test_a_torchscript_archive_is_refused_with_what_to_do(tmp_path):
+def test_a_torchscript_archive_is_refused_with_what_makes_it_readable(tmp_path):
     with pytest.raises(DataError, match=r"a TorchScript archive, .*torch\.jit\.load\(FILE\)"):
         read_numbers(archive(tmp_path / "ViT-B-32.pt"))
-
-
-def test_what_it_says_to_do_makes_a_file_that_is_read(tmp_path):
     path, new = archive(tmp_path / "ViT-B-32.pt"), tmp_path / "new.pt"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

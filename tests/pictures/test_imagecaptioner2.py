@@ -112,19 +112,13 @@ def test_images_without_a_picture_are_not_scored():
     assert score.parts["model"].coverage == pytest.approx(labelled[50:].sum() / labelled.sum())
 
 
-def test_without_pictures_there_is_nothing_to_see():
+def test_pictures_must_be_there_and_be_used():
     built = cell(*TINY)
     metric, corpus = built.build("metric"), replace(built.corpus(), pictures=None)
     with pytest.raises(NotApplicableError, match=r"no pictures here \(dataset.images=DIR\)"):
         metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
-
-
-def test_attackers_of_texts_alone_are_refused():
     with pytest.raises(UsageError, match="attackers that use pictures; choose encoder=sat"):
         cell("encoder=ngram").build("metric")
-
-
-def test_other_metrics_show_no_pictures():
     built = compose.cell(["metric=lic", "encoder=sat", *WORDS])
     metric, corpus = built.build("metric"), built.corpus()
     with pytest.raises(NotApplicableError, match="use metric=imagecaptioner2"):

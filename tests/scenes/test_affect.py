@@ -54,11 +54,8 @@ def corpus(*words: str) -> Corpus:
     return composed.corpus("dataset=scenes", "attribute=emotion", "dataset.world=affect", *words)
 
 
-def test_its_emotions_are_those_of_artemis():
+def test_emotions_are_those_of_artemis_and_contentment_the_most_frequent():
     assert EMOTIONS == artemis.EMOTIONS
-
-
-def test_contentment_is_most_frequent_and_anger_least():
     counts = corpus("captioner=faithful").groupings["emotion"].sizes
     assert (max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)) == (
         "contentment",
@@ -66,11 +63,8 @@ def test_contentment_is_most_frequent_and_anger_least():
     )
 
 
-def test_every_word_for_a_feeling_is_masked():
+def test_words_for_feelings_are_masked_and_no_motif_or_thought_is_one():
     assert words_of([text for pair in FEELINGS.values() for text in pair]) <= emotion_words()
-
-
-def test_no_motif_and_no_thought_is_a_word_for_a_feeling():
     options = [*chain.from_iterable(slot.options for slot in SLOTS.values())]
     assert not words_of(options) & emotion_words()
 
@@ -138,14 +132,15 @@ def test_every_motif_changes_the_picture(slot):
     assert len(drawn) == len(SLOTS[slot].options)
 
 
-def test_other_attributes_are_not_labelled_here():
+def test_what_belongs_to_the_other_world_is_refused(tmp_path):
     with pytest.raises(UsageError, match="labelled in"):
         composed.corpus("dataset=scenes", "attribute=gender", "dataset.world=affect")
-
-
-def test_the_leak_of_people_is_refused():
     with pytest.raises(UsageError, match=r"dataset\.leak is for dataset\.world=people"):
         corpus("captioner=faithful", "dataset.leak=0.1")
+    with pytest.raises(UsageError, match="the world 'affect' has no such captioner"):
+        draw_command(
+            ["--world", "affect", "--captioner", "stereotyper", "--out", str(tmp_path / "a")]
+        )
 
 
 def test_what_is_drawn_is_read_as_artemis(tmp_path):
@@ -161,10 +156,3 @@ def test_what_is_drawn_is_read_as_artemis(tmp_path):
     )
     assert (len(read), len(read.human), len(read.model)) == (40, 200, 40)
     assert read.pictures is not None
-
-
-def test_a_captioner_of_the_other_world_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="the world 'affect' has no such captioner"):
-        draw_command(
-            ["--world", "affect", "--captioner", "stereotyper", "--out", str(tmp_path / "a")]
-        )

@@ -127,22 +127,13 @@ def table(*rows: tuple[int, Mapping[int, float]]) -> Table:
 GARDEN = table((2, {4: 0.6, 5: 0.4}), (4, {6: 0.5, 5: 0.5}), (5, {END: 0.9}), (6, {END: 0.9}))
 
 
-def test_one_beam_takes_the_likeliest_word_each_time():
+def test_a_search_finds_the_likeliest_caption_of_its_beams():
     assert beam_search(GARDEN, ONE, beams=1, longest=9)[0][0] == 4
-
-
-def test_more_beams_find_a_caption_that_begins_less_likely():
     assert beam_search(GARDEN, ONE, beams=2, longest=9) == [[5]]
-
-
-def test_a_caption_without_an_end_is_cut_off():
     assert beam_search(table((2, {4: 0.9}), (4, {4: 0.9})), ONE, beams=1, longest=3) == [[4, 4, 4]]
+    assert beam_search(table((2, {END: 0.9})), ONE, beams=2, longest=3) == [[]]
 
 
 def test_neither_padding_nor_what_is_unknown_is_written():
     built_table = table((2, {0: 0.9, 1: 0.08, 4: 0.01}), (4, {END: 0.9}))
     assert beam_search(built_table, ONE, beams=2, longest=3) == [[4]]
-
-
-def test_an_empty_caption_may_be_the_likeliest():
-    assert beam_search(table((2, {END: 0.9})), ONE, beams=2, longest=3) == [[]]

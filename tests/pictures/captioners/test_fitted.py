@@ -78,12 +78,9 @@ def test_it_comes_back_as_it_was_saved(folder):
     assert content.encoder == replace(ENCODERS[content.kind], prompt=NO_PROMPT)
 
 
-def test_words_of_a_prompt_that_it_never_learnt_are_told(folder):
+def test_words_of_a_prompt_that_it_never_learnt_are_told_and_no_others(folder):
     (note,) = Judge(Prompt("race"), str(folder)).notes(["light", "dark"])
     assert note.endswith("unknown words: dark, light, race")
-
-
-def test_a_prompt_in_words_that_it_knows_needs_no_note(folder):
     prompt = Prompt("gender", answers={"m": "man", "f": "woman"})
     assert Judge(prompt, str(folder)).notes(["m", "f"]) == []
 
@@ -109,19 +106,13 @@ def test_captions_are_the_same_whoever_stands_beside_them(folder, photos, decodi
     assert captioner.describe(read) == [captioner.describe([one])[0] for one in read]
 
 
-def test_draws_of_a_photo_differ(folder, photos):
+def test_draws_differ_and_the_best_of_several_captions_is_that_of_one(folder, photos):
     captioner, read = open_captioner(folder, photos, n=2, temperature=1.0)
     assert any(first != second for first, second in captioner.describe(read))
-
-
-def test_the_best_of_several_captions_is_the_only_one_of_one(folder, photos):
     captioner, read = open_captioner(folder, photos, beams=3, n=3)
     written = captioner.describe(read)
     assert [texts[0] for texts in written] == captions(folder, photos, beams=3)
     assert all(len(set(texts)) == 3 for texts in written)
-
-
-def test_captions_hold_known_words_alone(folder, photos):
     assert {word for text in captions(folder, photos) for word in text.split()} <= set(WORDS)
 
 
@@ -165,14 +156,11 @@ def test_it_judges_as_its_network_answers(template, folder, photos):
         assert likely[row].tolist() == pytest.approx(wanted[0].tolist(), abs=1e-4)
 
 
-def test_an_answer_that_it_cannot_write_is_refused(folder, photos):
+def test_answers_must_be_words_that_it_can_write_and_other_words_need_not(folder, photos):
     judge = FittedJudge(find_fitted(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     with pytest.raises(DataError, match="cannot write 'nonbinary'"):
         judge.read(Question(pictures, 0, "a", ("man", "nonbinary")))
-
-
-def test_words_after_every_answer_may_be_unknown(folder, photos):
     judge = FittedJudge(find_fitted(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     follows = judge.read(Question(pictures, 0, "a", ("man zyzzyva", "woman zyzzyva")))[2]

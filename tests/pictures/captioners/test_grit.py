@@ -150,9 +150,13 @@ def test_two_processes_learn_as_one():
     assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
-def test_where_pictures_are_kept_plays_no_part():
+def test_weights_and_the_second_gate_decide_the_attacker_and_the_cache_does_not(tmp_path):
     assert replace(GRIT, cache="here").spec == GRIT.spec
     assert replace(GRIT, second_gate="paper").spec != GRIT.spec
+    grit = with_file(tmp_path)
+    before = grit.spec
+    write_captioner(tmp_path / "grit.pth", network(seed=1))
+    assert grit.spec != before
 
 
 def test_blank_pictures_tell_all_alike_under_one_caption():
@@ -220,33 +224,20 @@ def test_a_released_captioner_is_trained_with_its_detector_as_it_is(tmp_path):
     assert probe(grit, epochs=1).fit_predict(labelled, [split(64)]).probs[0].shape == (16, 2)
 
 
-def test_other_weights_are_other_attackers(tmp_path):
-    grit = with_file(tmp_path)
-    before = grit.spec
-    write_captioner(tmp_path / "grit.pth", network(seed=1))
-    assert grit.spec != before
-
-
-def test_a_captioner_without_its_words_is_refused(tmp_path):
+def test_words_belong_to_a_captioners_file_and_not_to_a_detectors(tmp_path):
     labelled, grit = data(64), replace(with_file(tmp_path), vocabulary=None)
     with pytest.raises(UsageError, match=r"name its words with encoder\.vocabulary"):
         grit.build(grit.read(labelled).fit(np.arange(48)))
-
-
-def test_words_that_the_file_s_captioner_lacks_are_told(tmp_path):
-    (note,) = with_file(tmp_path).notes(["male", "female"])
-    assert note.endswith("start with new vectors: gender, male, therefore")
-
-
-def test_a_captioner_from_scratch_has_all_words():
-    assert GRIT.notes(["male", "female"]) == []
-
-
-def test_a_detector_alone_has_no_words(tmp_path):
     labelled, grit = data(64), with_file(tmp_path)
     write_detector(tmp_path / "grit.pth", network())
     with pytest.raises(UsageError, match=r"leave encoder\.vocabulary out"):
         grit.build(grit.read(labelled).fit(np.arange(48)))
+
+
+def test_words_that_the_file_lacks_are_told(tmp_path):
+    (note,) = with_file(tmp_path).notes(["male", "female"])
+    assert note.endswith("start with new vectors: gender, male, therefore")
+    assert GRIT.notes(["male", "female"]) == []
 
 
 @pytest.mark.parametrize(
@@ -268,15 +259,12 @@ def fresh(he: bool) -> GritNet:
     return replace(GRIT, he=he).network(nothing, words, ())
 
 
-def test_weights_of_he_leave_the_places_that_regions_begin_with():
+def test_weights_of_he_have_their_spread_and_leave_the_places_of_regions():
     plain, begun = (fresh(he).state_dict() for he in (False, True))
     places = [name for name in begun if "sampling_offsets" in name]
     assert places
     assert all(torch.equal(plain[name], begun[name]) for name in places)
-
-
-def test_weights_of_he_have_their_spread():
-    """The square root of two by the numbers that come in."""
+    # The square root of two by the numbers that come in.
     linear = (m for m in fresh(he=True).cap_generator.modules() if isinstance(m, nn.Linear))
     layer = next(m for m in linear if m.weight.any())
     assert layer.weight.std().item() == pytest.approx((2 / layer.in_features) ** 0.5, rel=0.1)

@@ -129,15 +129,14 @@ def test_emotions_that_are_no_names_are_refused(folder, emotions):
         Fitted.read(find_pretrained(str(folder), KINDS))
 
 
-def test_captions_depend_on_the_emotion(folder, photos):
+def test_captions_depend_on_the_emotion_which_a_table_gives_each_photo(folder, photos):
     assert captions(folder, photos, "anger") != captions(folder, photos, "awe")
-
-
-def test_a_table_gives_each_photo_its_emotion(folder, photos):
     images = list(find_photos(photos))
     table = dict(zip(images, ("anger", "awe", "anger"), strict=True))
     angry, awed = (captions(folder, photos, name) for name in ("anger", "awe"))
     assert captions(folder, photos, table) == [angry[0], awed[1], angry[2]]
+    with pytest.raises(DataError, match="the table has no emotion of image"):
+        captions(folder, photos, {"9999": "awe"})
 
 
 def test_the_predicted_emotion_is_that_of_the_head(folder, photos):
@@ -164,34 +163,23 @@ def test_an_emotion_that_it_does_not_know_is_refused(folder, emotion, message):
         captioner(folder, emotion)
 
 
-def test_a_photo_that_the_table_lacks_is_named(folder, photos):
-    with pytest.raises(DataError, match="the table has no emotion of image"):
-        captions(folder, photos, {"9999": "awe"})
-
-
 def test_a_captioner_without_grounding_takes_no_emotion(tmp_path):
     grounded_sat(()).save(tmp_path, network(()).state_dict(), "# A card\n")
     with pytest.raises(UsageError, match="leave out --emotion"):
         captioner(tmp_path, "awe")
 
 
-def test_a_grounded_captioner_does_not_judge(folder):
+def test_a_grounded_captioner_needs_its_emotion_to_judge_and_to_read_again(folder):
     with pytest.raises(NotApplicableError, match="would have to guess"):
         FittedJudge(find_pretrained(str(folder), KINDS), CPU)
-
-
-def test_a_grounded_captioner_does_not_read_its_captions_without_their_emotion(folder):
     with pytest.raises(NotApplicableError, match="grounded in an emotion, which is not given"):
         FittedForced(find_pretrained(str(folder), KINDS), CPU)
 
 
-def test_a_table_may_name_files_and_write_emotions_as_artemis_does(tmp_path):
+def test_a_table_may_name_files_and_has_one_emotion_an_image(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("image_id,emotion\nStyle/a-painting.jpg,something else\n7,awe\n")
     assert read_emotion(str(path)) == {"a-painting": "something_else", "7": "awe"}
-
-
-def test_a_table_with_two_emotions_of_an_image_is_refused(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("image_id,emotion\n7,awe\n7,fear\n")
     with pytest.raises(DataError, match="line 3: image 7 has two emotions"):

@@ -98,12 +98,9 @@ def test_without_pictures_nothing_is_asked(model, data):
         Judge(PROMPT, model).answer_log_probs(replace(data, pictures=None))
 
 
-def test_absent_weights_are_told_before_any_work():
+def test_a_model_that_cannot_judge_is_told_before_any_work(tmp_path):
     with pytest.raises(ResourceError, match="models prefetch"):
         Judge(PROMPT, "Salesforce/blip-image-captioning-large").require()
-
-
-def test_a_model_without_eyes_is_told_before_any_work(tmp_path):
     with pytest.raises(DataError, match="model type 'gpt2' is not supported here"):
         Judge(PROMPT, str(write_gpt2(tmp_path))).require()
 

@@ -111,12 +111,9 @@ def begin_to_write(recipe: str) -> SatNet:
     return network
 
 
-def test_words_of_artemis_begin_as_likely_as_they_are_frequent():
+def test_words_begin_as_likely_as_they_are_frequent_in_artemis_alone():
     likely = begin_to_write("artemis").next_word.bias.detach().softmax(dim=0)
     assert (likely[1] / likely[10]).item() == pytest.approx(3)
-
-
-def test_words_of_the_tutorial_begin_as_they_are_drawn():
     assert (begin_to_write("tutorial").next_word.bias == net("tutorial").next_word.bias).all()
 
 
@@ -154,13 +151,10 @@ def test_an_answer_does_not_depend_on_who_stands_beside_it():
     assert together[1].tolist() == pytest.approx(alone[0].tolist(), abs=1e-5)
 
 
-def test_the_own_network_makes_a_grid():
+def test_backbones_make_a_grid_of_pixels_and_a_list_of_objects():
     recorded, present = Convolutions(64, 4, 8)(torch.zeros(2, 3, 64, 64, dtype=torch.uint8))
     assert recorded.shape == (2, 64, 16)
     assert present.all()
-
-
-def test_a_picture_without_objects_is_seen_as_nothing():
     _, present = ListedObjects(5, 3, 0)(torch.tensor([[2, 4], [0, 0]]))
     assert present.tolist() == [[True, True], [True, False]]
 
@@ -274,12 +268,9 @@ def test_what_is_not_there_cannot_be_seen(backbone, what):
         replace(SAT, backbone=backbone).digest(changed)
 
 
-def test_tasks_are_not_guessed():
+def test_tasks_are_not_guessed_and_answers_are_no_head_of_vectors():
     changed = replace(data(), labels=np.zeros((160, 3), np.int64))
     with pytest.raises(NotApplicableError, match="predicts one group, not tasks"):
         SAT.read(changed)
-
-
-def test_answers_are_no_head_of_vectors():
     with pytest.raises(UsageError, match="encoders that name groups"):
         Answers().build(100, 2)

@@ -89,12 +89,9 @@ def test_only_two_groups_that_words_name_by_themselves(name):
         Equalizer.of_corpus(EqualizerWeights(), attribute, scenes(), ImageMasking())
 
 
-def test_people_must_be_hidden():
+def test_people_must_be_hidden_and_captions_name_both_groups():
     with pytest.raises(UsageError, match="hides people"):
         Equalizer.of_corpus(EqualizerWeights(), GENDER, scenes(), ImageMasking(person="none"))
-
-
-def test_captions_of_one_group_are_refused():
     equalizer = Equalizer.of_corpus(EqualizerWeights(), GENDER, scenes(), ImageMasking())
     with pytest.raises(DataError, match="name one group only"):
         equalizer.members({"man": 4, "dog": 5}, 6)

@@ -65,12 +65,9 @@ def count_draws(shares: list[float], epochs: int) -> np.ndarray:
     return np.bincount(torch.cat(numbers).numpy(), minlength=len(shares))
 
 
-def test_captions_are_drawn_in_proportion():
+def test_captions_are_drawn_in_proportion_as_many_as_without_weights():
     counts = count_draws(
         [0.5, 0.3, 0.2, 0.0], epochs=2500
     )  # 10,000 draws: three deviations are 0.015
     assert counts / counts.sum() == pytest.approx([0.5, 0.3, 0.2, 0.0], abs=0.015)
-
-
-def test_an_epoch_has_as_many_captions_as_without_weights():
     assert count_draws([0.7, 0.1, 0.1, 0.1], epochs=1).sum() == 4

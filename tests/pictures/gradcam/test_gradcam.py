@@ -75,13 +75,16 @@ def rows_of(
     ]
 
 
-def test_a_word_within_a_phrase_is_not_named_for_itself():
+def test_words_are_explained_where_they_name_a_group():
     words = {"light": ["white"], "dark": ["black", "black skinned"]}
     race = Attribute("race", ("light", "dark"), words, {})
     assert ExplainedWords(race).spans("a black skinned man and a black man") == [
         ("black skinned", 2, 15),
         ("black", 26, 31),
     ]
+    words = {"light": ["white"], "dark": ["black"]}
+    race = Attribute("race", tuple(words), words, {}, applies_to=Context("man, woman"))
+    assert ExplainedWords(race).spans("a black dog and a black man") == [("black", 18, 23)]
 
 
 def test_a_network_that_looks_at_one_corner_has_all_of_its_map_there():
@@ -263,15 +266,12 @@ def test_a_word_of_several_tokens_has_the_gradient_of_their_sum():
     assert both.max() > 0
 
 
-def test_a_caption_without_the_words_is_mapped_where_they_are_likeliest():
+def test_words_are_mapped_where_they_are_likeliest_and_must_be_known():
     corpus = corpus_of(CORNER)
     (row,) = rows_of(PlantedCaptioner(), corpus, ExplainedWords(GENDER, ("woman",)))
     assert row["word"] is None
     (row,) = rows_of(PlantedCaptioner(), corpus, ExplainedWords(GENDER, ("man",)))
     assert row["word"] == "man"
-
-
-def test_a_vocabulary_without_the_words_is_refused():
     with pytest.raises(DataError, match="its vocabulary has none of the words zebra"):
         rows_of(PlantedCaptioner(), corpus_of(CORNER), ExplainedWords(GENDER, ("zebra",)))
 
@@ -304,13 +304,10 @@ def test_no_mask_at_all_is_an_error_that_names_the_setting():
         describe_attribution(rows, [])
 
 
-def test_a_map_of_nan_has_no_score():
+def test_nan_is_no_score_and_a_captioner_of_nan_is_refused():
     shares = shares_outside(np.array([[np.nan, 1.0]]), np.array([[0.5, 0.0]]))
     assert np.isnan([shares.mass, shares.pixels]).all()
     assert shares.uniform == 0.75
-
-
-def test_a_captioner_of_nan_is_refused():
     model = PlantedCaptioner()
     nn.init.constant_(model.network.brightness.weight, float("nan"))
     with pytest.raises((DataError, NotApplicableError), match="broken"):
@@ -324,12 +321,6 @@ def test_words_never_written_are_named():
     assert describe_attribution(rows, ["man", "woman"])[-1] == (
         "'woman' is the first word in no caption"
     )
-
-
-def test_a_word_counts_only_in_its_context():
-    words = {"light": ["white"], "dark": ["black"]}
-    race = Attribute("race", tuple(words), words, {}, applies_to=Context("man, woman"))
-    assert ExplainedWords(race).spans("a black dog and a black man") == [("black", 18, 23)]
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (4, 4), (3, 5), (8, 8)])
@@ -346,7 +337,7 @@ def test_areas_are_those_of_torch_where_the_grid_divides_the_picture():
     np.testing.assert_allclose(area_means(values, (4, 5)), pooled[0].numpy())
 
 
-def test_masks_are_cropped_as_pictures_are():
+def test_masks_are_cropped_and_filled_up_as_pictures_are():
     model = captioner("git")  # resizes the shorter side to 32 and crops the middle
     mask = np.zeros((64, 128), bool)
     mask[:, :32] = True  # all of it beside the crop
@@ -356,8 +347,6 @@ def test_masks_are_cropped_as_pictures_are():
         SeenMasks(model).shares(mask).mean(axis=0)[[4, -4]], [1, 0], atol=0.02
     )
 
-
-def test_what_is_filled_up_belongs_to_no_mask():
     class Padded(PlantedCaptioner):
         def prepare(self, photo: Any) -> torch.Tensor:
             shown = super().prepare(photo)

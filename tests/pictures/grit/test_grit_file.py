@@ -106,12 +106,9 @@ def test_a_caption_that_fills_all_positions_is_read(tmp_path):
     assert result.isfinite().all()
 
 
-def test_a_caption_beyond_all_positions_is_refused(tmp_path):
+def test_a_caption_is_as_long_as_positions_and_of_any_length_from_scratch(tmp_path):
     grit, _ = captioner(tmp_path, 0)
     with pytest.raises(DataError, match=r"reads 16 words, and 'a a a .* in its prompt has \d+; sh"):
         grit.build(inputs(grit, N_POSITIONS))
-
-
-def test_a_caption_of_any_length_is_read_from_scratch():
     grit = Grit(Prompt("gender"))
     assert grit.build(inputs(grit, 200)).cap_generator.positions is None
