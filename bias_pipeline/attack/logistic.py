@@ -20,7 +20,7 @@ from bias_pipeline.attack.probe import (
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 
-VERSION = 9  # raise it whenever any prediction changes
+VERSION = 10  # raise it whenever any prediction changes
 NUMBERS = 1 << 22  # of labels of all items that are fitted in one call, which fit in memory
 
 

@@ -26,7 +26,7 @@ FORCING = 0.1  # the solver of a step stops when the residual is at most this sh
 MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 # Frequent features are solved for together: about one in so many items, at most so many at all; how
 # often they occur together is counted in so many items, and multiplied by so many columns at once.
-ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 1024, 1 << 15, 16
+ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 512, 1 << 14, 16
 TINY = np.finfo(np.float32).tiny
 BLOCK = 1024  # items whose losses are computed at once
 
