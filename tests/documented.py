@@ -74,7 +74,6 @@ NEEDS: Sequence[tuple[str, str, bool]] = (
     ),
     (r"dataset=fairface", "needs faces and the weights of CLIP", False),
     (r"--workspace", "needs a W&B server", "WANDB_API_KEY" in os.environ),
-    (r"experiments\.screenshots", "needs Chromium", shutil.which("chromium") is not None),
     (r"dataset=relic|relic_age", "needs RELIC's table", (DATA / "relic").is_dir()),
     (r"\bDIR\b|dataset=lic\b", "needs the captions of LIC", (DATA / "lic").is_dir()),
 )
@@ -120,6 +119,7 @@ def prepare(folder: Path) -> None:
         shutil.copy(scenes / "annotations" / "captions.json", folder / name)
     for name in ("objects.json", "instances.json"):
         shutil.copy(scenes / "annotations" / "instances.json", folder / name)
+    _write_tables(folder)
     (folder / "captions").mkdir()
     for name, place in {"current.json": other, "new.json": mine}.items():
         shutil.copy(place, folder / "captions" / name)
@@ -132,9 +132,24 @@ def prepare(folder: Path) -> None:
     subprocess.run(first, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
-def _json(path: Path) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = json.loads(path.read_text())
-    return content
+def _write_tables(folder: Path) -> None:
+    """Human captions and objects as the tables of docs/start.md."""
+    people, objects = (_json(folder / name) for name in ("people.json", "objects.json"))
+    names = {one["id"]: one["name"] for one in objects["categories"]}
+    tables = {
+        "people.csv": [("image_id", "caption")]
+        + [(line["image_id"], line["caption"]) for line in people["annotations"]],
+        "objects.csv": [("image_id", "category")]
+        + [(image["id"], "") for image in objects["images"]]
+        + [(line["image_id"], names[line["category_id"]]) for line in objects["annotations"]],
+    }
+    for name, lines in tables.items():
+        with (folder / name).open("w", newline="") as file:
+            csv.writer(file).writerows(lines)
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text())
 
 
 def _number_captions(captions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

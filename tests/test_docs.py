@@ -38,10 +38,10 @@ EXAMPLES = [line for line in commands(CONTRIBUTING) if line.startswith(DOOR)]
 PACKAGE = REPOSITORY / "bias_pipeline"
 FOOTGUNS = (REPOSITORY / "docs" / "footguns.md").read_text(encoding="utf-8")
 START = (REPOSITORY / "docs" / "start.md").read_text(encoding="utf-8")
-PAGES = ("start", "report", "sweeping", "python")
+PAGES = ("start", "audit", "sweeping", "python")
 GUIDES = [README, *((REPOSITORY / "docs" / f"{page}.md").read_text("utf-8") for page in PAGES)]
 DOOR_LINES = [line for text in GUIDES for line in commands(text) if line.startswith(DOOR)]
-OWN_ARGUMENTS = (["audit"], ["caption"], ["compare"], ["fit"], ["report"])
+OWN_ARGUMENTS = (["audit"], ["browse"], ["caption"], ["compare"], ["data"], ["fit"], ["report"])
 DOOR_COMMANDS = [
     line for line in dict.fromkeys(DOOR_LINES) if line.split()[3:4] not in OWN_ARGUMENTS
 ]
@@ -58,6 +58,8 @@ def is_large(line: str) -> bool:
 def test_a_command_of_the_readme_composes(line, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line.replace("DIR", str(write_folder(tmp_path / "data"))))[3:]
+    if words[:1] == ["submit"]:
+        del words[0]
     if words[:1] == ["analysis"]:
         words += ["dataset.n_images=50", "seeds=2"]
         words += ["--resamples=2"] if words[1] == "words" else []
@@ -164,7 +166,7 @@ def test_the_examples_of_contributing_run_in_the_package(tmp_path):
     """In a copy of the package: files are written as shown, commands are run as shown."""
     copy_package(tmp_path)
     files = recipes()
-    assert len(files) == 7
+    assert len(files) == 8
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     _run_the_examples(tmp_path, [line for line in EXAMPLES if "--include" not in line])

@@ -203,7 +203,8 @@ def test_the_package_ships_what_the_study_of_features_measured():
 
 
 def test_the_page_that_advises_on_metrics_is_that_of_the_figures():
-    assert power.DOCS.read_text(encoding="utf-8") == guide.page()
+    written = power.DOCS.read_text(encoding="utf-8")
+    assert written == guide.page(written)
 
 
 def test_a_study_of_power_that_was_stopped_goes_on(tmp_path, monkeypatch):

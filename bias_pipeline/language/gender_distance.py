@@ -54,24 +54,14 @@ _COSINE = (-1.0, 1.0)
 class GenderDistance(TaskMetric):
     """Bias ratio of the objects that captions name, by vectors of words (Sabir and Padro 2023).
 
-    Every object that a caption names has a cosine to each group's word (the paper calls it
-    distance). ``distance:GROUP:model`` and ``:human`` are means over all objects that a side names;
-    ``model`` and ``human`` the first group's share in them, s(m) / (s(m) + s(w)) (eq. 1, a ratio of
-    averages, as in the paper's tables), and ``score`` the difference on the images that both sides
-    describe. It ignores which group a caption names: the word vectors alone decide how objects
-    lean. ``cooccurrence`` and other parts do use the captions' groups:
+    ``distance:GROUP:model`` and ``:human`` are mean cosines of the objects that a side names to the
+    group's word. ``model`` and ``human`` are the first group's share in them (eq. 1), and ``score``
+    is their difference. Whom a caption names plays no part, except in ``cooccurrence``.
 
-    * ``distance:NEUTRAL:model`` and ``:human``: the mean for the neutral word, and
-      ``to_neutral:GROUP:model`` and ``:human`` the ratio to it (eq. 2);
-    * ``group:NAME:model`` and ``:human``: each group's share;
-    * ``object:NAME``: the first group's share in an object's own cosines, NaN where one of them is
-      not above 0; the same for all captioners;
-    * ``cooccurrence:model``, ``:human``, ``cooccurrence``: the first group's share among the pairs
-      of an object and the one group that a caption names (Zhao et al. 2017), and
-      ``cooccurrence:NAME:model`` and ``:human`` of one object (the paper's Table 4);
+    * ``to_neutral:GROUP:model``, ``:human``: the ratio to the neutral word (eq. 2).
+    * ``object:NAME``: the first group's share in an object's cosines, NaN if one is not above 0.
+    * ``cooccurrence:*``: the first group's share among pairs of an object and the named group.
     * ``leakage:GROUP``: how many captions name a group, the captioner's over human ones (Table 3).
-
-    The table ``objects.csv`` has counts, cosines and the nearest group of every object (Table 1).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

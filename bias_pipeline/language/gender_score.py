@@ -54,33 +54,18 @@ class GenderScore(CountingMetric):
     """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner minus annotators'.
 
     A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
-    objects in the picture: P(g)^alpha, alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)). Captions that
-    name one group and whose image has objects are scored, each by the mean over its objects.
-    ``gs:GROUP`` is the mean over the captions that name a group (``:human`` of human captions), and
-    ``model`` and ``human`` are the first group's share in the sum of these means (eq. 1), 1/K if
-    the groups' captions are equally expected. ``score`` is their difference on the images that both
-    sides describe, which the paper does not have. Further parts:
+    objects in the picture. ``model`` and ``human`` are the first group's share in the sum of the
+    groups' means (eq. 1), ``score`` is their difference, which the paper does not have.
 
-    * ``gs:person`` (``:human`` of human captions): the mean over neutral captions, and
-      ``to_neutral:GROUP:model`` and ``:human`` a group's mean divided by it (Table 3). The paper
-      does not define neutral captions: see ``neutral_captions``;
-    * ``group:NAME:model`` and ``:human``: each group's share; ``group:NAME`` the difference;
-    * ``estimate:model``, ``estimate:human``, ``estimate``: each caption is written about each group
-      in turn; the share of captions whose score is highest for the first group (the paper's Gender
-      Score Estimation, Table 5); a tie goes to the first group, and ``ties`` counts the
-      captioner's;
-    * ``lm:...`` and ``similarity:...``, ``estimate_lm:...`` and ``estimate_similarity:...``: the
-      same shares by the likelihood alone, and by the mean similarity alone;
-    * ``lm:own_bias``: the first group's share of the likelihood alone when the *same* captions are
-      written about each group. It is the language model's own bias, not the captioner's: 1/K is
-      none;
-    * ``object:NAME:model``, ``:human`` and ``object:NAME``: the first group's share in the sum of
-      the scores of captions of images with an object (Table 4), and ``cooccurrence:NAME:model`` and
-      ``:human`` its share in the number of captions, which needs no language model.
+    * ``gs:GROUP``, ``gs:person``: means over captions that name a group, or nobody in particular.
+      ``to_neutral:GROUP:model``: their ratio (Table 3).
+    * ``estimate``: the share of captions that score highest when written about the first group
+      (Table 5). ``ties`` counts ties.
+    * ``lm:*``, ``similarity:*``: the same shares by one factor alone. ``lm:own_bias``: the language
+      model's own bias, from the same captions written about each group.
+    * ``object:NAME``, ``cooccurrence:NAME``: by object (Table 4).
 
-    The table ``examples.csv`` has single captions: object, P(g), similarity, P(c), distance and
-    score of the caption written about each group, and the group whose words score highest
-    (Figure 2).
+    Each has ``:model`` and ``:human``. ``examples.csv`` has single captions (Figure 2).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

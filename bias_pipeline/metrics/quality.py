@@ -70,23 +70,16 @@ _TOO_FEW = (
 class Quality(CountingMetric):
     """CIDEr-D of the captioner minus the annotators' CIDEr-D, with the same references.
 
-    A caption of an image is compared with that image's human captions. For ``score`` each human
-    caption in turn is left out of the references, and it and the captioner's are compared with
-    the others; ``score`` is the mean over positions of ``model:paired`` minus ``human:paired``.
-    So one more annotator would get 0, whatever the number of references. ``model`` is the captioner
-    against all human captions, as in papers (which multiply by 100), ``human`` each human caption
-    against the others.
+    For ``score`` each human caption in turn is left out, and it and the captioner's caption are
+    compared with the others (``model:paired``, ``human:paired``). One more annotator would get 0.
+    ``model`` is the captioner against all human captions, as in papers, ``human`` each human
+    caption against the others.
 
-    ``bleu_1`` to ``bleu_4`` have the parts ``:model``, ``:human`` and ``:score`` (of the whole set
-    of captions, not a mean over captions). ``group:NAME`` is ``score`` on a group's images,
-    ``group:NAME:model`` is ``model`` there; ``gap`` and ``gap:model`` are the largest of these
-    minus the smallest (groups without images are left out; of more than two the interval is
-    corrected for all pairs, Bonferroni): a gap of ``model`` alone may only mean
-    that the pictures of one group are harder to describe. Captions are split by our tokenizer, in
-    lower case and without punctuation.
+    * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
+    * ``group:NAME``, ``gap``: ``score`` by group, and largest minus smallest. ``gap:model`` may
+      only mean that one group's pictures are harder to describe.
 
-    Values depend on the number of images, since rare words weigh more the more documents there
-    are: compare ``model`` and ``human`` only on the same images. In ``score`` both sides change.
+    Rare words weigh more the more images there are: compare ``model`` only on the same images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

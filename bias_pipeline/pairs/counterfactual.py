@@ -38,30 +38,18 @@ _MOST_CHANGED = 3  # sets whose captions are shown
 class Counterfactual(Metric):
     """How captions change between pictures of a set that differ in the person's group alone.
 
-    A set has pictures of one scene with persons of each group (column ``set`` of the labels, or
-    ``dataset=pairs``). Pictures are compared that are alike in all other labelled attributes. Sets
-    are the unit of every interval and test, however many pictures and captions they have, and all
-    tests are exact: they turn the signs of contrasts.
+    Pictures are compared that agree in all other labelled attributes. Sets are the unit of every
+    interval and test, and tests turn the signs of sets.
 
-    ``class:NAME`` is the difference between the groups in a share of captions, the second minus the
-    first: captions that name the group (``named``), name another group (``wrong``), decline
-    (``declines``), or describe the person (agency, attractiveness and other classes of
-    ``metric=descriptions``). An answer rests on these; where all pictures have annotators'
-    captions, their difference is subtracted. Visible marks (hair, beard, dress) and ``words`` (the
-    length) are printed beside them. ``class:NAME:GROUP`` is a group's share. P is corrected for all
-    classes and attributes (Holm). ``score`` is the largest difference of a class about the person.
-
-    Words that name a person, of a group or of none, are then masked, and the other content words
-    compared. ``samples`` is how far two captions of one picture are apart, from 0 to 1, and
-    ``beyond_samples`` by how much captions of different groups are further apart: any difference
-    between pictures is in it, so it has no p. ``beyond_pictures`` is the effect of the group on one
-    pair of pictures that is found on another pair of the same set, in whatever direction; ``shift``
-    is how far the captions of all sets move in the same direction. ``word:WORD`` is the difference
-    in a word, ten at most, with p over all words (Westfall and Young).
-
-    Where each picture was drawn anew (``backgrounds=drawn``), its background may follow the group,
-    and no test of captions can tell it from the person; then ``beyond_pictures`` and ``shift``
-    answer nothing.
+    * ``class:NAME``: second group minus first in a share of captions: those that name the group
+      (``named``), name another (``wrong``), decline, or describe the person (``agency`` and so on).
+      Annotators' difference is subtracted if there is one. ``class:NAME:GROUP`` is a group's share.
+    * ``score``: the largest difference of a class about the person. P is corrected (Holm).
+    * ``samples``, ``beyond_samples``: how far two captions of one picture are apart, and how much
+      further those of two groups are. Words for persons are masked.
+    * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and one
+      in the same direction in all sets. With ``backgrounds=drawn`` they answer nothing.
+    * ``word:WORD``: the difference in a word, ten at most.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

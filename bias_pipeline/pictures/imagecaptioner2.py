@@ -36,24 +36,13 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 class ImageCaptioner2(CaptionAttack):
     """B_amp = B_m - B_d (Bakr et al. 2023, section 4).
 
-    The attacker is a captioner. It gets the picture with people masked, a caption with the group's
-    words masked, and a prompt ("Therefore, the gender is"). B is the mean probability of the true
-    answer on held-out images (eq. 2): ``model`` is B_m with the captioner's captions, ``human`` B_d
-    with human captions, both in [0, 1] with 1 / K for a uniform answer, and ``score`` their
-    difference on the images that have both. Parts besides LIC's:
+    The attacker is a captioner that sees the picture with people masked, a caption with group words
+    masked, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2):
+    ``model`` is B_m, ``human`` B_d, both 1 / K for a uniform answer. Beside LIC's parts there are
 
-    * ``score:accuracy``, ``score:lic``: the same predictions under the other scoring functions of
-      Table 2, whose columns are Leakage, LIC and its own;
-    * ``leak:masked``, ``leak:silhouette``, ``leak:blank`` (ours): the attacker's score without
-      any caption from the masked picture, from the outline of the mask, and from a blank picture.
-      Both sides use the same pictures, so what they leak raises B_m and B_d alike; an outline that
-      leaks the group, or a mask that is too small, raises these numbers. A fourth,
-      ``leak:others``, gives each image another's picture: above chance, the attacker knows the
-      group from elsewhere.
-
-    The paper does not say how many of an image's human captions B_d uses (``positions``), whether
-    the probability is shared among the answers alone (``renormalise_answers``), the learning rate,
-    the size of pictures or the number of runs.
+    * ``score:accuracy``, ``score:lic``: the same predictions by the other columns of Table 2;
+    * ``leak:masked``, ``leak:silhouette``, ``leak:blank``, ``leak:others``: the attacker's score
+      without any caption, from the masked picture, the mask's outline, nothing, or another picture.
 
     Example:
         >>> ImageCaptioner2.info.neutral

@@ -71,41 +71,18 @@ CONCEPTS = "concepts"  # the table's name
 class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
-    Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. 1: every
-    query retrieves all groups equally; 0: each retrieves a single group. Parts besides ``score``:
+    Chen and Dou 2022, section 3.1. 1: every query retrieves all groups equally. 0: each retrieves a
+    single group.
 
-    * ``concept:NAME``: the entropy of one query;
-    * ``null``: the exact expectation for a ranker that ignores groups (ours). It is below 1, since
-      100 images drawn at random from 7 groups are never even. Groups of unequal size lower it
-      further. It has the interval of one query. Compare two attributes by how far they are
-      below their nulls.
-    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: both for every other attribute of the data set,
-      and for every two together: removing one from vectors can strengthen another.
-    * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and for two groups ``skew:bias``: the
-      means over queries of MaxSkew, MinSkew, NDKL, the divergence of the top, and Bias@k, each with
-      ``null:skew:...``. Public codes differ in details; every choice is a parameter, and presets
-      such as ``experiment=retrieval_oxai`` set the choices of one code.
-    * ``attacker:linear``, ``attacker:kernel``: accuracy of fresh attackers that guess the group
-      from vectors of pictures that neither they nor a debiasing were fitted to, mean over groups;
-      1 / K by chance. ``attacker:text:linear``, ``attacker:text:kernel``: the same from vectors of
-      sentences with group words that no debiasing was fitted to; their intervals resample
-      sentences.
-    * ``recall:image@k``, ``recall:text@k``: if there are human captions, the share of them
-      whose picture is among the k nearest, and of pictures whose caption is.
+    * ``concept:NAME``: one query, with an exact p.
+    * ``null``: what a ranker that ignores groups has, below 1.
+    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings by other attributes.
+    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``, each with ``null:skew:*``.
+    * ``attacker:linear``, ``:kernel``, ``:text:*``: accuracy of fresh attackers on vectors.
+    * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
-    Entropy is the paper's number and ignores which group a query prefers: if six in ten images are
-    of men, a query that retrieves six women in ten is as fair by it as a random one. So tests use
-    counts. ``p_value`` of a concept is the exact test of the groups it retrieves (hypergeometric;
-    multivariate for more groups; with several seeds twice the mean), and ``concepts.csv`` names
-    the group that is retrieved too often. ``p_value`` of ``score`` and of ``other:ATTRIBUTE``
-    permutes the labels of images, ``stats.resamples`` times, while rankings stay as they are; this
-    is valid however queries depend on one another (both ours).
-
-    Each seed splits the images: a debiasing is fitted to one part, and images are retrieved from
-    the other, the same with every debiasing, so that two can be compared image by image. If nothing
-    is fitted to pictures, ``split.test_share=1`` retrieves from all, as the paper does; all seeds
-    are then the same. With several folds a seed (``split=crossfit``) each is retrieved from by
-    itself, and the mean counts. Equally near images are in a random order by ids.
+    Entropy ignores which group a query prefers, so p counts groups: it permutes labels while
+    rankings stay (ours). Each seed splits the images, and a debiasing is fitted to the other part.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -119,7 +119,7 @@ FORMULAS: dict[str, Formula] = {
 >>> labels, captions = np.array([[6.0, 4.0], [4.0, 6.0]]), np.array([[9.0, 1.0], [1.0, 9.0]])
 >>> ideal_dpa(labels, captions, accuracy=1.0).round(3).item()
 0.2""",
-        "dpa",
+        "dbac",
     ),
     "ba_mals": Formula(
         (
@@ -426,7 +426,7 @@ FORMULAS: dict[str, Formula] = {
 >>> caption = NamedObjects(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 1.0]]))
 >>> caption.absent.sum().item(), caption.recall.item()
 (1.0, 0.5)""",
-        "objects",
+        "descriptions",
     ),
     "quality": Formula(
         (row("{} − {}", sub("CIDEr-D", "M"), sub("CIDEr-D", "H")),),
@@ -443,6 +443,6 @@ FORMULAS: dict[str, Formula] = {
 >>> rows = bp.score("quality", captions, labels, human=captions, seeds=1).frame()
 >>> round(float(rows.loc[rows["part"] == "model", "value"].iloc[0]), 9)
 10.0""",
-        "quality",
+        "counting",
     ),
 }

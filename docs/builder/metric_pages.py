@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.catalogue import infos
-from bias_pipeline.studies.metric_cards import card, introduction
+from bias_pipeline.studies.metric_cards import INTRODUCTION, card
 from docs.builder.formulas import FORMULAS, Formula
 from docs.builder.mathml import block
 from docs.builder.sources import REPOSITORY
@@ -19,7 +19,7 @@ def metric_pages() -> dict[str, str]:
 def index() -> str:
     """All metrics by the question they answer, and how to read a card."""
     lists = [f"### {question}\n\n{_items(key)}" for key, question in QUESTIONS.items()]
-    return "\n".join([introduction(), "## All metrics\n", *lists])
+    return "\n".join([INTRODUCTION, "## All metrics\n", *lists])
 
 
 def _items(question: str) -> str:
@@ -53,9 +53,10 @@ def metric_page(name: str) -> str:
             "## Card",
             rest.replace("docs/dbac.md", "the page on DBAC"),
             "## When it misleads",
-            "*Usable for a conclusion* and *planted habits* above say what moves it besides bias; "
-            "[pitfalls](../footguns.md) has the cases, each with a command that shows it, and "
-            "[which metric](../which_metric.md) from how many images it finds a bias.",
+            "[Pitfalls](../footguns.md) has cases, each with a command that shows it. [Which "
+            "metric](../which_metric.md) says what moves a score besides bias, and from how many "
+            "images it finds a bias. `python -m bias_pipeline metrics` lists what each metric "
+            "detects.",
         ]
     )
 

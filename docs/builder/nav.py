@@ -11,57 +11,42 @@ from docs.builder.sources import REPOSITORY, pages
 
 Nav = list[dict[str, object]]
 
-START = (
-    "README.md",
-    "docs/start.md",
-    "docs/first_hour.md",
-    "docs/screens.md",
-    "docs/choosing.md",
-    "docs/limits.md",
-)
-GUIDES = tuple(
-    f"docs/{name}.md"
-    for name in (
-        "ci",
-        "data",
-        "variants",
-        "images",
-        "explain",
-        "mitigation",
-        "sweeping",
-        "scaling",
-        "encoders",
-        "report",
-        "browse",
-        "people",
-        "python",
-        "integrations",
-    )
+START = tuple(f"docs/{name}.md" for name in ("start", "which_metric", "language_models", "screens"))
+GUIDES = (
+    *(
+        f"docs/{name}.md"
+        for name in (
+            "data",
+            "labels",
+            "audit",
+            "ci",
+            "images",
+            "captioners",
+            "sweeping",
+            "python",
+        )
+    ),
+    "CONTRIBUTING.md",
 )
 UNDERSTAND = tuple(
     f"docs/{name}.md"
     for name in (
-        "tables",
-        "glossary",
-        "which_metric",
-        "footguns",
         "equal_speech",
+        "intervals",
+        "footguns",
+        "limits",
         "counting",
-        "descriptions",
-        "objects",
-        "pairs",
         "dbac",
-        "dpa",
+        "descriptions",
+        "pairs",
         "pictures",
         "language",
-        "quality",
+        "encoders",
         "retrieval",
-        "inference",
     )
 )
 REFERENCE = (
-    "docs/results.md",
-    "docs/faults.md",
+    *(f"docs/{name}.md" for name in ("glossary", "results", "variants", "faults")),
     "SECURITY.md",
     "docs/versions.md",
     "CHANGELOG.md",
@@ -70,40 +55,36 @@ REFERENCE = (
 
 
 def nav(generated: Sequence[str]) -> Nav:
-    """The tabs of the site, with every page in one of them.
+    """The four tabs of the site, in the order of work, with every page in one of them.
 
     Args:
         generated: paths of the pages that are made from code.
     """
-    known = {*START, *GUIDES, *UNDERSTAND, *REFERENCE, "CONTRIBUTING.md"}
+    known = {*START, *GUIDES, *UNDERSTAND, *REFERENCE, "README.md", *generated}
     here = [str(page) for page in pages()]
     further = [path for path in here if path.startswith("docs/") and path not in known]
     metrics = [f"docs/metrics/{name}.md" for name in metric_names()]
+    studies = ["experiments/README.md", "docs/papers.md", "docs/benchmarks.md", *_studies(here)]
     return [
-        {"Start": [*START, {"Tutorials": _entries_under("docs/tutorials", generated)}]},
-        {"Guides": [*GUIDES, *_list_entries(further, generated), "CONTRIBUTING.md"]},
-        {"Understand": [*UNDERSTAND, {"Metrics": ["docs/metrics.md", *_name_entries(metrics)]}]},
+        {
+            "Start": [
+                "README.md",
+                *START,
+                {"Tutorials": _entries_under("docs/tutorials", generated)},
+            ]
+        },
+        {"Guides": [*GUIDES, *further]},
+        {"Understand": [*UNDERSTAND, {"Studies": studies}]},
         {
             "Reference": [
+                {"Metrics": ["docs/metrics.md", *_name_entries(metrics)]},
                 "docs/commands.md",
                 {"Configuration": _entries_under("docs/configuration", generated)},
                 {"Python": _entries_under("docs/python", generated)},
                 *REFERENCE,
             ]
         },
-        {
-            "Results": [
-                "experiments/README.md",
-                "docs/papers.md",
-                "docs/benchmarks.md",
-                *_studies(here),
-            ]
-        },
     ]
-
-
-def _list_entries(paths: Sequence[str], generated: Sequence[str]) -> list[str]:
-    return [path for path in paths if path not in generated]
 
 
 def _name_entries(paths: Sequence[str]) -> list[dict[str, str]]:

@@ -28,7 +28,7 @@ from experiments.inference.trials import COUNTED, TRAINED, Trial
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows.csv"
-DOCS = HERE.parent.parent / "docs" / "inference.md"
+COVERAGE = HERE / "COVERAGE.md"
 SIZES = (100, 400, 800, 2000)
 FURTHER = (50, 500, 5000, 8000)  # which show what is detected, and need few trials
 OF_SAMPLES = (100, 500, 2000)
@@ -103,7 +103,7 @@ def main(data: str | None = None, minutes: str = str(MINUTES), workers: str = st
         go_on(Path(data), float(minutes), int(workers))
     rows = current_rows()
     (HERE / "RESULTS.md").write_text(tables.page(rows))
-    DOCS.write_text(tables.docs_page(rows))
+    COVERAGE.write_text(tables.coverage_page(rows))
 
 
 if __name__ == "__main__":

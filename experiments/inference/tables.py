@@ -42,13 +42,13 @@ def page(rows: pd.DataFrame) -> str:
     )
 
 
-def docs_page(rows: pd.DataFrame) -> str:
-    """The page of the documentation: the measured behaviour of intervals and tests."""
+def coverage_page(rows: pd.DataFrame) -> str:
+    """The measured behaviour of intervals and tests, one line a metric and part."""
     return (
         "# Measured coverage and false alarms\n\n"
         "Written by `python -m experiments.inference.study`, from all finished trials "
-        "([how they are made](../experiments/inference/README.md), "
-        "[by size](../experiments/inference/RESULTS.md)). A few trials show little: one of 20 "
+        "([how they are made](README.md), "
+        "[by size](RESULTS.md)). A few trials show little: one of 20 "
         "is 5 %. " + _MARKED + "\n\n"
         "Coverage: how many intervals from 500 or 2,000 images of real captioners contain the "
         "number for all images. False alarms: p below .05 although no captioner is more biased "

@@ -22,50 +22,10 @@ from bias_pipeline.report.power import (
 from experiments.study import markdown
 
 SIZES = (500, 2000, 8000)
-_HEAD = """\
-# Which metric answers which question
-
-Written by `python -m experiments.power.study`, from what
-[experiments/power](../experiments/power/README.md) and
-[experiments/flatness](../experiments/flatness/README.md) measured.
-
-Choose the question first, then a metric that may be used for it. The columns:
-
-* **use it**: whether `audit` draws a conclusion from the metric if the captioner writes differently
-  from annotators, as published captioners do. [The metric's card](metrics.md) says why not. *only a
-  yes*: if the metric finds bias, you may conclude that there is some; if it finds none, there may
-  still be some (it missed 20 % at every size).
-* **20 % found from**: the fewest images with which an audit of the metric alone called a captioner
-  biased in at least four of five trials. *people words*: human captions, 20 % of which got a
-  word that annotators use more often for the group. *scenes a_to_t*: a simulated captioner
-  that imagines 20 % of the details as typical of the group. *scenes t_to_a*: a captioner that
-  takes the group from the scene in 20 % of its captions. *none*: none of the measured sizes, 250
-  to 8,000 images, was enough.
-  [RESULTS.md](../experiments/power/RESULTS.md) has the trials, which are few.
-* **smallest score**: the score that is detected with a power of 80 % with 500, 2,000 and 8,000
-  images in two groups of equal size (the largest of several planted biases). A smaller bias may be
-  missed, so "not beyond chance" does not rule it out.
-* **moved without bias**: the largest change between speakers without bias, with half the width of
-  its interval and the speaker; under `alignment=matched` for metrics to be used only there.
-
-```sh
-python -m bias_pipeline analysis power --n 500
-```
-
-prints how small a bias any number of images can show; `audit` prints it for yours before it runs.
-
-* If several metrics answer one question, `audit` corrects for their number (Holm). If only one
-  of them is significant, its score must be larger: by a tenth for two metrics.
-* Groups of unequal size show as much as fewer images in equal groups: 900 and 100 as much as 360
-  in total (`--groups 900,100`). This is a rule of thumb and was not measured.
-* More than two groups were not measured, and neither were metrics with a dash. DBAC was measured as
-  published.
-
-"""
 
 
-def page() -> str:
-    """The page as Markdown."""
+def page(written: str) -> str:
+    """The page with its last table made anew; what stands above it is written by hand."""
     lines = [
         line
         for question in QUESTIONS
@@ -73,7 +33,11 @@ def page() -> str:
         if info.question == question
         for line in _lines(info)
     ]
-    return _HEAD + markdown(pd.DataFrame(lines).set_index("question"))
+    rows = pd.DataFrame(lines)
+    rows["question"] = rows["question"].mask(rows["question"].duplicated(), "")  # said once
+    table = markdown(rows.set_index("question"))
+    above = written.partition(table.partition("\n")[0])[0]
+    return above + table
 
 
 def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:

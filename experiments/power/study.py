@@ -151,7 +151,7 @@ def main(data: str | None = None, minutes: str = str(CPU_MINUTES)) -> None:
     if data is not None:
         go_on(Path(data), float(minutes))
     tables.write(current_rows(), HERE / "RESULTS.md")
-    DOCS.write_text(guide.page(), encoding="utf-8")
+    DOCS.write_text(guide.page(DOCS.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

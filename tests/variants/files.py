@@ -61,9 +61,8 @@ class Variant:
 
     def line(self) -> str:
         """Its line in docs/variants.md."""
-        what = "as the plain file" if self.code == 0 else f"refused, {self.code}"
         options = f"; `{' '.join(self.words)}`" if self.words else ""
-        return f"| {self.name}{options} | {what} | {self.message.replace('|', '&#124;') or '–'} |"
+        return f"* {self.name}{options}" + (f" (exit code {self.code})" if self.code else "")
 
 
 def read(folder: Path, variant: Variant) -> Corpus:

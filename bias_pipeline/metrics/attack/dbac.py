@@ -39,20 +39,21 @@ Rare = Literal["merge", "drop"]
 
 @dataclass(eq=False)
 class DBAC(Metric):
-    """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md reads it.
+    """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md explains it.
 
-    ``a_to_t``: attackers guess the group from captions whose group words are masked; ``t_to_a``:
-    attackers guess the image's objects from captions whose object words are masked. A side's
-    omega is the attackers' quality times P(other) / P(given); the score is the normalised
-    difference of the sides, in (-1, 1), 0 for a captioner that adds no bias. Each headline also has
-    the qualities, the priors, the score under all three priors, and ``<direction>:priors``, the
-    score of the priors alone; ``<direction>:<given>:<other>`` is the score of a pair.
-    ``a_to_t:learning:all``, ``:half`` and ``:quarter`` are the scores of attackers that learn from
-    a share of the images, of the first seed and human caption, without intervals; attackers that
-    are networks have none.
+    ``a_to_t``: attackers guess the group from captions with group words masked. ``t_to_a``: they
+    guess the image's objects from captions with object words masked. A side's omega is their
+    quality times P(other) / P(given), and the score is the normalised difference of the sides, in
+    (-1, 1).
 
-    Both directions use only images with captions of both sides (and known objects, for
-    ``t_to_a``). Every caption position of the human side has its own attackers.
+    * ``<direction>:counts``, ``:shared``, ``:none``, ``:priors``: the score by each prior, and of
+      the priors alone.
+    * ``<direction>:quality:*``, ``:prior:*``, ``:mentions:*``: what it is made of.
+    * ``<direction>:<given>:<other>``: a pair. With several attributes also ``:group:NAME``,
+      ``:gap``.
+    * ``a_to_t:learning:*``: the score of attackers that learn from fewer images.
+
+    Both directions use only images with captions of both sides.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

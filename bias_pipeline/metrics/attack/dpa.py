@@ -106,22 +106,14 @@ _COUNTED = ("accuracy", "mentions")  # numbers without attackers
 class DPA(Metric):
     """Directional predictability amplification (Tokas et al. 2024), in both directions.
 
-    ``a_to_t``: attackers guess tasks from the labelled group; ``t_to_a``: they guess the group from
-    the labelled tasks. One side is trained and scored on what the model's caption names (Psi_M),
-    the other on labels with random errors, as accurate as the model's captions (Psi_D). The score
-    is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
+    ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: they guess the group from
+    the labelled tasks. One side is what the model's caption names (Psi_M), the other labels with as
+    many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
-    Several tasks are guessed one by one, each with its own label noise; Psi is the mean of
-    their qualities, and ``a_to_t:object:NAME`` the score of one. ``t_to_a`` uses the images whose
-    model caption names exactly one group. Every seed and side has fresh attackers.
-
-    ``a_to_t`` is above 0 for human captions too and has no p: flipped labels make rare tasks
-    frequent. It also depends on the number of images, since attackers of few images guess rare
-    tasks worse: ``<direction>:learning:all``, ``:half`` and ``:quarter`` are the scores of the
-    first seed's attackers that learn from so many, without intervals; networks have none.
-
-    Attackers read label vectors written as words (the group's name; the tasks' names), so any
-    probe and encoder can be used.
+    ``a_to_t:object:NAME`` is the score of one task, ``a_to_t:accuracy`` the accuracy that labels
+    were brought to, ``<direction>:learning:*`` the score of attackers that learn from fewer images.
+    ``t_to_a`` uses the images whose caption names exactly one group. ``a_to_t`` is above 0 for
+    human captions too and has no p.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

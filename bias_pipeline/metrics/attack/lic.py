@@ -18,12 +18,9 @@ class LIC(CaptionAttack):
     """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
 
     ``model`` is LIC_M, ``human`` LIC_D (mean over five caption positions, each with its own
-    attackers), both in [0, 1] with 1 / K^2 for a uniform prediction; ``score`` is their difference
-    on the images that have both, in [-1, 1]. LIC mixes accuracy with confidence:
-    ``lic_from:accuracy`` and ``lic_from:confidence`` are their parts of the difference, ``ece:*``
-    shows how well the attackers are calibrated. At equal style (``alignment=matched``)
-    ``matched:alike`` is the score of annotators at the captioner's length, and ``matched:beyond``
-    the score minus that, on which conclusions rest.
+    attackers), both 1 / K^2 for a uniform prediction. ``score`` is their difference on the images
+    that have both. ``lic_from:accuracy`` and ``lic_from:confidence`` are its two parts. At equal
+    style (``alignment=matched``) conclusions rest on ``matched:beyond``.
 
     Example:
         >>> LIC.info.neutral
@@ -77,9 +74,8 @@ class LIC(CaptionAttack):
 class Leakage(CaptionAttack):
     """Leakage amplification = accuracy on model captions - accuracy on human ones.
 
-    Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies in
-    [0, 1], 1 / K by chance; ``score`` is their difference on the images that have both. It uses
-    the same predictions as LIC, and has the same parts at equal style.
+    Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies, 1 / K by
+    chance. It uses the same predictions as LIC, and has the same parts at equal style.
 
     Example:
         >>> Leakage.info.range

@@ -57,27 +57,18 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 class AssumedGroup(CorrectedByGold):
     """How often captions name a group that annotators could not see, minus annotators' share.
 
-    The attribute lists the labels of such images (``LabelMap.unsure``): "Both", an empty label and
-    "no majority" are not among them. Of each caption the first sentence that mentions a person
-    counts, so that long captions are compared with short ones. It names one group as in
-    ``gender_error`` (Hendricks et al. 2018); a sentence that names several is counted separately,
-    and a caption without a person names none. ``model`` is the share of the captioner's captions of
-    such images that name one group and ``human`` the same share for annotators, each over all such
-    images with a caption of that side; ``score`` is the difference on the images that both describe
-    (``model:paired``, ``human:paired``). Every image counts once, however many captions annotators
-    wrote of it.
+    Only images count whose label says so (``LabelMap.unsure``), and of each caption the first
+    sentence that mentions a person, so that long captions are compared with short ones. ``score``
+    is on the images that both sides describe (``model:paired``, ``human:paired``), ``model`` and
+    ``human`` are each side's own share.
 
-    ``whole`` finds captions that name no group at first and say "he" later. A caption of s
-    sentences about a person, up to the K-th of them (K: how many annotators described the image),
-    names exactly one group (``whole:model``), minus the chance that the captions of min(s, K)
-    annotators, read as one, do (``whole:human``).
+    * ``whole``, ``whole:model``, ``whole:human``: whole captions, compared with as many annotators'
+      captions as the caption has sentences on persons. They find "he" in a later sentence.
+    * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: several groups at once.
+    * ``ratio``, ``ratio:human``, ``ratio:labelled``: first group to the second.
 
-    ``group:NAME`` is the share that names NAME, ``both`` the share of captions that name several
-    groups, ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name
-    the first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled``
-    the captioner's on images with a labelled group. A captioner that never names a group scores 0
-    or less, so read the share of captions that name no group too. The table ``assumed`` has at most
-    a dozen captions that name a group.
+    A captioner that never names a group scores 0 or less: read the share of captions that name no
+    group too. The table ``assumed`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -38,18 +38,15 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
 
     ``a_to_t``: given the group, are its usual tasks named more often than they are labelled?
     ``t_to_a``: given the task, is its usual group named more often? Usual means more frequent
-    together in the labels than if group and task were independent. Each headline also has
-    ``<direction>:object:NAME`` (mean over groups), ``<direction>:group:NAME`` (mean over
-    tasks) and ``<direction>:undefined`` (pairs without a conditional probability), and
-    ``t_to_a`` has both public denominators, which may differ in sign.
+    together in the labels than if group and task were independent.
 
-    In ``t_to_a`` the sign of a pair is taken from other images than its change, so the number does
-    not depend on how many images there are; ``t_to_a:published:*`` use the same images for both, as
-    the paper does. Under ``denominator=images``, captions that name no group lower ``t_to_a``, for
-    people too, so it has no p; conclusions are drawn from ``t_to_a:named``.
+    * ``<direction>:object:NAME``, ``:group:NAME``: means over groups, and over tasks.
+    * ``t_to_a:images``, ``t_to_a:named``: both public denominators, which may differ in sign.
+      Conclusions rest on ``named``, since captions that name no group lower the other.
+    * ``t_to_a:published:*``: as published. Ours takes the sign of a pair from other images.
 
-    A→T compares how often tasks are named with how often they are labelled, so a captioner that
-    names few objects scores below 0 whatever its bias: read it with the mention rates.
+    ``a_to_t`` of a captioner that names few objects is below 0 whatever its bias: read it with
+    ``mentions:model`` and ``mentions:human``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

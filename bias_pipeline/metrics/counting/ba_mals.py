@@ -30,14 +30,10 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), on captions.
 
     The usual groups of an object are those with more than 1/K of its labelled images. ``score`` is
-    the mean over objects of how much their share grows from labels to captions. ``object:NAME`` is
-    what an object adds; ``predictions:*`` are the score under each reading of the predicted share;
-    ``undefined`` counts objects whose share is 0/0 in labels or captions. Base rates of the groups
-    are ignored, the critique that led to BA->.
-
-    An object's usual groups are taken from other images than its change, and objects that are 0/0
-    are left out, so the number depends less on how many images there are; ``published:*`` use the
-    same images for both and count 0/0 as no change, as the paper and its code do.
+    the mean over objects of how much their share grows from labels to captions, ``object:NAME``
+    what an object adds, ``predictions:*`` the score by each way to predict a share. Base rates of
+    the groups are ignored. Usual groups are taken from other images than the change;
+    ``published:*`` use the same images for both, as the paper does.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

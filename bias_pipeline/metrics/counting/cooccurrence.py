@@ -53,23 +53,16 @@ UNDEFINED = PartName("undefined")
 class Cooccurrence(TaskMetric):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
-    An object's skew is how far the groups it is named with are from even: half the sum over the K
-    groups of |share - 1/K|, with two groups |ratio to men - 1/2|. ``model`` and ``human`` are means
-    over objects, weighted by how often annotators name them, ``score`` is the mean increase,
-    ``object:NAME`` the increase of one object. Human captions alone decide which objects count,
-    whatever captioner is scored. Further parts:
+    An object's skew is how far the groups it is named with are from even: half the sum over groups
+    of |share - 1/K|. ``model`` and ``human`` are means over objects, weighted by how often
+    annotators name them, and ``score`` is the mean increase. Human captions alone decide which
+    objects count.
 
-    * ``object:NAME:model`` and ``:human``: the object's ratio to the first group, c(o, first) over
-      c(o, any one group), on all images of a side; human captions of all positions together;
-    * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019), by how much the object's share of
-      all mentions with the group changes from annotators to captioner;
-    * ``distance:GROUP``: Hendricks et al.'s mean absolute difference of mention rates, on images
-      whose objects are known; a rate is captions that name group and object, in any image, per
-      image that contains the object, so it can be above 1;
+    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: its ratio to
+      the first group.
+    * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
+    * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
     * ``undefined``: objects that the captioner never names with one group.
-
-    The annotators' skew is the mean over caption positions, as noise makes a skew larger. Works for
-    any number of groups.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

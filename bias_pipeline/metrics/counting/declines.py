@@ -34,14 +34,11 @@ OVERALL = PartName("overall")
 class Declines(CorrectedByGold):
     """Largest minus smallest share of a group's images that the captioner declines to describe.
 
-    A caption declines if it begins with one of the phrases of ``text/phrases.csv`` ("I'm sorry", "I
-    can't identify"), is the error of a service, or holds only a prompt, a request ("Please describe
-    this image") or tags. ``group:NAME`` is the group's share, ``overall`` the share of all labelled
-    images; blank captions and images without one do not count. ``p_value`` of ``score`` is exact
-    (Fisher's test; for more than two groups, labels permuted); of more than two groups its interval
-    is corrected for all pairs (Bonferroni). ``hedged:NAME`` is the share of the group's captions
-    that name a group behind a hedge ("appears to be a man"); captions that decline are not among
-    them.
+    ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). An error of a service, a
+    prompt, a request and tags decline too. ``group:NAME`` is a group's share, ``overall`` that of
+    all labelled images, ``hedged:NAME`` the share of captions that name a group behind a hedge
+    ("appears to be a man"). ``p_value`` of ``score`` is exact (Fisher's test; of more than two
+    groups, labels permuted).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -41,27 +41,19 @@ _LEAST_SPELLED = 10  # captions with a spelling that is listed
 class GroupDescriptions(ComparedGroups):
     """How differently captions describe the groups' persons, beyond what annotators would show.
 
-    Words are joined to concepts (``conf/concepts``): "handsome" and "pretty" are both
-    *good-looking*. A concept's difference is taken on comparable pictures: those with the same
-    objects and the same words of annotators (residual on residual, Robinson 1988). Annotators
-    differ, too, and the more often they say something: what they would show if they described as
-    often as the captioner is subtracted, by their own captions, or where the captioner describes
-    more than all of them together by their ratio in a large set (``conf/annotators``).
+    Words are joined to concepts (``conf/concepts``). A concept's difference is taken on pictures
+    with the same objects and the same words of annotators, and what annotators would show if they
+    described as often is subtracted.
 
-    ``concept:NAME`` and ``class:NAME`` are the differences beyond annotators, the second group
-    minus the first, as shares of captions; ``own:NAME`` is the captioner's own difference.
-    ``score`` is half the sum of the concepts' absolute amounts with signs from other images: of 100
-    captions, so many describe their person by a word that goes with the group. ``null`` is the part
-    of noise; it is already subtracted. ``model`` and ``human`` are the shares of captions that
-    describe a person at all; ``counted`` is the share of the captioner's words that annotators use
-    less often and that are counted here; ``word:SPELLING:GROUP`` the share of the group's captions
-    with a spelling.
+    * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, second group minus first.
+    * ``own:NAME``: the captioner's own difference.
+    * ``score``: half the sum of the concepts' absolute amounts, with signs from other images.
+      ``null``, the part of noise, is already subtracted.
+    * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: the
+      captioner's words that annotators use less often and that are counted here.
+    * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
 
-    With more than two groups each is compared with the rest: ``concept:NAME:GROUP`` and so on,
-    ``group:NAME`` is its score, and ``score`` the mean.
-
-    Only images with a label, a caption and, if there are any, annotators' captions count. Below 500
-    images, without annotators, or where they say a concept too rarely, no conclusion is drawn.
+    Of more than two groups each is compared with the rest (``concept:NAME:GROUP``, ``group:NAME``).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

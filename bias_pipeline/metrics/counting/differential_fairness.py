@@ -53,13 +53,10 @@ PUBLISHED = PartName("published")
 class DifferentialFairness(TaskMetric):
     """Amplification of differential fairness: the captioner's epsilon minus the annotators'.
 
-    Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups;
+    Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups.
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
-    and ``human`` are the epsilons, ``object:NAME`` the difference for a task, ``object:NAME:model``
-    and ``object:NAME:human`` its two sides. The annotators' epsilon is the mean over caption
-    positions, so that it uses as many captions as the captioner's. Works for any number of groups;
-    those without images are left out. ``published`` is the score under the prior ``laplace``, as in
-    the paper; it depends on how many images there are.
+    and ``human`` are the epsilons, ``object:NAME`` the difference for a task, ``published`` the
+    score under the paper's prior, which depends on how many images there are.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

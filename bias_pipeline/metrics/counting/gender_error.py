@@ -90,14 +90,14 @@ class OutcomeMetric(CorrectedByGold):
 class GenderError(OutcomeMetric):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
-    A caption that names no group or several is not wrong, so neutral captions lower the error: read
-    it with the share of captions that name no group. If almost no caption names a group there is no
-    error. ``human`` is the same of human captions, ``named`` the error over captions that name one
-    group alone, which captions without a group do not lower, ``named:human`` the annotators' and
-    ``named:increase`` the difference on the images that both describe (``named:model:paired``,
-    ``named:human:paired`` where one describes more), ``group:NAME`` the error on a group's images,
-    ``named:NAME`` that over its captions that name one group. Works for any number of groups. The
-    table ``misnamed`` has at most a dozen captions that name the wrong group.
+    A caption that names no group or several is not wrong, so naming nobody lowers the error.
+    ``named`` is the error over captions that name one group alone, which they do not lower.
+
+    * ``human``, ``named:human``: annotators' errors.
+    * ``named:increase``: the difference on the images that both sides describe.
+    * ``group:NAME``, ``named:NAME``: a group's errors.
+
+    The table ``misnamed`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -180,11 +180,9 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(OutcomeMetric):
     """Largest minus smallest share of a group's images whose caption names that group.
 
-    ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is the
-    share of captions that name no group or several; the three sum to 1. ``divergence`` is the
-    Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of human captions.
-    Works for any number of groups; those without images are left out. Of more than two the interval
-    of the gap is corrected for all pairs (Bonferroni).
+    ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly, ``other:NAME`` no group
+    or several. ``divergence`` is the Jensen-Shannon divergence of the groups' triples in bits,
+    ``human`` the score of human captions.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

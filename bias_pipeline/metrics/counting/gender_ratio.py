@@ -34,12 +34,10 @@ INCREASE = PartName("captions", detail="increase")
 class GenderRatio(CountingMetric):
     """How many captions name the first of two groups for each that names the other.
 
-    ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels of
-    the same images, and ``score`` is their difference, 0 where captions keep the proportions.
-    ``captions:human`` is the ratio in human captions, ``captions:increase`` the captioner's
-    minus that, on the images that both describe, each counted once. Human captions do not keep
-    the labels' proportions either, so the p of ``score`` tests ``captions:increase`` against 0;
-    without human captions that name groups there is no p.
+    ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels, and
+    ``score`` is their difference. ``captions:human`` is the ratio in human captions and
+    ``captions:increase`` the captioner's minus that. Human captions do not keep the labels'
+    proportions either, so the p of ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -42,18 +42,10 @@ MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 class MultiDirectional(LabelledTaskMetric):
     """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
 
-    Tasks are taken in sets; a caption names a set if it names all its tasks. ``a_to_t`` and
-    ``t_to_a`` are means over groups and sets of the absolute change, in [0, 1]: they are above 0 by
-    chance alone, and cannot show that bias shrinks. ``<direction>:signed`` is the mean with
-    the sign of BA->, ``<direction>:variance`` the population variance of the changes, ``mals`` and
-    ``mals:variance`` the pair of Multi_MALS (without the sets that no caption with one group
-    names), ``<direction>:undefined`` and ``sets`` counts.
-
-    Half of the sets of tasks are in only one or two images, and resampling underestimates their
-    spread; intervals of ``t_to_a`` are wider by that (:mod:`bias_pipeline.stats.shares`).
-
-    The corpus has no training labels, so changes are taken against its own labels, as the public
-    code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.
+    A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are means over
+    groups and sets of the absolute change: above 0 by chance alone. ``<direction>:signed`` is the
+    mean with the sign of BA->, ``<direction>:variance`` the variance, ``mals`` and
+    ``mals:variance`` the pair of Multi_MALS. Changes are taken against the corpus's own labels.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

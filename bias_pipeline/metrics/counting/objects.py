@@ -57,30 +57,16 @@ _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # names of parts that are not those of th
 class InventedObjects(ComparedGroups):
     """How often captions name an object that is not in the picture, and for which group.
 
-    An image has its annotated objects and the objects that annotators' captions name. If the
-    captioner is one of the annotators, that annotator's captions are left out.
+    An image has its annotated objects and those that annotators' captions name.
 
-    ``invented`` is the share of captions that name an absent object (CHAIRs, Rohrbach et al. 2018),
-    ``invented:mentions`` the share of mentions that are of absent objects (CHAIRi), both also by
-    group (``invented:GROUP``). Captioners invent more where there is more to invent, so ``gap``,
-    the second group's share minus the first's, stands beside the gap on comparable pictures
-    (residual on residual, Robinson 1988): ``gap:number`` (equally many objects), ``gap:alike`` (the
-    same objects) and ``gap:words`` (also the same words of annotators).
+    * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also by group.
+    * ``gap``, ``gap:number``, ``gap:alike``, ``gap:words``: second group's share minus the first's,
+      on all pictures and on comparable ones.
+    * ``object:NAME``: the difference for one object. ``score``: half the sum of absolute
+      differences with signs from other images. ``null``, what noise adds, is already subtracted.
+    * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: objects that captions name.
 
-    ``object:NAME`` is the difference in how often captions invent that object, second group minus
-    first, on pictures with the same objects and words. ``score`` is half the sum of the objects'
-    absolute differences with signs from other images: of 100 captions, so many name an absent
-    object that goes with the group. ``null`` is what noise adds; it is already subtracted.
-
-    ``recall`` is the share of an image's objects that its caption names, ``recall:human`` the share
-    of annotators, ``recall:increase`` the difference, each also by group; ``gap:recall`` is how
-    much more recall differs between groups than annotators' recall, on comparable pictures. No
-    conclusion is drawn from it.
-
-    With more than two groups each is compared with the rest: ``gap:NAME``, ``object:NAME:OBJECT``;
-    ``group:NAME`` is its score, and ``score`` the mean. Only images with a label, a caption, known
-    objects and, if there are any, annotators' captions count. Below 500 images no conclusion is
-    drawn.
+    Of more than two groups each is compared with the rest (``gap:NAME``, ``group:NAME``).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
