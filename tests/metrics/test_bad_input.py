@@ -42,7 +42,7 @@ def notes(result: Result) -> str:
     return "\n".join(result.manifest["notes"])
 
 
-@pytest.mark.parametrize("metric", COMPARING)
+@pytest.mark.parametrize("metric", [*COMPARING, "declines"])
 @pytest.mark.parametrize("n", [1, N])
 def test_images_of_one_group_are_compared_with_nobody(metric, n):
     says = rf"two groups are compared, and the captioned images are of male alone \({n}\)"

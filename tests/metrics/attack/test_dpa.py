@@ -233,12 +233,6 @@ def test_odd_settings_are_refused(setting, message):
         metric(**setting)
 
 
-def test_without_objects_other_labels_are_offered():
-    records = [Record(str(i), "a man", ("a man",), {"gender": "mf"[i % 2]}) for i in range(40)]
-    with pytest.raises(NotApplicableError, match="has no objects"):
-        in_sample(make_corpus(records), metric())
-
-
 def test_what_cannot_be_asked_has_no_value_and_says_why():
     sample = in_sample(group_to_task(AMPLIFIED), metric(min_support=5000))
     assert np.isnan([value(sample, "a_to_t"), value(sample, "t_to_a")]).all()
