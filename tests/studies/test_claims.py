@@ -169,7 +169,7 @@ def test_one_paper_can_be_asked_for():
     assert {line.paper for line in judge_claim(FOLDER, "DBAC v4")} == {"DBAC v4"}
 
 
-def broken(folder: Path, **changes: object) -> Path:
+def broken_register(folder: Path, **changes: object) -> Path:
     """A copy of the register whose first check is changed."""
     for name in ("claims", "published"):
         shutil.copytree(FOLDER / name, folder / name)
@@ -195,7 +195,7 @@ def broken(folder: Path, **changes: object) -> Path:
 )
 def test_a_check_that_cannot_be_made_is_refused(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        judge_claim(broken(tmp_path, **changes))
+        judge_claim(broken_register(tmp_path, **changes))
 
 
 def test_the_committed_results_are_up_to_date():
