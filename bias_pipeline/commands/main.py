@@ -274,7 +274,6 @@ WORDS = (
         "DIR [--reference dataset=...] ...",
     ),
     Command("metrics", "what each metric can detect", "[--cards]"),
-    Command("analysis claims", "do the papers' conclusions hold in our runs?"),
     Command("analysis words", "words that leak the attribute", KEYS),
     Command("analysis unmasked_words", "revealing words that masking leaves in", KEYS),
     Command("analysis collocations", "words that follow the attribute's words", KEYS),

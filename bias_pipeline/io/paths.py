@@ -28,11 +28,6 @@ def conf_dir() -> Path:
     return inside if inside.is_dir() else PACKAGE.parent / "conf"
 
 
-def experiments_dir() -> Path:
-    """The studies of a checkout; an installed package has none."""
-    return PACKAGE.parent / "experiments"
-
-
 def user_cache() -> Path:
     """The user's cache folder."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from bias_pipeline.studies.claims import judge_claim
+from experiments.claims.judge import judge_claim
 from experiments.study import (
     HOLD_OUT,
     agreement,

@@ -16,7 +16,7 @@ TABLE = preset({"metric": "descriptions"}).build("metric").concepts
 GRACE = sometimes("The person looks graceful.", 0.3, 0.02)
 
 
-def added(made: list[Record]) -> list[tuple[str, str]]:
+def added_by_captioner(made: list[Record]) -> list[tuple[str, str]]:
     return [(word.group, word.word) for word in added_words(make_corpus(made), GENDER, TABLE)]
 
 
@@ -31,17 +31,17 @@ def test_a_word_that_the_captioner_adds_for_one_group_comes_first_with_both_shar
 
 
 def test_words_that_annotators_say_as_often_are_not_listed():
-    assert {word for _, word in added(records(1000, GRACE))} == {"graceful"}
+    assert {word for _, word in added_by_captioner(records(1000, GRACE))} == {"graceful"}
 
 
 def test_words_that_describe_no_person_are_not_added():
     graceful = sometimes("There is a graceful tree.", 0.3, 0.3)
-    assert added(records(400, graceful)) == []
+    assert added_by_captioner(records(400, graceful)) == []
 
 
 def test_what_the_captioner_leaves_out_is_not_listed():
     made = [replace(r, model="a person outside") for r in records(400, GRACE)]
-    assert added(made) == []
+    assert added_by_captioner(made) == []
 
 
 def test_images_without_annotators_or_group_do_not_count():
@@ -64,7 +64,7 @@ def test_a_rare_word_is_not_listed():
         )
         for i in range(200)
     ]
-    assert added(made) == []
+    assert added_by_captioner(made) == []
 
 
 def test_the_words_are_printed_by_group(capsys):

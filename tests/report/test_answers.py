@@ -31,7 +31,7 @@ def lines(*results: Result) -> list[str]:
     return screen(conclusion, answers_of(conclusion, "gender"))
 
 
-def narrow(result: Result, half: float) -> Result:
+def narrow_interval(result: Result, half: float) -> Result:
     """The result with intervals that reach so far to either side."""
     rows = [replace(r, ci_low=r.value - half, ci_high=r.value + half) for r in result.rows]
     return replace(result, rows=rows)
@@ -54,7 +54,7 @@ def test_the_screen_shows_each_group_below_the_answer():
 
 @pytest.mark.parametrize(("half", "given"), [(0.01, "no"), (0.1, "cannot_tell")])
 def test_no_needs_an_interval_that_excludes_more_than_negligible_bias(half, given):
-    answer = answers(narrow(naming(0.0), half))["naming"]
+    answer = answers(narrow_interval(naming(0.0), half))["naming"]
     assert (answer.answer, answer.at_most) == (given, pytest.approx(half))
 
 
@@ -64,14 +64,14 @@ def test_what_is_not_beyond_chance_is_shown_with_what_is_still_possible():
 
 
 def test_of_two_metrics_the_one_that_allows_more_bias_decides():
-    wide = narrow(cell({"score": 0.0}, metric="leakage"), 0.3)
-    answer = answers(narrow(cell({"score": 0.0}), 0.01), wide)["leakage"]
+    wide = narrow_interval(cell({"score": 0.0}, metric="leakage"), 0.3)
+    answer = answers(narrow_interval(cell({"score": 0.0}), 0.01), wide)["leakage"]
     assert (answer.answer, answer.metric, answer.at_most) == ("cannot_tell", "leakage", 0.3)
 
 
 def test_a_number_of_another_unit_does_not_decide_beside_a_share():
-    other = narrow(cell({"score": 0.0}, metric="differential_fairness", unit="nat"), 0.5)
-    answer = answers(narrow(cell({"score": 0.0}), 0.01), other)["leakage"]
+    other = narrow_interval(cell({"score": 0.0}, metric="differential_fairness", unit="nat"), 0.5)
+    answer = answers(narrow_interval(cell({"score": 0.0}), 0.01), other)["leakage"]
     assert (answer.answer, answer.metric) == ("no", "lic")
 
 
@@ -140,7 +140,7 @@ def test_a_long_reason_is_cut_to_eight_words():
 
 
 def test_of_one_direction_there_is_no_no():
-    built = narrow(cell({"a_to_t": 0.0}, None, "tasks", metric="dbac"), 0.01)
+    built = narrow_interval(cell({"a_to_t": 0.0}, None, "tasks", metric="dbac"), 0.01)
     built.manifest["metric"]["readings"] = {"a_to_t": {**ATTACKED, "part": "a_to_t"}}
     answer = answers(built)["tasks"]
     assert (answer.answer, answer.limits) == ("cannot_tell", "A→T alone; nothing is known of T→A")

@@ -24,13 +24,15 @@ TABLE = preset({"metric": "descriptions"}).build("metric").concepts
 SPEECH = sometimes("The person looks focused.", 0.1, 0.3)
 
 
-def drawn(made: list[Record], most: int = 200, groups: tuple[str, ...] = ()) -> list[CaptionPair]:
+def drawn_pairs(
+    made: list[Record], most: int = 200, groups: tuple[str, ...] = ()
+) -> list[CaptionPair]:
     return caption_pairs(make_corpus(made), GENDER, TABLE, groups, most)
 
 
 @pytest.fixture(scope="module")
 def pairs() -> list[CaptionPair]:
-    return drawn(records(1500, SPEECH))
+    return drawn_pairs(records(1500, SPEECH))
 
 
 def test_both_pictures_have_the_same_objects_and_one_is_of_each_group(pairs):
@@ -61,12 +63,12 @@ def test_captions_are_as_the_captioner_wrote_them(pairs):
 def test_which_pairs_are_drawn_does_not_depend_on_the_order_of_images(pairs):
     mixed = records(1500, SPEECH)
     random.Random(3).shuffle(mixed)
-    assert drawn(mixed) == pairs
+    assert drawn_pairs(mixed) == pairs
 
 
 def test_without_objects_pictures_are_matched_by_annotators_words():
     made = [replace(record, objects=None) for record in records(300, SPEECH)]
-    pairs = drawn(made, 50)
+    pairs = drawn_pairs(made, 50)
     human = {record.id: " ".join(record.human) for record in made}
     for pair in pairs:
         shared = [word for word in ("wave", "kitchen", "leash", "outside")
@@ -77,14 +79,14 @@ def test_without_objects_pictures_are_matched_by_annotators_words():
 def test_nothing_is_matched_by_the_captioner_s_own_words():
     made = [replace(record, objects=None, human=()) for record in records(300, SPEECH)]
     with pytest.raises(NotApplicableError, match="annotators' captions or objects"):
-        drawn(made)
+        drawn_pairs(made)
 
 
 def test_other_groups_than_two_are_refused_with_a_choice():
     with pytest.raises(UsageError, match="choose two, such as --groups male,female"):
-        drawn(records(300, SPEECH), groups=("male", "male"))
+        drawn_pairs(records(300, SPEECH), groups=("male", "male"))
     with pytest.raises(UsageError, match="--groups"):
-        drawn(records(300, SPEECH), groups=("male", "feemale"))
+        drawn_pairs(records(300, SPEECH), groups=("male", "feemale"))
 
 
 def test_a_file_of_pairs_is_read_as_it_was_written(pairs, tmp_path):

@@ -40,7 +40,7 @@ def lines(n: int) -> list[dict[str, object]]:
     ]
 
 
-def saved(
+def save_run(
     folder: Path, n: int = 30, terms: str = "", picture: str = "", **changes: object
 ) -> ResultStore:
     headline = row(run_id="retrieved", metric="retrieval_fairness", part="score", captioner="any")
@@ -69,7 +69,7 @@ def section_of(store: ResultStore) -> tuple[Section, list[str]]:
 
 
 def test_all_queries_are_in_the_table(tmp_path):
-    section, damaged = section_of(saved(tmp_path))
+    section, damaged = section_of(save_run(tmp_path))
     (table,) = section.tables
     assert [str(line[0]) for line in table.rows] == [f"concept {k}" for k in range(30)]
     assert table.head[-3:] == [f"{name}, share" for name in GROUPS]
@@ -78,7 +78,7 @@ def test_all_queries_are_in_the_table(tmp_path):
 
 @pytest.mark.parametrize(("n", "shown"), [(30, 20), (20, 20), (3, 3)])
 def test_the_ends_are_drawn(n, shown, tmp_path):
-    drawn = section_of(saved(tmp_path, n))[0].figures[0].svg()  # the bars
+    drawn = section_of(save_run(tmp_path, n))[0].figures[0].svg()  # the bars
     assert drawn.count(">concept ") == shown
     assert f">concept {n - 1}<" in drawn
 
@@ -92,21 +92,21 @@ def test_the_names_of_many_groups_fit(tmp_path):
 
 
 def test_the_page_holds_them_and_no_markup_of_the_data(tmp_path):
-    saved(tmp_path)
+    save_run(tmp_path)
     text = html(report_of_folder(tmp_path))
     assert "a photo of 7" in text
     assert "<b>other</b>" not in text
 
 
 def test_a_run_without_queries_has_no_section(tmp_path):
-    store = saved(tmp_path)
+    store = save_run(tmp_path)
     result = read_result(store)
     changed = replace(result, manifest={**result.manifest, "files": {}})
     assert concept_sections(store, [changed]) == ([], [])
 
 
 def test_a_damaged_file_is_told(tmp_path):
-    store = saved(tmp_path)
+    store = save_run(tmp_path)
     (tmp_path / "retrieved" / "concepts.csv").write_text("broken")
     sections, damaged = concept_sections(store, [read_result(store)])
     assert (sections, len(damaged), "queries are not shown" in damaged[0]) == ([], 1, True)
@@ -120,18 +120,18 @@ def test_every_question_has_a_panel(question, headline):
 
 @pytest.mark.parametrize(("p_holm", "message"), [(0.04, "female +30"), (0.06, "")])
 def test_the_group_of_which_there_are_too_many_is_named(p_holm, message, tmp_path):
-    (table,) = section_of(saved(tmp_path, p_holm=p_holm))[0].tables
+    (table,) = section_of(save_run(tmp_path, p_holm=p_holm))[0].tables
     assert {line[table.head.index("too many")] for line in table.rows} == {message}
 
 
 def test_of_one_seed_there_is_no_p(tmp_path):
-    saved(tmp_path, p_holm=math.nan)
+    save_run(tmp_path, p_holm=math.nan)
     assert "a photo of 7" in html(report_of_folder(tmp_path))
 
 
 def test_pictures_stand_with_their_terms(tmp_path):
     small = thumbnail(Image.new("RGB", (9, 9), "red"))
-    saved(tmp_path, terms="CC BY 4.0, A. Author", picture=small)
+    save_run(tmp_path, terms="CC BY 4.0, A. Author", picture=small)
     text = html(report_of_folder(tmp_path))
     assert f'src="data:image/jpeg;base64,{small}"' in text
     assert "CC BY 4.0, A. Author" in text
@@ -141,19 +141,19 @@ def test_pictures_stand_with_their_terms(tmp_path):
     ("terms", "message"), [("", "does not state terms"), ("ours", "the run's folder contains none")]
 )
 def test_where_no_pictures_are_shown_a_line_says_so(terms, message, tmp_path):
-    section, damaged = section_of(saved(tmp_path, terms=terms))
+    section, damaged = section_of(save_run(tmp_path, terms=terms))
     assert message in section.texts[1]
     assert damaged == []
 
 
 def test_a_foreign_picture_is_left_out_and_told(tmp_path):
-    _, (damaged,) = section_of(saved(tmp_path, terms="ours", picture="PHN2Zz4="))
+    _, (damaged,) = section_of(save_run(tmp_path, terms="ours", picture="PHN2Zz4="))
     assert "retrieved.csv: no JPEG" in damaged
 
 
 def test_of_very_many_runs_the_first_have_pictures(tmp_path):
     small = thumbnail(Image.new("RGB", (9, 9), "red"))
-    store = saved(tmp_path, terms="ours", picture=small)
+    store = save_run(tmp_path, terms="ours", picture=small)
     sections, _ = concept_sections(store, [read_result(store)] * (concepts.MOST_SHOWN + 2))
     pictured = [len(section.figures) > 1 for section in sections]
     assert pictured == [True] * concepts.MOST_SHOWN + [False] * 2

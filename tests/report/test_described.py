@@ -19,7 +19,7 @@ from tests.report.test_tables import row
 SPEECH = "The <b>person</b> looks focused."
 
 
-def saved(folder: Path, tables: dict[str, object], sentences: list[str]) -> ResultStore:
+def save_run(folder: Path, tables: dict[str, object], sentences: list[str]) -> ResultStore:
     headline = row(run_id="described", metric="descriptions", part="score", captioner="any")
     manifest = {
         "metric": {"neutral": {"score": 0.0}, "question": "describing"},
@@ -39,7 +39,7 @@ def store(tmp_path_factory) -> ResultStore:
     """Runs of a captioner that says focused of men more often, beside an alien mark-up."""
     score = score_captions(sometimes(SPEECH, 0.1, 0.25))
     folder = tmp_path_factory.mktemp("runs")
-    return saved(folder, score.tables, score.audit["descriptions"]["sentences"])
+    return save_run(folder, score.tables, score.audit["descriptions"]["sentences"])
 
 
 @pytest.fixture(scope="module")
@@ -124,14 +124,19 @@ def test_runs_of_earlier_versions_have_their_concepts_alone(tmp_path, store):
     lines = [
         {k: v for k, v in line.items() if k != "note"} for line in score.tables["descriptions"]
     ]
-    (section,), damaged = section_of(saved(tmp_path, {"descriptions": lines}, []))
+    (section,), damaged = section_of(save_run(tmp_path, {"descriptions": lines}, []))
     assert not damaged
     assert len(section.tables) == 1
 
 
 def test_a_damaged_table_is_named_and_the_rest_is_shown(tmp_path):
+<<<<<<< HEAD
     score = score_captions(sometimes(SPEECH, 0.1, 0.25))
     store = saved(tmp_path, score.tables, [])
+=======
+    score = scored(sometimes(SPEECH, 0.1, 0.25))
+    store = save_run(tmp_path, score.tables, [])
+>>>>>>> report
     (tmp_path / "described" / "described_words.csv").write_text("concept\nyoung\n")
     (section,), (fault,) = section_of(store)
     assert "described_words" in fault

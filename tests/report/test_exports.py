@@ -80,7 +80,7 @@ def all_tables(report: Report) -> str:
 
 
 @pytest.fixture(scope="module")
-def exported() -> Mapping[str, bytes]:
+def exported_files() -> Mapping[str, bytes]:
     return dict(files(contest()))
 
 
@@ -104,8 +104,8 @@ EQUAL = [result(name, value=0.1) for name in ("one", "two")]
 EQUAL_DRAWS = {cell.run_id: {"score": draw(0.1)} for cell in EQUAL}
 
 
-def test_nothing_is_bold_but_what_the_test_tells_apart(exported):
-    markdown = "".join(t.decode() for p, t in exported.items() if re.match("tables.*md", p))
+def test_nothing_is_bold_but_what_the_test_tells_apart(exported_files):
+    markdown = "".join(t.decode() for p, t in exported_files.items() if re.match("tables.*md", p))
     assert set(re.findall(r"\\textbf\{([^{]*) ", all_tables(contest()))) == {"10.0"}
     assert set(re.findall(r"\| \*\*([0-9.]+) ", markdown)) == {"10.0"}
     assert set(re.findall(r"<strong>([0-9.]+) ", html(contest()))) == {"10.0"}
@@ -121,10 +121,10 @@ def test_nothing_is_bold(results, draws):
 
 
 def test_numbers_that_are_not_used_are_italic_in_files():
-    exported = dict(files(report_of([other_style("lic", words=5.0)], {})))
-    table = exported["tables/gender-data-set-x-headlines.md"].decode()
+    exported_files = dict(files(report_of([other_style("lic", words=5.0)], {})))
+    table = exported_files["tables/gender-data-set-x-headlines.md"].decode()
     assert ("| *11.0 " in table, "Italic: not used, because" in table) == (True, True)
-    table = exported["tables/gender-data-set-x-headlines.tex"].decode()
+    table = exported_files["tables/gender-data-set-x-headlines.tex"].decode()
     assert r"\textit{11.0 " in table
 
 
@@ -138,8 +138,8 @@ def test_a_negative_number_has_a_minus():
     assert "x-1 & $-$0.50 {[}$-$0.60, $-$0.40{]} " in tex.latex(table, "t")
 
 
-def test_a_table_that_stands_alone_says_how_it_is_read(exported):
-    table = exported["tables/x-data-set-x-headlines.tex"].decode()
+def test_a_table_that_stands_alone_says_how_it_is_read(exported_files):
+    table = exported_files["tables/x-data-set-x-headlines.tex"].decode()
     assert "Fractions in per cent" in table
     assert "than every other captioner beyond chance" in table
     assert "neither beyond chance (by the corrected p of the answers)" in table
@@ -176,15 +176,19 @@ def test_markdown_shows_any_text_as_it_is(text):
 # --- CSV and Parquet
 
 
-def test_csv_has_numbers_with_their_intervals(exported):
-    (line, *_) = csv.DictReader(io.StringIO(exported["tables/x-data-set-x-headlines.csv"].decode()))
+def test_csv_has_numbers_with_their_intervals(exported_files):
+    (line, *_) = csv.DictReader(
+        io.StringIO(exported_files["tables/x-data-set-x-headlines.csv"].decode())
+    )
     assert (line["lic"], line["lic ci_low"], line["images"]) == ("0.1", "0.5", "10")
 
 
-def test_parquet_has_what_csv_has(exported):
-    for path, content in exported.items():
+def test_parquet_has_what_csv_has(exported_files):
+    for path, content in exported_files.items():
         if path.startswith("tables") and path.endswith(".csv"):
-            columns = parquet.read_table(BufferReader(exported[path[:-3] + "parquet"])).to_pydict()
+            columns = parquet.read_table(
+                BufferReader(exported_files[path[:-3] + "parquet"])
+            ).to_pydict()
             lines = list(csv.DictReader(io.StringIO(content.decode())))
             for name, values in columns.items():
                 assert [line[name] for line in lines] == [
@@ -192,9 +196,9 @@ def test_parquet_has_what_csv_has(exported):
                 ]
 
 
-def test_every_row_of_every_run_is_there(exported):
-    table = parquet.read_table(BufferReader(exported["rows.parquet"])).to_pylist()
-    lines = list(csv.DictReader(io.StringIO(exported["rows.csv"].decode())))
+def test_every_row_of_every_run_is_there(exported_files):
+    table = parquet.read_table(BufferReader(exported_files["rows.parquet"])).to_pylist()
+    lines = list(csv.DictReader(io.StringIO(exported_files["rows.csv"].decode())))
     assert [row["part"] for row in table] == [line["part"] for line in lines]
     assert len(table) == len(contest().rows)
 
@@ -215,13 +219,13 @@ def test_a_hostile_name_is_no_formula(name):
 # --- figures and the folder
 
 
-def test_a_name_outlives_further_runs(exported):
+def test_a_name_outlives_further_runs(exported_files):
     """A paper refers to labels and includes files; sections before theirs must not rename them."""
     first = Section("Before all", tables=[Table("More", ["a"], [["b"]])])
     report = contest()
     later = dict(files(replace(report, sections=[first, *report.sections])))
-    names = {path for path in exported if path.endswith((".tex", ".svg"))}
-    assert {path: later[path] for path in names} == {path: exported[path] for path in names}
+    names = {path for path in exported_files if path.endswith((".tex", ".svg"))}
+    assert {path: later[path] for path in names} == {path: exported_files[path] for path in names}
 
 
 def test_equal_titles_get_names_of_their_own():
@@ -230,23 +234,23 @@ def test_equal_titles_get_names_of_their_own():
     assert {"tables/s-t.tex", "tables/s-t-2.tex"} <= set(dict(files(report)))
 
 
-def test_a_figure_is_named_for_what_it_shows_and_stands_alone(exported):
-    figures = {path: content for path, content in exported.items() if path.endswith(".svg")}
+def test_a_figure_is_named_for_what_it_shows_and_stands_alone(exported_files):
+    figures = {path: content for path, content in exported_files.items() if path.endswith(".svg")}
     assert figures
     assert not [path for path in figures if re.search(r"/\d|-\d+\.", path)], figures
     for path, content in figures.items():
         assert ElementTree.fromstring(content).tag.endswith("svg")
         assert b"var(--" not in content
-        assert exported[path[:-3] + "png"].startswith(b"\x89PNG")
+        assert exported_files[path[:-3] + "png"].startswith(b"\x89PNG")
 
 
-def test_the_same_results_make_the_same_files(exported):
-    assert dict(files(contest())) == exported
+def test_the_same_results_make_the_same_files(exported_files):
+    assert dict(files(contest())) == exported_files
 
 
-def test_contents_lead_to_every_file(exported):
-    linked = set(re.findall(r"\]\(([^)]+)\)", exported["contents.md"].decode()))
-    assert linked == {path for path in exported if "/" in path}
+def test_contents_lead_to_every_file(exported_files):
+    linked = set(re.findall(r"\]\(([^)]+)\)", exported_files["contents.md"].decode()))
+    assert linked == {path for path in exported_files if "/" in path}
 
 
 @pytest.mark.parametrize("name", ["../../up", "/etc/x", "a\x00b", "x" * 400])
@@ -269,9 +273,9 @@ def test_examples_are_explained_as_each_format_marks_them():
     tables = section(make_words("dress")).tables
     report = Report("t", "", [Section("s", tables=tables)], [])
     (name,) = (path for path, _ in files(report) if "test-captions" in path and "md" in path)
-    exported = dict(files(report))[name].decode()
+    exported_files = dict(files(report))[name].decode()
     slanted = "Underlined words point to male, and to female where they are slanted too"
-    assert (slanted in exported, "dotted" in exported) == (True, False)
+    assert (slanted in exported_files, "dotted" in exported_files) == (True, False)
     assert "Underlined words point to female (dotted) or male (solid)" in html(report)
 
 

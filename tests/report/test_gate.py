@@ -51,7 +51,7 @@ def cell(
     return Result(captioner, rows or [row(**{**fields, "value": value})], manifest)
 
 
-def decided(
+def decision_between(
     one: Result, two: Result, margin: float | None = None, limits: Limits = LIMITS
 ) -> Decision:
     draws = {r.run_id: {r.rows[-1].part: draw(r.rows[-1].value)} for r in (one, two)}
@@ -59,7 +59,7 @@ def decided(
     return decision
 
 
-def rare(wrong: tuple[int, int], n: int, margin: float | None = None) -> Decision:
+def rare_decision(wrong: tuple[int, int], n: int, margin: float | None = None) -> Decision:
     """Two captioners who are wrong so many times each, on other images of n."""
     pair = [cell(name, k / n, COUNTED) for name, k in zip("ab", wrong, strict=True)]
     draws = {}
@@ -101,7 +101,7 @@ WORST = cell("a", 0.5)
     ],
 )  # fmt: skip
 def test_who_wins(one, other, winner, message):
-    decision = decided(one, other)
+    decision = decision_between(one, other)
     assert decision.winner == winner
     assert decision.sentence().startswith(message)
 
@@ -135,19 +135,19 @@ def test_who_wins(one, other, winner, message):
     ],
 )
 def test_who_speaks_or_covers_otherwise_wins_nothing(one, other, doubt):
-    decision = decided(one, other)
+    decision = decision_between(one, other)
     assert (decision.winner, doubt in decision.sentence()) == ("", True)
 
 
 def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ruled_out():
-    decision = rare((0, 0), 30)
+    decision = rare_decision((0, 0), 30)
     assert (decision.outcome, decision.difference.p_value) == ("passed", 1.0)
     assert "this test usually misses differences below 1" in decision.sentence()
     assert " points (difference" in decision.sentence()
 
 
 def test_equal_captioners_have_no_smallest_difference():
-    assert "usually misses" not in decided(cell("a", 0.1), cell("b", 0.1)).sentence()
+    assert "usually misses" not in decision_between(cell("a", 0.1), cell("b", 0.1)).sentence()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_equal_captioners_have_no_smallest_difference():
     ],
 )
 def test_with_a_margin_the_whole_interval_decides(wrong, n, outcome, sentence):
-    decision = rare(wrong, n, margin=0.01)
+    decision = rare_decision(wrong, n, margin=0.01)
     assert (decision.outcome, sentence in decision.sentence()) == (outcome, True), (
         decision.sentence()
     )
@@ -172,7 +172,7 @@ def test_a_margin_that_every_difference_is_below_is_refused():
     for result in (one, two):
         result.manifest["metric"]["range"] = {"score": [0.0, 1.0]}
     with pytest.raises(UsageError, match="can be larger, since it lies between 0 and 1"):
-        decided(one, two, margin=1.0)
+        decision_between(one, two, margin=1.0)
 
 
 @pytest.mark.parametrize("word", ["metric.relation=ratio", "metric=gender_ratio"])
@@ -181,20 +181,20 @@ def test_before_cells_run_no_margin_is_too_large_for_a_number_without_bounds(wor
 
 
 def test_a_difference_that_never_moves_has_no_interval():
-    decision = decided(cell("a", 0.0), cell("b", 0.0))
+    decision = decision_between(cell("a", 0.0), cell("b", 0.0))
     unmoved = replace(decision.difference, ci_low=math.nan, ci_high=math.nan)
     assert "(difference +0.0, no interval, p" in replace(decision, difference=unmoved).sentence()
 
 
 def test_the_limits_are_parameters():
     pair = cell("a", 0.5), cell("b", 0.1, speech={**ALIKE, "words": 8.0})
-    assert decided(*pair, limits=Limits(speech=0.5)).winner == "other"
+    assert decision_between(*pair, limits=Limits(speech=0.5)).winner == "other"
 
 
 def test_results_of_an_earlier_version_decide_nothing():
     old = cell("a", 0.5)
     manifest = {**old.manifest, "metric": {"direction": "lower is fairer"}}
-    decision = decided(Result("a", old.rows, manifest), cell("b", 0.1))
+    decision = decision_between(Result("a", old.rows, manifest), cell("b", 0.1))
     assert "earlier version" in decision.sentence()
 
 
@@ -241,7 +241,7 @@ def test_of_words_that_an_alignment_removed_nothing_is_decided(share, undecided)
         )
         for one in pair
     ]
-    decision = decided(*pair)
+    decision = decision_between(*pair)
     assert bool(decision.doubts) is undecided
     if undecided:
         assert (
@@ -254,15 +254,15 @@ def test_by_word_lists_of_another_language_nothing_is_decided():
     language = {"lists": "en", "shares": {"model": 0.03, "human": 1.0}}
     one, two = cell("a", 0.3), cell("b", 0.1)
     foreign = replace(one, manifest={**one.manifest, "language": language})
-    assert decided(one, two).outcome == "worse"
-    decision = decided(foreign, two)
+    assert decision_between(one, two).outcome == "worse"
+    decision = decision_between(foreign, two)
     assert decision.outcome == "undecided"
     assert decision.doubts == (
         "a cannot be tested: the word lists are English, and 3% of the captioner's captions are",
     )
     quality = {**foreign.manifest["metric"], "question": "quality"}
     described = replace(foreign, manifest={**foreign.manifest, "metric": quality})
-    assert decided(described, two).outcome == "worse"
+    assert decision_between(described, two).outcome == "worse"
 
 
 @pytest.mark.parametrize(
@@ -277,10 +277,10 @@ def test_by_word_lists_of_another_language_nothing_is_decided():
     ],
 )
 def test_a_gate_passes_only_what_is_decided(first, second, margin, outcome):
-    made = [decided(cell("a", first), cell("b", second), margin)]
+    made = [decision_between(cell("a", first), cell("b", second), margin)]
     assert Comparison([], made).outcome == outcome
     if outcome == "worse":
-        passed = decided(cell("a", 0.1), cell("b", 0.3), margin)
+        passed = decision_between(cell("a", 0.1), cell("b", 0.3), margin)
         assert Comparison([], [passed, *made]).outcome == "worse"
 
 
@@ -305,8 +305,8 @@ def test_captioners_at_equal_speech_are_compared_beyond_annotators_of_their_leng
 
 def test_a_number_with_two_sides_is_compared_by_its_distance():
     pair = [cell(n, value, direction="0 is fairest") for n, value in (("a", -0.04), ("b", 0.09))]
-    assert decided(*pair).distances == pytest.approx((0.04, 0.09))
+    assert decision_between(*pair).distances == pytest.approx((0.04, 0.09))
 
 
 def test_of_a_number_that_is_lower_where_it_is_fairer_there_is_no_distance():
-    assert decided(cell("a", 0.2), cell("b", 0.1)).distances is None
+    assert decision_between(cell("a", 0.2), cell("b", 0.1)).distances is None

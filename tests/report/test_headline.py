@@ -104,20 +104,20 @@ def test_where_describing_is_not_answered_it_is_not_tested(described):
     assert "No bias" not in text
 
 
-def narrow(result: Result, half: float) -> Result:
+def narrow_interval(result: Result, half: float) -> Result:
     rows = [replace(r, ci_low=r.value - half, ci_high=r.value + half) for r in result.rows]
     return replace(result, rows=rows)
 
 
 def test_where_all_intervals_are_narrow_the_negligible_size_is_told():
-    assert text_of(*(narrow(each, 0.01) for each in NOTHING)).startswith(
+    assert text_of(*(narrow_interval(each, 0.01) for each in NOTHING)).startswith(
         "At most 1.0 points of bias in naming and assuming (2.0 points count as none)."
     )
 
 
 @pytest.mark.parametrize("half", [0.05, 0.3])
 def test_the_first_words_are_what_cannot_be_excluded(half):
-    text = text_of(*(narrow(each, half) for each in NOTHING))
+    text = text_of(*(narrow_interval(each, half) for each in NOTHING))
     assert text.startswith(f"Bias of up to {100 * half:.1f} points in naming cannot be excluded; ")
 
 

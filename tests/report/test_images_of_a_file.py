@@ -25,7 +25,7 @@ def answer(captions):
     return conclusion.answer("misgendering", "gender")
 
 
-def named(images):
+def captions_naming(images):
     """Captions that name the wrong group in each fifth image."""
     return {
         image: f"a {'woman' if (LABELS.get(image) == 'female') != (n % 5 == 0) else 'man'} waits"
@@ -34,19 +34,23 @@ def named(images):
 
 
 def test_a_twentieth_of_the_labelled_images_is_answered():
-    assert answer(named(DESCRIBED)) == "more"
+    assert answer(captions_naming(DESCRIBED)) == "more"
 
 
 def test_ids_that_fit_by_accident_are_not():
     others = [f"{number}" for number in range(100_000, 104_000)]
-    assert answer(named([*DESCRIBED, *others])) == "unknown"
+    assert answer(captions_naming([*DESCRIBED, *others])) == "unknown"
 
 
 def test_blank_captions_of_the_file_are_not_covered():
     blanks = dict.fromkeys([*LABELS][200:500], "")
     settings = {"strict": False, "blank_limit": 1.0}
     result = bp.score(
-        "gender_error", {**named(DESCRIBED), **blanks}, LABELS, ANNOTATORS, dataset=settings
+        "gender_error",
+        {**captions_naming(DESCRIBED), **blanks},
+        LABELS,
+        ANNOTATORS,
+        dataset=settings,
     )
     (row,) = (row for row in result.rows if row.part == "score")
     reading = evidence_rules(result)["score"]
@@ -56,5 +60,7 @@ def test_blank_captions_of_the_file_are_not_covered():
 @pytest.mark.parametrize("share", [0.04, 0.4])
 def test_rows_keep_the_share_of_all_labelled_images(share):
     images = [*LABELS][: int(share * len(LABELS))]
-    result = bp.score("gender_error", named(images), LABELS, dataset={"strict": False}, seeds=1)
+    result = bp.score(
+        "gender_error", captions_naming(images), LABELS, dataset={"strict": False}, seeds=1
+    )
     assert {row.coverage for row in result.rows if row.part == "score"} == {share}

@@ -64,7 +64,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of two metrics and four captioners, two of them hostile."""
     names = ("sat", "oscar", HOSTILE, TURNED)
     plain = [result(name, value=0.1 + i / 10) for i, name in enumerate(names)]
@@ -82,9 +82,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shown(chromium: Browser, written: Path) -> Browser:
+def shown_page(chromium: Browser, written_page: Path) -> Browser:
     """The page, all of it unfolded."""
-    chromium.show(written)
+    chromium.show(written_page)
     _unfold(chromium)
     return chromium
 
@@ -116,10 +116,10 @@ def _choose(chromium: Browser, metric: str) -> None:
     chromium.run(f"metric.value = {json.dumps(metric)}; metric.dispatchEvent(new Event('change'))")
 
 
-def test_figures_answer_without_complaint_or_request(shown, written):
-    _find(shown, "sat")
-    _choose(shown, "dbac")
-    assert (shown.complaints, shown.requests) == ([], [written.as_uri()])
+def test_figures_answer_without_complaint_or_request(shown_page, written_page):
+    _find(shown_page, "sat")
+    _choose(shown_page, "dbac")
+    assert (shown_page.complaints, shown_page.requests) == ([], [written_page.as_uri()])
 
 
 TEXTS = "[...document.querySelectorAll('figure svg text')].map(own => own.textContent)"
@@ -133,9 +133,9 @@ DRAWN = {  # a script, and what it must give
 
 
 @pytest.fixture(scope="module")
-def facts(chromium: Browser, written: Path) -> dict[str, object]:
+def facts(chromium: Browser, written_page: Path) -> dict[str, object]:
     """What the scripts give, and the captioners of the overview."""
-    chromium.show(written)
+    chromium.show(written_page)
     _unfold(chromium)
     given = {name: chromium.run(script) for name, (script, _) in DRAWN.items()}
     return {**given, "captioners": _names(chromium)}
@@ -151,98 +151,100 @@ def test_a_hostile_name_is_text_in_the_overview(facts):
 
 
 @pytest.mark.parametrize("opened", [False, True])
-def test_the_keyboard_reaches_every_control(shown, opened):
-    shown.run(
+def test_the_keyboard_reaches_every_control(shown_page, opened):
+    shown_page.run(
         f"document.querySelectorAll('details').forEach(own => own.open = {json.dumps(opened)})"
     )
-    shown.run(
+    shown_page.run(
         f"window.ways = [...document.querySelectorAll({json.dumps(WAYS)})]"
         ".filter(own => own.checkVisibility())"
     )
-    shown.run("ways[0].focus()")
+    shown_page.run("ways[0].focus()")
     reached = [0]
-    for _ in range(shown.run("ways.length - 1")):
-        shown.press("Tab", 9)
-        reached.append(shown.run("ways.indexOf(document.activeElement)"))
+    for _ in range(shown_page.run("ways.length - 1")):
+        shown_page.press("Tab", 9)
+        reached.append(shown_page.run("ways.indexOf(document.activeElement)"))
     assert reached == list(range(len(reached)))
 
 
-def test_focus_is_seen(shown):
-    shown.press("Tab", 9)
-    assert shown.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+def test_focus_is_seen(shown_page):
+    shown_page.press("Tab", 9)
+    assert shown_page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
-def test_captioners_are_found_by_parts_of_their_names_and_come_back(shown):
-    _find(shown, "SA, osc")
-    assert _names(shown) == ["sat †", "oscar †"]
+def test_captioners_are_found_by_parts_of_their_names_and_come_back(shown_page):
+    _find(shown_page, "SA, osc")
+    assert _names(shown_page) == ["sat †", "oscar †"]
     for _ in "SA, osc":
-        shown.press("Backspace", 8)
-    assert len(_names(shown)) == 4
+        shown_page.press("Backspace", 8)
+    assert len(_names(shown_page)) == 4
 
 
-def test_it_is_told_how_many_are_left(shown):
-    _find(shown, "sat")
-    assert _visible(shown, "#told") == ["1 of 4 captioners"]
+def test_it_is_told_how_many_are_left(shown_page):
+    _find(shown_page, "sat")
+    assert _visible(shown_page, "#told") == ["1 of 4 captioners"]
 
 
 @pytest.mark.parametrize("figure", [0, 1])
-def test_figures_show_the_captioners_that_are_left(shown, figure):
-    _find(shown, "oscar")
+def test_figures_show_the_captioners_that_are_left(shown_page, figure):
+    _find(shown_page, "oscar")
     marks = f"document.querySelectorAll('figure')[{figure}].querySelectorAll('[data-captioner]')"
-    names = shown.run(
+    names = shown_page.run(
         f"[...{marks}].filter(own => getComputedStyle(own).display != 'none')"
         ".map(own => own.dataset.captioner)"
     )
     assert set(names) == {"oscar"}
 
 
-def test_a_metric_leaves_its_own_sections_columns_and_links(shown):
-    assert "Directions" in _visible(shown, "nav a")
-    _choose(shown, "dbac")
-    assert [text for text in _visible(shown, ".chapter h3") if text.startswith("lic")] == []
-    _choose(shown, "lic")
-    head = _visible(shown, "#c1 ~ section > details > .scroll thead th")
+def test_a_metric_leaves_its_own_sections_columns_and_links(shown_page):
+    assert "Directions" in _visible(shown_page, "nav a")
+    _choose(shown_page, "dbac")
+    assert [text for text in _visible(shown_page, ".chapter h3") if text.startswith("lic")] == []
+    _choose(shown_page, "lic")
+    head = _visible(shown_page, "#c1 ~ section > details > .scroll thead th")
     assert head == ["captioner", "lic", "images", "coverage", "no group"]
-    assert "Directions" not in _visible(shown, "nav a")
+    assert "Directions" not in _visible(shown_page, "nav a")
 
 
 @pytest.mark.parametrize(
     ("dark", "colour"), [(False, "rgb(11, 87, 164)"), (True, "rgb(125, 184, 245)")]
 )
-def test_figures_are_light_or_dark_with_the_page(chromium, written, dark, colour):
-    chromium.show(written, dark=dark)
+def test_figures_are_light_or_dark_with_the_page(chromium, written_page, dark, colour):
+    chromium.show(written_page, dark=dark)
     _unfold(chromium)
     dot = "document.querySelector('figure [data-captioner] use')"
     assert chromium.run(f"getComputedStyle({dot}).fill") == colour
 
 
-def test_a_phone_shows_the_page_without_scrolling_sideways(chromium, written):
-    chromium.show(written, width=390, height=844)
+def test_a_phone_shows_the_page_without_scrolling_sideways(chromium, written_page):
+    chromium.show(written_page, width=390, height=844)
     _unfold(chromium)
     assert chromium.run("document.documentElement.scrollWidth") <= 390
 
 
-def test_print_has_everything_but_controls_and_the_settings_of_runs(shown):
-    _find(shown, "sat")
-    shown.ask("Emulation.setEmulatedMedia", media="print")
-    assert len(_names(shown)) == 4
-    assert _visible(shown, "#filter, #runs ~ details pre") == []
-    assert len(_visible(shown, "figure")) == shown.run("document.querySelectorAll('figure').length")
-    shown.ask("Emulation.setEmulatedMedia", media="")
+def test_print_has_everything_but_controls_and_the_settings_of_runs(shown_page):
+    _find(shown_page, "sat")
+    shown_page.ask("Emulation.setEmulatedMedia", media="print")
+    assert len(_names(shown_page)) == 4
+    assert _visible(shown_page, "#filter, #runs ~ details pre") == []
+    assert len(_visible(shown_page, "figure")) == shown_page.run(
+        "document.querySelectorAll('figure').length"
+    )
+    shown_page.ask("Emulation.setEmulatedMedia", media="")
 
 
-def test_printed_tables_fit_on_paper(chromium, written):
-    chromium.show(written, width=718, height=1000)  # A4 less its margins, in CSS pixels
+def test_printed_tables_fit_on_paper(chromium, written_page):
+    chromium.show(written_page, width=718, height=1000)  # A4 less its margins, in CSS pixels
     chromium.ask("Emulation.setEmulatedMedia", media="print")
     wide = "[...document.querySelectorAll('table')].filter(t => t.offsetWidth > 718).length"
     assert chromium.run(wide) == 0
     chromium.ask("Emulation.setEmulatedMedia", media="")
 
 
-def test_without_scripts_the_figures_stand_still(chromium, written):
+def test_without_scripts_the_figures_stand_still(chromium, written_page):
     chromium.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        chromium.show(written)
+        chromium.show(written_page)
         chromium.run("document.querySelectorAll('details').forEach(own => own.open = true)")
         assert _visible(chromium, "#filter") == []
         assert len(_visible(chromium, "figure")) > 0

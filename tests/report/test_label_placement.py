@@ -15,7 +15,7 @@ AREA = np.array([0.0, 0.0, 600.0, 400.0])
 NONE = np.empty((0, 4))
 
 
-def hidden(corners: np.ndarray, sizes: np.ndarray) -> int:
+def n_hidden(corners: np.ndarray, sizes: np.ndarray) -> int:
     """How many pairs of names overlap."""
     ends = corners + sizes
     pairs = combinations(range(len(corners)), 2)
@@ -25,7 +25,7 @@ def hidden(corners: np.ndarray, sizes: np.ndarray) -> int:
 @pytest.mark.parametrize("n", [2, 5, 10])
 def test_names_of_one_place_do_not_hide_each_other(n):
     points, sizes = np.full((n, 2), 250.0), np.tile([60.0, 12.0], (n, 1))
-    assert hidden(spread(points, sizes, AREA, NONE), sizes) == 0
+    assert n_hidden(spread(points, sizes, AREA, NONE), sizes) == 0
 
 
 @settings(max_examples=25)
@@ -35,24 +35,24 @@ def test_names_stay_in_the_figure_and_apart(places):
     corners = spread(points, sizes, AREA, NONE)
     assert (corners >= AREA[:2]).all()
     assert (corners + sizes <= AREA[2:]).all()
-    assert hidden(corners, sizes) == 0
+    assert n_hidden(corners, sizes) == 0
 
 
-def placed(x: float, y: float, lines: np.ndarray = NONE) -> np.ndarray:
+def place_of_name(x: float, y: float, lines: np.ndarray = NONE) -> np.ndarray:
     (corner,) = spread(np.array([[x, y]]), np.array([[50.0, 12]]), AREA, lines)
     return corner
 
 
 def test_a_name_stands_at_its_point_where_nothing_is_in_the_way():
-    assert placed(100, 100).tolist() == [106.0, 106.0]
+    assert place_of_name(100, 100).tolist() == [106.0, 106.0]
 
 
 def test_a_name_at_the_edge_turns_inwards():
-    assert placed(590, 200)[0] + 50 < 590
+    assert place_of_name(590, 200)[0] + 50 < 590
 
 
 def test_a_name_avoids_a_line():
-    assert not 98 < placed(100, 100, np.array([[100.0, 110, 600, 112]]))[1] < 112
+    assert not 98 < place_of_name(100, 100, np.array([[100.0, 110, 600, 112]]))[1] < 112
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -18,7 +18,7 @@ from tests.report.test_page import result
 VALUES = {"value": 0.123, "ci_low": 0.1, "ci_high": 0.15, "seed_std": 0.02, "n_seeds": 10}
 
 
-def shown(number: NumberCell, error: str) -> tuple[str, str]:
+def shown_texts(number: NumberCell, error: str) -> tuple[str, str]:
     """How a number and its table's caption read."""
     section = Section("s", tables=[Table("Scores", ["who", "score"], [["sat", number]])])
     (table,) = with_run_error(section, RUN_ERRORS[error]).tables
@@ -31,14 +31,14 @@ NUMBER = NumberCell(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑", runs=
 
 def test_a_standard_deviation_takes_the_place_of_the_interval():
     caption = "Scores. ± is the standard deviation over seeds"
-    assert shown(NUMBER, "seeds") == ("12.3 ± 2.0 ↑", caption)
-    assert shown(NumberCell(1939, digits=0), "seeds") == ("1939", "Scores")
+    assert shown_texts(NUMBER, "seeds") == ("12.3 ± 2.0 ↑", caption)
+    assert shown_texts(NumberCell(1939, digits=0), "seeds") == ("1939", "Scores")
 
 
 def test_a_half_width_is_that_of_the_mean_over_runs():
     """2.262 is Student's 97.5 % point of nine degrees of freedom."""
     assert half_width(Runs(0.02, 10)) == pytest.approx(2.262 * 0.02 / 10**0.5, rel=1e-3)
-    assert shown(NUMBER, "interval")[0] == "12.3 ± 1.4 ↑"
+    assert shown_texts(NUMBER, "interval")[0] == "12.3 ± 1.4 ↑"
 
 
 def test_the_half_width_covers_the_mean_as_often_as_it_says():
@@ -51,22 +51,24 @@ def test_the_half_width_covers_the_mean_as_often_as_it_says():
 @pytest.mark.parametrize("error", RUN_ERRORS)
 def test_a_number_without_several_runs_has_none(error, runs):
     number = NumberCell(0.123, 0.1, 0.15, fraction=True, digits=1, runs=runs)
-    assert shown(number, error) == ("12.3", "Scores")
+    assert shown_texts(number, error) == ("12.3", "Scores")
 
 
-def exported(error: str) -> dict[str, bytes]:
+def exported_files(error: str) -> dict[str, bytes]:
     report = report_of([result("sat", **VALUES), result("oscar", **VALUES)], {})
     return dict(files(report, RUN_ERRORS[error]))
 
 
 @pytest.mark.parametrize(("error", "column"), [("seeds", "std"), ("interval", "ci95")])
 def test_files_have_the_error_in_a_column_of_its_own(error, column):
-    heads = [text.splitlines()[0] for path, text in exported(error).items() if path[-4:] == ".csv"]
+    heads = [
+        text.splitlines()[0] for path, text in exported_files(error).items() if path[-4:] == ".csv"
+    ]
     assert any(f" {column}" in head.decode() for head in heads)
 
 
 def test_latex_has_a_sign_for_it_and_rows_keep_their_intervals():
-    files = exported("seeds")
+    files = exported_files("seeds")
     latex = "".join(text.decode() for path, text in files.items() if path[-4:] == ".tex")
     rows = csv.DictReader(io.StringIO(files["rows.csv"].decode()))
     assert r"12.3 $\pm$ 2.0" in latex

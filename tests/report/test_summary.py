@@ -377,7 +377,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of one captioner with a hostile name, by long and short readings."""
     names = ("gender_error", "lic", "leakage", "quality")
     results = [
@@ -388,18 +388,18 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_name_that_would_refresh_cannot_leave_the_page(chromium, written):
-    chromium.show(written)
+def test_a_name_that_would_refresh_cannot_leave_the_page(chromium, written_page):
+    chromium.show(written_page)
     time.sleep(0.3)
     assert chromium.run("document.querySelectorAll('meta[http-equiv=refresh]').length") == 0
-    address = written.as_uri()
+    address = written_page.as_uri()
     assert (chromium.run("location.href"), chromium.requests) == (address, [address])
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_answer_is_on_the_first_screen(chromium, written, width, height, dark):
-    chromium.show(written, width, height, dark)
+def test_the_answer_is_on_the_first_screen(chromium, written_page, width, height, dark):
+    chromium.show(written_page, width, height, dark)
     bottom = chromium.run(
         "[...document.querySelectorAll('.verdict')].at(-1).getBoundingClientRect().bottom"
     )
@@ -408,8 +408,8 @@ def test_the_answer_is_on_the_first_screen(chromium, written, width, height, dar
 
 
 @pytest.mark.parametrize("width", [1440, 800, 390])
-def test_labels_neither_collide_nor_vanish(chromium, written, width):
-    chromium.show(written, width, 900)
+def test_labels_neither_collide_nor_vanish(chromium, written_page, width):
+    chromium.show(written_page, width, 900)
     boxes = chromium.run(
         "[...document.querySelectorAll('.line:not(.axis)')].map(line => [...line.children]"
         ".map(own => own.getBoundingClientRect().toJSON()))"
@@ -423,8 +423,8 @@ def test_labels_neither_collide_nor_vanish(chromium, written, width):
         assert min(box[side] for box in (label, strip, value) for side in ("width", "height")) > 10
 
 
-def test_print_has_the_answer_and_the_figure(chromium, written):
-    chromium.show(written, 718, 1000)
+def test_print_has_the_answer_and_the_figure(chromium, written_page):
+    chromium.show(written_page, 718, 1000)
     chromium.ask("Emulation.setEmulatedMedia", media="print")
     visible = "[...document.querySelectorAll('.verdict, .panel')].every(x => x.checkVisibility())"
     assert chromium.run(visible)

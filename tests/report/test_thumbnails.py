@@ -91,7 +91,7 @@ def test_pictures_hold_no_metadata(photos):
     assert b"where it was taken" not in base64.b64decode(picture)
 
 
-def explained(image_id: str, caption: str, word: str) -> Explained:
+def explained_image(image_id: str, caption: str, word: str) -> Explained:
     heat = np.array([[0.0, 1.0], [0.0, 0.0]])
     mapped = WordMap(word, heat, Shares(0.5, 0.5, 0.5))
     return Explained(image_id, caption, [mapped], np.full((8, 8, 3), 90, np.uint8))
@@ -101,7 +101,9 @@ def explained(image_id: str, caption: str, word: str) -> Explained:
 def folder(tmp_path: Path) -> Path:
     """Maps of three images, of which the first two are drawn; the second caption is another."""
     captions = [("1", "a man", "man"), ("2", "an old man", "old man"), ("3", "a man", "man")]
-    write_attribution(tmp_path, [explained(*one) for one in captions], pictures=2, with_maps=False)
+    write_attribution(
+        tmp_path, [explained_image(*one) for one in captions], pictures=2, with_maps=False
+    )
     return tmp_path
 
 
@@ -139,6 +141,6 @@ def test_a_folder_without_maps_is_refused(tmp_path):
 def test_no_id_takes_a_map_out_of_its_folder(image, tmp_path):
     place = tmp_path / "a" / "b"
     place.mkdir(parents=True)
-    write_attribution(place, [explained(image, "a man", "man")], pictures=1, with_maps=False)
+    write_attribution(place, [explained_image(image, "a man", "man")], pictures=1, with_maps=False)
     assert drawn_maps(place)[image].file.parent == place / "maps"
     assert [path.name for path in tmp_path.rglob("*.png")] == [drawn_maps(place)[image].file.name]

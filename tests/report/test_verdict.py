@@ -295,17 +295,17 @@ def first_sentence(result: Result) -> Result:
     return replace(result, manifest={**result.manifest, "text": {"unit": "sentence"}})
 
 
-def retained(share: float) -> Callable[[Result], Result]:
+def with_retained(share: float) -> Callable[[Result], Result]:
     """As if an alignment had left this share of the captioner's words."""
 
-    def of(result: Result) -> Result:
+    def leave_words(result: Result) -> Result:
         part = replace(result.rows[0], part="matched:retained", value=share)
         return replace(result, rows=[*result.rows, part])
 
-    return of
+    return leave_words
 
 
-most_of_the_words, half_of_the_words = retained(0.92), retained(0.5)
+most_of_the_words, half_of_the_words = with_retained(0.92), with_retained(0.5)
 
 
 @pytest.mark.parametrize("partly", [first_sentence, most_of_the_words])
@@ -340,7 +340,7 @@ def long_captions(result: Result, times: float = 2.1) -> Result:
     return replace(result, manifest={**result.manifest, "speech": speech})
 
 
-def counted(question: str, increase: float, **more: object) -> Result:
+def counting_result(question: str, increase: float, **more: object) -> Result:
     """A count that no trait of captions moves, above or below people's."""
     values = {"score": 0.4, "named": 0.5, "named:human": 0.5 - increase, "named:increase": increase}
     return cell(values, COUNTED, question, low=0.0, metric="gender_error", **more)
@@ -348,20 +348,20 @@ def counted(question: str, increase: float, **more: object) -> Result:
 
 @pytest.mark.parametrize("increase", [0.3, 0.0, -0.3])
 def test_captions_of_more_than_twice_the_length_tell_nothing_of_what_is_assumed(increase):
-    result = long_captions(counted("assuming", increase))
+    result = long_captions(counting_result("assuming", increase))
     assert answer(result) == "unknown"
     assert "Cannot tell: it writes " in conclusion_text(result)
     assert "more than 2 times as many cannot be compared" in conclusion_text(result)
-    assert answer(long_captions(counted("assuming", 0.3), 1.9)) == "more"
+    assert answer(long_captions(counting_result("assuming", 0.3), 1.9)) == "more"
 
 
 def test_long_captions_of_which_few_words_were_removed_give_nothing_away_for_sure():
-    assert answer(retained(0.97)(long_captions(at_equal_speech(0.3)))) == "unknown"
-    assert answer(retained(0.97)(at_equal_speech(0.3))) == "more"
+    assert answer(with_retained(0.97)(long_captions(at_equal_speech(0.3)))) == "unknown"
+    assert answer(with_retained(0.97)(at_equal_speech(0.3))) == "more"
 
 
 def test_of_long_captions_a_wrong_group_is_still_told():
-    assert answer(long_captions(counted("misgendering", 0.3))) == "more"
+    assert answer(long_captions(counting_result("misgendering", 0.3))) == "more"
 
 
 def test_the_quality_of_captions_of_more_than_twice_the_length_is_not_judged():
@@ -379,9 +379,9 @@ def foreign(result: Result, model: float = 0.02, human: float = 0.01) -> Result:
 
 TESTED = {
     "leakage": at_equal_speech(0.3),
-    "misgendering": counted("misgendering", 0.3),
-    "assuming": counted("assuming", 0.3),
-    "tasks": counted("tasks", 0.3),
+    "misgendering": counting_result("misgendering", 0.3),
+    "assuming": counting_result("assuming", 0.3),
+    "tasks": counting_result("tasks", 0.3),
 }
 
 

@@ -172,24 +172,26 @@ def test_votes_of_two_groups_are_opposite():
 
 
 @pytest.fixture(scope="module")
-def crossfitted(corpus: Corpus) -> RevealingWords:
+def crossfitted_words(corpus: Corpus) -> RevealingWords:
     return words(lic(split=CrossFit(folds=4)), corpus, SEEDS, resamples=10)
 
 
-def test_folds_are_no_seeds(crossfitted):
+def test_folds_are_no_seeds(crossfitted_words):
     """A seed's gain is the mean over its folds; the spread of folds is none of seeds."""
-    gain = word(crossfitted, "model").gain
-    assert crossfitted.n_seeds == len(SEEDS)
+    gain = word(crossfitted_words, "model").gain
+    assert crossfitted_words.n_seeds == len(SEEDS)
     assert gain.high - gain.low < gain.value
 
 
-def test_a_caption_counts_once_however_many_folds_there_are(corpus, crossfitted):
-    counted = [one.captions for one in crossfitted.words if one.side == "model"]
+def test_a_caption_counts_once_however_many_folds_there_are(corpus, crossfitted_words):
+    counted = [one.captions for one in crossfitted_words.words if one.side == "model"]
     assert max(counted) == len(corpus.model)
 
 
-def test_examples_are_the_best_of_all_folds(crossfitted):
-    of_group = [one for one in crossfitted.examples if (one.side, one.group) == ("model", "female")]
+def test_examples_are_the_best_of_all_folds(crossfitted_words):
+    of_group = [
+        one for one in crossfitted_words.examples if (one.side, one.group) == ("model", "female")
+    ]
     assert len(of_group) == EXAMPLES
     assert of_group == sorted(of_group, key=lambda one: -one.log_odds)
 

@@ -62,7 +62,7 @@ def _own_folder(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def composed(name: str, *words: str) -> Metric:
+def composed_metric(name: str, *words: str) -> Metric:
     return compose.cell([f"metric={name}", *words]).build("metric")
 
 
@@ -71,19 +71,19 @@ def metric(name: str) -> Metric:
     """Few configurations are composed, which takes longer than any of the metrics here."""
     name, _, variant = name.partition(":")
     if variant == "words":
-        return composed("lic", *FEW, *ATTACKERS["lic"], "encoder.order=1")
+        return composed_metric("lic", *FEW, *ATTACKERS["lic"], "encoder.order=1")
     if variant == "unaligned":
         unaligned = copy.copy(metric("lic"))
         unaligned.transforms = unaligned.transforms[:2]
         return unaligned
     if name in ATTACKERS:
-        return composed(name, *FEW, *ATTACKERS[name])
+        return composed_metric(name, *FEW, *ATTACKERS[name])
     if name == "leakage":
         fields = vars(metric("lic"))
         needed = ("attribute", "transforms", "probe", "split", "stats", "positions")
         shared = {key: fields[key] for key in (*needed, "learning_curve")}
         return lic.Leakage(**shared, scoring=Accuracy())
-    ba = composed("ba_directional", FEW[0], *ALIKE)
+    ba = composed_metric("ba_directional", FEW[0], *ALIKE)
     if name == "ba_directional":
         return ba
     plain, tasks = (ba.attribute, ba.stats), (ba.attribute, ba.stats, ba.task)
@@ -100,8 +100,8 @@ def metric(name: str) -> Metric:
         "gender_ratio": lambda: gender_ratio.GenderRatio(*plain, numerator="male"),
         "group_accuracy": lambda: gender_error.GroupAccuracy(*plain),
         "quality": lambda: quality.Quality(*plain),
-        "gender_score": lambda: composed("gender_score", FEW[0], *tiny_weights()),
-    }.get(name, lambda: composed(name, FEW[0]))()
+        "gender_score": lambda: composed_metric("gender_score", FEW[0], *tiny_weights()),
+    }.get(name, lambda: composed_metric(name, FEW[0]))()
 
 
 @cache
@@ -110,7 +110,7 @@ def corpus(model: CaptionStyle, people: CaptionStyle) -> Corpus:
 
 
 @cache
-def scored(name: str, model: CaptionStyle, people: CaptionStyle) -> dict[str, Number]:
+def scored_headlines(name: str, model: CaptionStyle, people: CaptionStyle) -> dict[str, Number]:
     return headlines(metric(name), corpus(model, people), SEEDS)
 
 
@@ -119,7 +119,7 @@ def test_a_metric_sees_what_the_table_says(behaviour, line, expected):
     case = BEHAVIOURS[behaviour]
     name, _, part = line.partition(" ")
     before, planted = (
-        scored(name, *speakers)[part or "score"]
+        scored_headlines(name, *speakers)[part or "score"]
         for speakers in (case.before, (case.planted, case.people))
     )
     assert behaviour_verdict(before, planted) == expected, (before, planted)
@@ -135,7 +135,7 @@ def test_a_metric_sees_what_the_table_says(behaviour, line, expected):
 )
 def test_what_is_said_of_other_images_moves_nothing(name):
     planted = BEHAVIOURS["group assumed"].planted
-    plain, other = (scored(name, speaker, PLAIN) for speaker in (PLAIN, planted))
+    plain, other = (scored_headlines(name, speaker, PLAIN) for speaker in (PLAIN, planted))
     assert {p: item.value for p, item in plain.items()} == {
         p: item.value for p, item in other.items()
     }
@@ -175,7 +175,7 @@ def test_a_value_without_an_interval_neither_moves_nor_stays(bare):
 
 
 def test_a_silent_captioner_is_told_by_its_neutral_rate():
-    part = scored("gender_error", CaptionStyle(silent=True), CaptionStyle())["score"]
+    part = scored_headlines("gender_error", CaptionStyle(silent=True), CaptionStyle())["score"]
     assert (math.isnan(part.value), part.neutral_rate) == (True, 1)
 
 

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.io.paths import experiments_dir
-from bias_pipeline.studies.claims import (
+from experiments.claims.judge import (
     REGISTER,
     TESTS,
     ClaimCheck,
@@ -36,8 +35,9 @@ from bias_pipeline.studies.claims import (
     same_sign,
     times,
 )
+from tests.corpora import REPOSITORY
 
-FOLDER = experiments_dir()
+FOLDER = REPOSITORY / "experiments"
 
 
 @cache
@@ -169,7 +169,7 @@ def test_one_paper_can_be_asked_for():
     assert {line.paper for line in judge_claim(FOLDER, "DBAC v4")} == {"DBAC v4"}
 
 
-def broken(folder: Path, **changes: object) -> Path:
+def broken_register(folder: Path, **changes: object) -> Path:
     """A copy of the register whose first check is changed."""
     for name in ("claims", "published"):
         shutil.copytree(FOLDER / name, folder / name)
@@ -195,12 +195,13 @@ def broken(folder: Path, **changes: object) -> Path:
 )
 def test_a_check_that_cannot_be_made_is_refused(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        judge_claim(broken(tmp_path, **changes))
+        judge_claim(broken_register(tmp_path, **changes))
 
 
-def test_an_absent_register_is_a_missing_resource(tmp_path):
-    with pytest.raises(ResourceError, match="run this command from a checkout"):
-        judge_claim(tmp_path)
+def test_the_committed_results_are_up_to_date():
+    """Else: python -m experiments.claims.judge > experiments/claims/RESULTS.md."""
+    committed = (FOLDER / "claims" / "RESULTS.md").read_text(encoding="utf-8")
+    assert f"{claims_report(lines())}\n" == committed
 
 
 def test_no_line_of_the_table_is_torn():

@@ -35,13 +35,15 @@ def corpus(captioner: str, n_wrong: int) -> Corpus:
     return replace(make_corpus(records), captioner=captioner)
 
 
-def scored(captioner: str, n_wrong: int) -> Result:
+def scored_result(captioner: str, n_wrong: int) -> Result:
     metric = compose.cell(["metric=gender_error", "stats.resamples=200"]).build("metric")
     return run_cell(corpus(captioner, n_wrong), metric, [0], run_id=captioner)
 
 
 def test_a_shift_is_of_the_changed_pictures_captions_over_the_others():
-    lines = shifts([scored(WHOLE, 10), scored("background", 10), scored("objects", 50)])
+    lines = shifts(
+        [scored_result(WHOLE, 10), scored_result("background", 10), scored_result("objects", 50)]
+    )
     by_change = {line.change: line for line in lines if line.part == "score"}
     assert by_change["background"].shift == 0
     assert by_change["objects"].shift == pytest.approx(0.2)
@@ -50,14 +52,14 @@ def test_a_shift_is_of_the_changed_pictures_captions_over_the_others():
 
 
 def test_what_was_not_scored_under_a_change_has_no_shift():
-    lines = shifts([scored(WHOLE, 10), scored("background", 10)])
+    lines = shifts([scored_result(WHOLE, 10), scored_result("background", 10)])
     assert {line.change for line in lines} == {"background"}
 
 
 def test_a_number_without_an_interval_has_no_shift():
-    whole = scored(WHOLE, 10)
+    whole = scored_result(WHOLE, 10)
     none = replace(whole, rows=[replace(row, ci_low=np.nan, ci_high=np.nan) for row in whole.rows])
-    assert shifts([none, scored("background", 10)]) == []
+    assert shifts([none, scored_result("background", 10)]) == []
 
 
 def test_each_attribute_has_a_line(capsys):

@@ -40,15 +40,17 @@ def results(
     return collected
 
 
-def drawn(scored: list[Result], spread: float = 0.01, n: int = 200) -> dict[str, dict[str, Draws]]:
+def draws_of(
+    scored: list[Result], spread: float = 0.01, n: int = 200
+) -> dict[str, dict[str, Draws]]:
     """Draws of each, independent, around its value."""
     generator = np.random.default_rng(1)
-    drawn = {}
+    draws_of = {}
     for one in scored:
         value = one.rows[0].value
         draws = value + spread * generator.normal(size=(n, 2))
-        drawn[one.run_id] = {"score": Draws(np.full(2, value), draws)}
-    return drawn
+        draws_of[one.run_id] = {"score": Draws(np.full(2, value), draws)}
+    return draws_of
 
 
 # --- printed tables
@@ -133,7 +135,7 @@ def test_what_shares_too_little_is_not_compared(one, other, message):
 
 def test_the_interval_of_a_mean_holds_it():
     result = results({f"c{i}": {"lstm": 0.1 * i, "ngram": 0.2 * i} for i in range(1, 6)})
-    (variant,) = variants(result, drawn(result), ["encoder"])
+    (variant,) = variants(result, draws_of(result), ["encoder"])
     mean = sensitivity(variant).mean
     assert mean.low < mean.value < mean.high
 
@@ -188,17 +190,17 @@ def test_metrics_may_be_the_variants():
 
 def test_each_setting_of_a_metric_is_a_variant_where_metrics_are():
     table = {"sat": {"ngram": 0.1}, "nic": {"ngram": 0.2}}
-    same = [variant for order in (0, 1) for variant in configured(results(table), order)]
+    same = [variant for order in (0, 1) for variant in with_order(results(table), order)]
     (variant,) = variants([*same, *results(table, metric="leakage")], {}, ["metric"])
     assert variant.variants == ("lic metric.order=0", "lic metric.order=1", "leakage")
 
 
-def renamed(one: Result, name: str) -> Row:
+def rename_row(one: Result, name: str) -> Row:
     return replace(one.rows[0], run_id=name)
 
 
 def test_two_runs_of_one_variant_are_refused():
-    again = [replace(one, rows=[renamed(one, f"{one.run_id}-2")]) for one in results()]
+    again = [replace(one, rows=[rename_row(one, f"{one.run_id}-2")]) for one in results()]
     with pytest.raises(
         DataError, match=r"two runs of sat that do not differ in what is compared \(lstm\)"
     ):
@@ -207,17 +209,19 @@ def test_two_runs_of_one_variant_are_refused():
 
 def test_a_value_within_a_choice_may_vary():
     table = {name: {"ngram": values["ngram"]} for name, values in TWO.items()}
-    lines = [one for order in (0, 1) for one in configured(results(table), order)]
+    lines = [one for order in (0, 1) for one in with_order(results(table), order)]
     (variant,) = variants(lines, {}, ["metric.order"])
     assert variant.variants == ("metric.order=0", "metric.order=1")
 
 
-def configured(scored: list[Result], order: int) -> list[Result]:
+def with_order(scored: list[Result], order: int) -> list[Result]:
     """The same runs with a value within a choice."""
     manifest = {"config": {"order": order}, "keys": {}}
     return [
         replace(
-            one, rows=[renamed(one, f"{one.run_id}-{order}")], manifest={**one.manifest, **manifest}
+            one,
+            rows=[rename_row(one, f"{one.run_id}-{order}")],
+            manifest={**one.manifest, **manifest},
         )
         for one in scored
     ]
@@ -225,8 +229,8 @@ def configured(scored: list[Result], order: int) -> list[Result]:
 
 def test_runs_are_set_beside_those_that_share_their_values():
     """Though only the runs of one variant tell them: they alone were tried with two orders."""
-    both = configured(results(), 1)
-    more = configured([one for one in results() if one.rows[0].encoder == "ngram"], 2)
+    both = with_order(results(), 1)
+    more = with_order([one for one in results() if one.rows[0].encoder == "ngram"], 2)
     (variant,) = variants([*both, *more], {}, ["encoder"])
     assert (variant.variants, variant.setting.others) == (("lstm", "ngram"), "metric.order=1")
 
@@ -292,7 +296,7 @@ def test_a_single_captioner_has_no_order_to_keep():
 def test_two_captioners_have_no_correlation():
     table = {"sat": {"a": 0.1, "b": 0.2}, "nic": {"a": 0.3, "b": 0.5}}
     result = results({c: {"lstm": v["a"], "ngram": v["b"]} for c, v in table.items()})
-    (agreement,) = agreements(variants(result, drawn(result), ["encoder"])[0])
+    (agreement,) = agreements(variants(result, draws_of(result), ["encoder"])[0])
     for measure in (agreement.pearson, agreement.spearman, agreement.kendall):
         assert np.isnan([measure.value, measure.low, measure.high]).all()
     assert agreement.conflicts.value == 0

@@ -76,21 +76,6 @@ def metrics_parser() -> Parser:
     return parser
 
 
-def claims_command(words: list[str]) -> int:
-    """Print every claim and check."""
-    from bias_pipeline.io.paths import experiments_dir
-    from bias_pipeline.studies.claims import claims_report, judge_claim
-
-    claims_parser().parse_args(words)
-    print_out(*claims_report(judge_claim(experiments_dir())).splitlines())
-    return 0
-
-
-def claims_parser() -> Parser:
-    about = "Which conclusions of the papers hold in our runs"
-    return Parser(f"{PROGRAM} analysis claims", description=about)
-
-
 _NOTES = (
     "5 %, 10 %, 20 %: trials in which an audit of the metric alone detected a planted bias of this "
     "size, with the measured number of images nearest to yours; a dash where it gave no answer",

@@ -1,8 +1,8 @@
-"""``analysis claims``: papers' conclusions, tested in their own tables and in our runs.
+"""Papers' conclusions, tested in their own tables and in our runs.
 
-The register is data (``experiments/claims/claims.yaml``): claims in our words, each with checks
-that name the printed cells or committed rows they rest on and a small test, on numbers by captioner
-(or by column of a table).
+``python -m experiments.claims.judge > experiments/claims/RESULTS.md`` runs no study. The register
+is data (``claims.yaml``): claims in our words, each with checks that name the printed cells or
+committed rows they rest on and a small test, on numbers by captioner (or by column of a table).
 """
 
 from __future__ import annotations
@@ -243,11 +243,6 @@ def judge_claim(folder: Path, paper: str | None = None) -> list[ClaimLine]:
 def register(folder: Path) -> list[dict[str, Any]]:
     """The claims as the register has them."""
     path = folder / REGISTER
-    if not path.is_file():
-        raise ResourceError(
-            f"{path} is absent: the register is part of the repository, not of an installed "
-            "package; run this command from a checkout"
-        )
     entries: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))["claims"]
     return entries
 
@@ -409,3 +404,7 @@ def _read(path: Path) -> list[dict[str, str]]:
         raise ResourceError(f"{path} is absent; run this command from a complete checkout")
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+if __name__ == "__main__":
+    print(claims_report(judge_claim(Path(__file__).parents[1])))
