@@ -130,13 +130,8 @@ def test_runs_of_earlier_versions_have_their_concepts_alone(tmp_path, store):
 
 
 def test_a_damaged_table_is_named_and_the_rest_is_shown(tmp_path):
-<<<<<<< HEAD
     score = score_captions(sometimes(SPEECH, 0.1, 0.25))
-    store = saved(tmp_path, score.tables, [])
-=======
-    score = scored(sometimes(SPEECH, 0.1, 0.25))
     store = save_run(tmp_path, score.tables, [])
->>>>>>> report
     (tmp_path / "described" / "described_words.csv").write_text("concept\nyoung\n")
     (section,), (fault,) = section_of(store)
     assert "described_words" in fault
