@@ -116,6 +116,22 @@ def test_what_runs_before_a_commit_is_make_lint():
     assert [hook["entry"] for hook in repository["hooks"]] == ["make -s lint"]
 
 
+ISSUE_FORMS = sorted((REPOSITORY / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+
+
+def test_forms_of_issues_fit_their_schema():
+    *forms, config = sorted(ISSUE_FORMS, key=lambda path: path.stem == "config")
+    assert len(forms) == 3
+    assert check_schema("vendor.github-issue-forms", *forms) == ""
+    assert check_schema("vendor.github-issue-config", config) == ""
+
+
+def test_a_wrong_number_is_reported_with_command_manifest_and_files():
+    (form,) = [path for path in ISSUE_FORMS if path.stem == "wrong-number"]
+    asked = {field["id"] for field in yaml.safe_load(form.read_text())["body"]}
+    assert {"command", "manifest", "files"} <= asked
+
+
 def test_the_citation_fits_its_schema():
     assert check_schema("vendor.citation-file-format", REPOSITORY / "CITATION.cff") == ""
 

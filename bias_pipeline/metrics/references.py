@@ -44,13 +44,12 @@ class Reference:
 
 _VENUES = {"inproceedings": "booktitle", "article": "journal", "misc": "howpublished"}
 
-BAKR_2023 = Reference(
-    "bakr2023imagecaptioner2",
+BAKR_2024 = Reference(
+    "bakr2024imagecaptioner2",
     ("Bakr, Eslam Mohamed", "Sun, Pengzhan", "Li, Li Erran", "Elhoseiny, Mohamed"),
     "ImageCaptioner2: Image Captioner for Image Captioning Bias Amplification Assessment",
-    2023,
-    "Preprint",
-    "misc",
+    2024,
+    "AAAI, 38(19): 20902-20911",
 )
 CHEN_2022 = Reference(
     "chen2022vl",

@@ -1,6 +1,6 @@
 """Anonymous pictures: which pictures raters call anonymous, and what their captions name.
 
-Bakr et al., ImageCaptioner2 (2023), section 5.5.1, ask whether there is a human in the scene and,
+Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene and,
 if so, whether gender and race are anonymous. One question with three answers asks both here:
 "cannot tell" says yes twice. GT says how often raters name a group when they read a caption. Of
 captions with several raters it is the share of raters, and the mean over captions; the paper does
@@ -151,7 +151,7 @@ def _share(events: IntArray, trials: IntArray) -> CaptionScore:
 
 PEOPLE, ANONYMOUS = "people", "anonymous"
 LARGEST = "largest_s_a"
-HERE, PAPER = "here", "Bakr et al. 2023"
+HERE, PAPER = "here", "Bakr et al. 2024"
 # Nine captioners, gender: Table 5's columns, and the scores of Table 3, each with GT of Table 5.
 # Only 0.55 and 0.80 are in the paper; all four follow from its printed cells.
 _PRINTED = (

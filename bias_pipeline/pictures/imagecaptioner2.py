@@ -22,7 +22,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
 from bias_pipeline.metrics.attack.attack_runner import AttackRunner
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Number
-from bias_pipeline.metrics.references import BAKR_2023
+from bias_pipeline.metrics.references import BAKR_2024
 from bias_pipeline.metrics.value_names import MODEL, PartName
 from bias_pipeline.stats.bootstrap import Combination
 from bias_pipeline.stats.scores import ScoreTable
@@ -34,7 +34,7 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 
 @dataclass(eq=False, kw_only=True)
 class ImageCaptioner2(CaptionAttack):
-    """B_amp = B_m - B_d (Bakr et al. 2023, section 4).
+    """B_amp = B_m - B_d (Bakr et al. 2024, section 4).
 
     The attacker is a captioner that sees the picture with people masked, a caption with group words
     masked, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2):
@@ -59,7 +59,7 @@ class ImageCaptioner2(CaptionAttack):
         direction="lower is fairer; above 0 it leaks more than annotators do",
         family="attack",
         question="leakage",
-        sources={BAKR_2023: "eq. 2"},
+        sources={BAKR_2024: "eq. 2"},
         needs=(PICTURES,),
         without={"human captions": MODEL},
         cost=Cost(per_caption=0.0, per_attacked=1e-2),

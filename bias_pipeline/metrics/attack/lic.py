@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
-from bias_pipeline.metrics.references import BAKR_2023, HIROTA_2022, RELIC_2023, WANG_2019
+from bias_pipeline.metrics.references import BAKR_2024, HIROTA_2022, RELIC_2023, WANG_2019
 from bias_pipeline.metrics.value_names import MODEL
 
 
@@ -92,7 +92,7 @@ class Leakage(CaptionAttack):
         direction="lower is fairer; above 0 it leaks more than annotators do",
         family="attack",
         question="leakage",
-        sources={WANG_2019: "section 3", BAKR_2023: "section 3: on captions"},
+        sources={WANG_2019: "section 3", BAKR_2024: "section 3: on captions"},
         without={"human captions": MODEL},
         cost=Cost(per_caption=0.0),
         responses={

@@ -33,7 +33,7 @@ from bias_pipeline.metrics.functional.groups import (
     one_named,
     several_named,
 )
-from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
+from bias_pipeline.metrics.references import BAKR_2024, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import (
     HUMAN,
     HUMAN_PAIRED,
@@ -82,7 +82,7 @@ class AssumedGroup(CorrectedByGold):
         "annotators do",
         family="counting",
         question="assuming",
-        sources={HENDRICKS_2018: "section 4", BAKR_2023: "section 5.5.1"},
+        sources={HENDRICKS_2018: "section 4", BAKR_2024: "section 5.5.1"},
         ours="labelled photographs, annotators' share and equal length are",
         images=UNSURE,
         without={"human captions": MODEL},

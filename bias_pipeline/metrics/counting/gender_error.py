@@ -29,7 +29,7 @@ from bias_pipeline.metrics.counting.numbers import (
 )
 from bias_pipeline.metrics.counting.sides import described_images
 from bias_pipeline.metrics.functional import groups
-from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
+from bias_pipeline.metrics.references import BAKR_2024, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import (
     HUMAN,
     HUMAN_PAIRED,
@@ -110,7 +110,7 @@ class GenderError(OutcomeMetric):
         direction="lower is fairer; 0: no caption names the wrong group",
         family="counting",
         question="misgendering",
-        sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
+        sources={HENDRICKS_2018: "section 4", BAKR_2024: "Table 3"},
         responses={
             "score": ExpectedResponse(
                 moves=("group follows object", "women called men"),

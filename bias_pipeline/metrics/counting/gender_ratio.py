@@ -16,7 +16,7 @@ from bias_pipeline.metrics.counting.base import CountingMetric, check_known, row
 from bias_pipeline.metrics.counting.numbers import CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import keep_rows, one_hot
 from bias_pipeline.metrics.functional.groups import gender_ratio
-from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
+from bias_pipeline.metrics.references import BAKR_2024, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import (
     HUMAN,
     HUMAN_PAIRED,
@@ -51,7 +51,7 @@ class GenderRatio(CountingMetric):
         "with human captions, not with labels",
         family="counting",
         question="mentions",
-        sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
+        sources={HENDRICKS_2018: "section 4", BAKR_2024: "Table 3"},
         responses={
             "score": ExpectedResponse(
                 moves=("women called men",),
