@@ -259,7 +259,7 @@ def test_what_is_only_read_or_a_key_is_no_new_name():
 def lone(name: str) -> bool:
     """Whether a function's name is a participle, a preposition or an adjective alone."""
     word = name.strip("_").lower()
-    if "_" in word or word in NOUNS_AND_VERBS:
+    if "_" in word or name.startswith("__") or word in NOUNS_AND_VERBS:
         return False
     participle = len(word) > 4 and word.endswith("ed")
     return participle or word in PREPOSITIONS | PARTICIPLES | ADJECTIVES
