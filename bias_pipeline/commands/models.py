@@ -184,8 +184,8 @@ def _show_needed(words: Sequence[str]) -> int:
     needs = list(needs_within(metric).values())
     needs += [Need(name) for wing in wings for name in wing.networks(metric)]
     encoder = cell.build("encoder") if "encoder" in cell.used else None
-    if encoder is not None and cell.tree["encoder"].get(PUBLISHED) and encoder.named:
-        needs.append(Need(encoder.named, cell.tree["encoder"]["revision"]))
+    if encoder is not None and cell.tree["encoder"].get(PUBLISHED) and encoder.model_name:
+        needs.append(Need(encoder.model_name, cell.tree["encoder"]["revision"]))
     apart: Any = encoder if any(isinstance(encoder, wing.encoders) for wing in wings) else None
     if apart:
         needs = [need for need in needs if need.model != apart.model]

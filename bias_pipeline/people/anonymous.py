@@ -70,9 +70,9 @@ def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, st
         >>> filter_pictures(["1", "2", "3"], {"1": {"ann": "Unsure"}, "2": split})
         Filtered(retained=('1',), dropped={'undecided': 1}, unanswered=1)
     """
-    asked = [image for image in images if image in votes]
+    rated = [image for image in images if image in votes]
     retained, others = list[str](), Counter[str]()
-    for image in asked:
+    for image in rated:
         ((answer, count),) = Counter(votes[image].values()).most_common(1)
         if 2 * count <= len(votes[image]):
             others["undecided"] += 1
@@ -80,7 +80,7 @@ def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, st
             retained.append(image)
         else:
             others[answer] += 1
-    return Filtered(tuple(retained), dict(others), len(images) - len(asked))
+    return Filtered(tuple(retained), dict(others), len(images) - len(rated))
 
 
 GT = "gt"
@@ -249,16 +249,16 @@ def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
     for key, of_key in values.items():
         if key[0] != PEOPLE:
             both = [name for name in of_key if name in named]
-            found = pearson([of_key[name] for name in both], [named[name] for name in both])
-            lines.append(_correlation_row(rows[0].attribute, key, found, HERE))
+            correlation = pearson([of_key[name] for name in both], [named[name] for name in both])
+            lines.append(_correlation_row(rows[0].attribute, key, correlation, HERE))
     return lines
 
 
 def _correlation_row(
-    attribute: str, key: tuple[str, str, str], found: Correlation, source: str
+    attribute: str, key: tuple[str, str, str], correlation: Correlation, source: str
 ) -> CorrelationRow:
     metric, part, data = key
-    value, low, high, p_value, n = found
+    value, low, high, p_value, n = correlation
     return CorrelationRow(attribute, metric, part, data, value, low, high, p_value, n, source)
 
 

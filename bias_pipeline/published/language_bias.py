@@ -165,13 +165,13 @@ class LanguageBiasDataset(Dataset):
             for (g, v), cell_rows in which.items()
         }
 
-    def _size(self, task: str, found: str, there: int) -> int:
+    def _size(self, task: str, captions: str, there: int) -> int:
         """How many captions a group gets."""
         size = there if self.size is None else self.size
         if not 0 < size <= there:
             by_word = self.size is None and not self.retold
             raise NotApplicableError(
-                f"dataset 'language_bias': task {task!r} has {found}, enough for {there} per "
+                f"dataset 'language_bias': task {task!r} has {captions}, enough for {there} per "
                 f"group; {'set dataset.gender_by=word' if by_word else 'lower dataset.size'}"
             )
         return size

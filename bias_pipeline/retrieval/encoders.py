@@ -106,7 +106,7 @@ class Clip(PictureTextEncoder):
     """A frozen CLIP or SigLIP, or a BLIP, which judges pairs too.
 
     Example:
-        >>> Clip("bias_pipeline.data.coco.CocoDataset").named
+        >>> Clip("bias_pipeline.data.coco.CocoDataset").model_name
         'openai/clip-vit-base-patch32'
     """
 
@@ -124,7 +124,7 @@ class Clip(PictureTextEncoder):
     cache: str | None = None  # folder of vectors and of the small CLIP, None to store no vectors
 
     @property
-    def named(self) -> str:
+    def model_name(self) -> str:
         """The model that must be there; empty if one is fitted."""
         if self.model is not None:
             return self.model
@@ -137,19 +137,19 @@ class Clip(PictureTextEncoder):
         return ClipOfScenes(self.association)
 
     def require(self) -> None:
-        if not self.named:
+        if not self.model_name:
             if self.cache is None:
                 raise UsageError(
                     "encoder.cache=null: without encoder.model a CLIP is fitted to scenes, and "
                     "there is no folder to store it in; set encoder.cache or encoder.model"
                 )
             return
-        if is_open_clip(self.named):
+        if is_open_clip(self.model_name):
             raise UsageError(
-                f"encoder.model={self.named}: a model of open_clip's; choose encoder=open_clip"
+                f"encoder.model={self.model_name}: a model of open_clip's; choose encoder=open_clip"
             )
         try:
-            model = find_pretrained(self.named, KINDS, revision=self.revision)
+            model = find_pretrained(self.model_name, KINDS, revision=self.revision)
             require_vocabulary(model.folder, model.files)
             require_preprocessing(model.folder, model.files)
         except ResourceError as error:
@@ -157,13 +157,13 @@ class Clip(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        return bool(self.named) and self.pretrained.kind == BLIP
+        return bool(self.model_name) and self.pretrained.kind == BLIP
 
     @property
     def pretrained(self) -> Pretrained:
         """The model on disk, which may have to be fitted first."""
         self.require()
-        name = self.named or str(self.of_scenes.fit_once(Path(str(self.cache))))
+        name = self.model_name or str(self.of_scenes.fit_once(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
@@ -172,7 +172,7 @@ class Clip(PictureTextEncoder):
 
     def notes_of(self, pictures: Pictures) -> list[str]:
         """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
-        learnt = 0 if self.named else self.of_scenes.n_learnt(pictures)
+        learnt = 0 if self.model_name else self.of_scenes.n_learnt(pictures)
         if not learnt:
             return []
         return [
@@ -191,8 +191,10 @@ class Clip(PictureTextEncoder):
         """The model by the digests of its files, or by its training data."""
         encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
         content: object = encoder.of_scenes.spec
-        if encoder.named:
-            content = dict(find_pretrained(encoder.named, KINDS, revision=encoder.revision).files)
+        if encoder.model_name:
+            content = dict(
+                find_pretrained(encoder.model_name, KINDS, revision=encoder.revision).files
+            )
         return {
             "dataset": "",
             "published": "",

@@ -97,8 +97,8 @@ def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
         isinstance(value, torch.Tensor) for value in read.values()
     ):
         raise DataError(f"{path}: it has no weights by name; save the model's state_dict")
-    kept = {str(name): value for name, value in read.items() if name not in _SIZES}
-    return {name.removeprefix(_TRAINED): value for name, value in kept.items()}
+    weights = {str(name): value for name, value in read.items() if name not in _SIZES}
+    return {name.removeprefix(_TRAINED): value for name, value in weights.items()}
 
 
 def _tokenizer(model: Pretrained) -> Any:
