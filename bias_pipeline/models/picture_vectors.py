@@ -163,8 +163,8 @@ def answers_to(
     names = []
     for question in questions:
         shown = question.pictures.shown(question.row)
-        asked = repr((shown, question.before, question.follows))
-        names.append(hashlib.sha256(asked.encode()).hexdigest())
+        question_text = repr((shown, question.before, question.follows))
+        names.append(hashlib.sha256(question_text.encode()).hexdigest())
     question_of = dict(zip(names, questions, strict=True))
     _compute_missing(question_of, known_names(store), store, load, batch)
     place = {name: row for row, name in enumerate(question_of)}

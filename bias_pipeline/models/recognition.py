@@ -221,9 +221,13 @@ def find_network(source: str) -> Network:
         files = {"weights": digest_of(path)}
         return Network(path.name, files, False, lambda _, device: _Torchvision(path, device))
     if is_timm(source):
-        found = find_network_of_timm(source)
-        load_classifier = lambda _, device: _TimmClassifier(found, device)  # noqa: E731
-        return Network(found.name, found.files, False, load_classifier)
+        network = find_network_of_timm(source)
+        return Network(
+            network.name,
+            network.files,
+            False,
+            lambda _, device: _TimmClassifier(network, device),
+        )
     model = find_pretrained(source, KINDS)
     return Network(
         model.name,

@@ -330,10 +330,10 @@ def _block(
     rows: dict[str, tuple[Any, ...]] = {}
     if before is not None:
         fields = [before[name].to_pylist() for name in ("id", "stamp", "reason")]
-        kept = zip(*fields, block_values(before), block_notes(before), strict=True)
+        stored = zip(*fields, block_values(before), block_notes(before), strict=True)
         rows = {
             image: (stamp, value, reason, notes)
-            for image, stamp, reason, value, notes in kept
+            for image, stamp, reason, value, notes in stored
             if stamp == stamps[image]
         }
     for image, outcome in outcomes.items():

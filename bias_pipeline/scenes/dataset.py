@@ -456,7 +456,7 @@ class ScenesDataset(Generator):
         n_images, seed = self.n_images, self.seed
         world = affect_world(n_images, seed)
         rows = [("id", "emotion"), *((image.id, image.emotion) for image in world)]
-        texts = [(image.id, said.text) for image in world for said in image.utterances]
+        texts = [(image.id, one.text) for image in world for one in image.utterances]
         return _WorldFiles(
             f"affect-{n_images}-{seed}",
             {

@@ -314,8 +314,8 @@ def _objects(description: Description) -> list[str]:
     objects, nearby = _others(description, named), description.scene.nearby
     if nearby and description.names("nearby"):
         noun = description.word("nearby noun", CATEGORIES[nearby].nouns)
-        seen = description.details("nearby coloured", COLOUR)
-        thing = noun_phrase(noun, description.scene.near_colour if seen else "")
+        coloured = description.details("nearby coloured", COLOUR)
+        thing = noun_phrase(noun, description.scene.near_colour if coloured else "")
         objects.append(f"{description.word('nearby relation', lexicon.NEAR)} {thing}")
     return objects
 

@@ -53,8 +53,8 @@ class Twins:
         captions: dict[int, str] = {}
         for person, world in enumerate(self._worlds):
             skin, gender = divmod(person, len(GROUPS["gender"]))
-            own = {"gender": np.full(self.n_sets, gender), "skin": np.full(self.n_sets, skin)}
-            codes = {**group_codes(world.stream()), **own}
+            group = {"gender": np.full(self.n_sets, gender), "skin": np.full(self.n_sets, skin)}
+            codes = {**group_codes(world.stream()), **group}
             stream = world.stream(STREAM + APART * (sample * len(PERSONS) + person))
             columns = imagine_over(self._actual(person), codes, dials, stream)
             captions |= captions_of(world, columns, dials, stream)

@@ -172,9 +172,9 @@ def find_network(backbone: str) -> VisionModel:
     """A published vision network on disk; nothing is loaded."""
     if backbone.startswith(HF):
         return find_hf(backbone.removeprefix(HF))
-    found = find_network_of_timm(backbone)
-    shown = (found.side, found.mean, found.std)
-    return TimmModel(found.name, found.folder, *shown, found.files, found)
+    network = find_network_of_timm(backbone)
+    shown = (network.side, network.mean, network.std)
+    return TimmModel(network.name, network.folder, *shown, network.files, network)
 
 
 def lasting_name(backbone: str) -> str:
