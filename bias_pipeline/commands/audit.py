@@ -136,11 +136,15 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
     for path in (options.file, *files):
         if path is not None:
             check_file(path)
-    _check_noise(options.label_noise, meanings)
+    noisy: Collection[str] = read_label_errors(options.label_noise) if options.label_noise else ()
+    if options.label_noise and not {*noisy} & {*meanings}:
+        raise DataError(
+            f"{options.label_noise} has none of the attributes; "
+            f"{did_you_mean(next(iter(noisy), ''), meanings)}"
+        )
     overrides = [*_overrides(options, out), *further]
-    return FileSource(
-        overrides, _labels_of(overrides, options, meanings), _gold(options.gold, names)
-    )
+    labels = _labels_of(overrides, options, meanings, noisy)
+    return FileSource(overrides, labels, _gold(options.gold, names))
 
 
 def _print_tables(result: Audit) -> None:
@@ -352,7 +356,10 @@ def slug(name: str) -> str:
 
 
 def _labels_of(
-    overrides: Sequence[str], options: Namespace, meanings: Mapping[str, Meanings]
+    overrides: Sequence[str],
+    options: Namespace,
+    meanings: Mapping[str, Meanings],
+    noisy: Collection[str],
 ) -> dict[str, list[str]]:
     """Attribute to the overrides for its labels; empty if the labels do not fit."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
@@ -365,25 +372,11 @@ def _labels_of(
     misfits = {name: error for name, error in read.items() if isinstance(error, DataError)}
     if misfits and len(misfits) == len(read):
         raise misfits.get(FIRST, next(iter(misfits.values())))
+    noise = [f"{_NOISE}{quote_value(str(options.label_noise))}"]
     return {
-        name: [*([] if name in misfits else words), *_noise(options.label_noise, name)]
+        name: [*([] if name in misfits else words), *(noise if name in noisy else [])]
         for name, words in words_by_attribute.items()
     }
-
-
-def _check_noise(path: Path | None, attributes: Mapping[str, object]) -> None:
-    """Refuse a table of errors without any of the attributes."""
-    named = read_label_errors(path) if path else attributes
-    if not set(named) & set(attributes):
-        name = next(iter(named), "")
-        raise DataError(f"{path} has none of the attributes; {did_you_mean(name, attributes)}")
-
-
-def _noise(path: Path | None, attribute: str) -> list[str]:
-    """The override for label errors; empty for an attribute that the table does not name."""
-    if path is None or attribute not in read_label_errors(path):
-        return []
-    return [f"{_NOISE}{quote_value(str(path))}"]
 
 
 def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
