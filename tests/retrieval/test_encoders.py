@@ -13,7 +13,7 @@ from bias_pipeline.io import machine
 from bias_pipeline.retrieval.encoders import Clip, Fiber, OpenClip
 from bias_pipeline.run import compose
 from tests.fiber_files import TINY, network, write_checkpoint, write_fiber
-from tests.open_clip_files import WEIGHTS, changed, write_open_clip
+from tests.open_clip_files import WEIGHTS, copy_changed, write_open_clip
 from tests.tiny_models import tiny_clip
 
 TEXTS = ["a man", "a dog"]
@@ -105,7 +105,7 @@ def test_where_files_lie_and_what_they_are_called_plays_no_part(fiber, open_clip
     assert content(Fiber, model=str(moved), weights="mine.ckpt") == wanted
     one, other = Fiber(str(fiber)), Fiber(str(moved), "mine.ckpt")
     assert one.dual("none").texts.spec == other.dual("none").texts.spec
-    moved = changed(open_clip, tmp_path / "open_clip")
+    moved = copy_changed(open_clip, tmp_path / "open_clip")
     (moved / WEIGHTS).rename(moved / "mine.safetensors")
     wanted = content(OpenClip, model=str(open_clip), weights=None)
     assert content(OpenClip, model=str(moved), weights="mine.safetensors") == wanted
@@ -137,7 +137,7 @@ def test_quick_gelu_makes_another_run_and_other_vectors(open_clip):
 
 
 def test_the_configuration_says_quick_gelu_where_nobody_is_asked(open_clip, tmp_path):
-    quick = changed(open_clip, tmp_path / "quick", model_cfg={"quick_gelu": True})
+    quick = copy_changed(open_clip, tmp_path / "quick", model_cfg={"quick_gelu": True})
     specs = [OpenClip(str(item)).dual("none").texts.spec for item in (open_clip, quick)]
     assert [item["quick_gelu"] for item in specs] == [False, True]
     assert run_id(quick, "encoder.quick_gelu=true") == run_id(quick)
