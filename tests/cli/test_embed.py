@@ -23,7 +23,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.data.photos import UnreadableError, read_photo
 from bias_pipeline.io import digests, kept_files
 from bias_pipeline.models.clip import ClipPhotos
-from bias_pipeline.models.merge_shards import MISSING, _write_missing, read_embeddings
+from bias_pipeline.models.merge_shards import MISSING, read_embeddings
 from tests.photo_folder import BROKEN, break_some, write_equal_sizes, write_photos
 from tests.tiny_models import write_bert, write_clip
 
@@ -200,11 +200,13 @@ def test_the_missing_are_told_and_listed_with_their_reasons(embed, ends):
     assert len(lines) == 1 + len(BROKEN)
 
 
-def test_e9_a_list_of_missing_images_holds_no_formula(tmp_path):
-    missing = {"=cmd()": "＝1\ud83d", "-5": "-x"}
-    _write_missing(tmp_path / MISSING, missing)
-    lines = (tmp_path / MISSING).read_text(encoding="utf-8").splitlines()
-    assert sorted(lines[1:]) == ["'-5,'-x", "'=cmd(),'＝1?"]
+def test_a_list_of_missing_images_holds_no_formula(embed, ends):
+    folder = write_photos(Path("broken"), 3)
+    (folder / "=cmd().jpg").write_bytes(b"")
+    embed(folder=folder)
+    ends(3, "embed", "--gather", "out")
+    lines = Path("out", MISSING).read_text(encoding="utf-8").splitlines()
+    assert lines[1:] == ["'=cmd(),the file is empty"]
 
 
 def test_what_is_not_computed_yet_is_told_and_listed_until_it_is_there(embed, ends, gather):

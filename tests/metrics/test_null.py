@@ -15,7 +15,7 @@ from scipy import stats
 
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.run import compose
-from bias_pipeline.run.cell import _tested
+from bias_pipeline.run.cell import _with_p
 from bias_pipeline.stats.bootstrap import Estimate
 
 SHUFFLINGS = 60
@@ -52,7 +52,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]
         for metric in metrics:
             score = metric.compute(null, splits=metric.draw_splits(null, SEEDS))
             part = score.parts["score"]
-            p_value = _tested("score", part, metric.info).p_value  # as a row has it
+            p_value = _with_p("score", part, metric.info).p_value  # as a row has it
             estimates[metric.info.name].append(replace(part, p_value=p_value))
     return estimates
 

@@ -43,7 +43,7 @@ MAKERS = [
         "language",
     )
     for path in sorted((REPOSITORY / "bias_pipeline" / room).rglob("*.py"))
-    if path.name not in ("value_names.py", "find_network.py")  # `timm:FOLDER` is no part
+    if path.name not in ("value_names.py", "networks.py")  # `timm:FOLDER` is no part
 ]
 
 

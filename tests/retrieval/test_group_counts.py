@@ -15,7 +15,7 @@ from bias_pipeline.retrieval.formulas import finite_population, p_of_counts
 @pytest.fixture(autouse=True)
 def no_law_is_cached() -> None:
     """Chances that one test had drawn are not another's."""
-    retrieval._reached.cache_clear()
+    retrieval._chances_by_likelihood.cache_clear()
 
 
 def p_of(counts: tuple[int, ...], sizes: tuple[int, ...]) -> float:
@@ -68,7 +68,7 @@ def test_blind_draws_have_small_p_no_more_often_than_they_say(sizes, k):
 def test_drawn_p_is_that_of_listed_ones(monkeypatch):
     listed = p_of((12, 3, 5), (30, 40, 50))
     monkeypatch.setattr(retrieval, "_ENUMERATED", 0)
-    retrieval._reached.cache_clear()
+    retrieval._chances_by_likelihood.cache_clear()
     assert p_of((12, 3, 5), (30, 40, 50)) == pytest.approx(listed, rel=0.1)
 
 
