@@ -179,10 +179,10 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
     return first[which]
 
 
-def _numbers_in(distinct: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
+def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
     """(N,) the place of each key among ascending ones, and whether it is there."""
-    if not len(distinct):
+    if not len(ascending):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
-    number = np.searchsorted(distinct, keys)
-    number[number == len(distinct)] = 0
-    return number, distinct[number] == keys
+    number = np.searchsorted(ascending, keys)
+    number[number == len(ascending)] = 0
+    return number, ascending[number] == keys
