@@ -67,8 +67,11 @@ class SharedFeatures:
 
     def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
         """(M, ...) numbers of the items at M positions, (R, ...) summed by distinct item."""
-        total = np.zeros((self.matrix.shape[0], *numbers.shape[1:]))
-        np.add.at(total, self.rows[positions], numbers)
+        n_items, rows = self.matrix.shape[0], self.rows[positions]
+        if numbers[:1].size <= 1:
+            return np.bincount(rows, numbers.ravel(), n_items).reshape(-1, *numbers.shape[1:])
+        total = np.zeros((n_items, *numbers.shape[1:]))
+        np.add.at(total, rows, numbers)
         return total
 
 

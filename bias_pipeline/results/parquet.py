@@ -33,10 +33,11 @@ def write_predictions(
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
     origin, groups = _origin(exclusive, ids), _groups(exclusive)
-    repeated = [*origin, "truth"]  # a dictionary of all probabilities would take half the time
-    written = {EXCLUSIVE: _write(folder / EXCLUSIVE, origin | groups, repeated)}
+    # A dictionary of all probabilities would take half the time.
+    written = {EXCLUSIVE: _write(folder / EXCLUSIVE, origin | groups, [*origin, "truth"])}
     if tasks:
-        written[TASKS] = _write(folder / TASKS, _origin(tasks, ids) | _tasks(tasks))
+        origin = _origin(tasks, ids)
+        written[TASKS] = _write(folder / TASKS, origin | _tasks(tasks), [*origin])
     return written
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from bias_pipeline.array_types import Int32Array, IntArray
+from bias_pipeline.array_types import BoolArray, Int32Array, IntArray
 from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.declared import Configurable
@@ -140,7 +140,7 @@ def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Ar
     """The words of the edited captions, and how many each caption has."""
     caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
     keys = caption_of * len(captions.types) + captions.tokens
-    remaining = ~np.isin(keys, removed.keys(len(captions.types)))
+    remaining = ~_numbers_in(np.sort(removed.keys(len(captions.types))), keys)[1]
     places = _places(captions, caption_of, keys, added)
     tokens = np.concatenate([captions.tokens[remaining], added.types.astype(np.int32)])
     owner = np.concatenate([caption_of[remaining], added.captions])
@@ -171,7 +171,18 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
         >>> _first_of(np.array([5, 3, 5]), np.array([5, 4])).tolist()
         [0, -1]
     """
-    distinct, first = np.unique(keys, return_index=True)
-    place = np.searchsorted(distinct, sought)
-    place[place == len(distinct)] = 0
-    return np.where(distinct[place] == sought, first[place], -1)
+    distinct, which = np.unique(sought, return_inverse=True)  # fewer than the keys
+    number, known = _numbers_in(distinct, keys)
+    first = np.full(len(distinct), -1)
+    places = np.flatnonzero(known)[::-1]
+    first[number[places]] = places  # the last that is written remains
+    return first[which]
+
+
+def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
+    """(N,) the place of each key among ascending ones, and whether it is there."""
+    if not len(ascending):
+        return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
+    number = np.searchsorted(ascending, keys)
+    number[number == len(ascending)] = 0
+    return number, ascending[number] == keys

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.text.transform import Entries, edit_words
+from bias_pipeline.text.transform import Entries, _first_of, edit_words
 
 Pairs = Sequence[tuple[int, str]]
 
@@ -52,3 +52,12 @@ def test_without_edits_captions_are_as_they_were():
     captions = Captions.from_texts(["a dog", "", "the dog"], [0, 1, 1])
     nothing = Entries(np.empty(0, np.int64), np.empty(0, np.int64))
     assert edit_words(captions, nothing, nothing).digest == captions.digest
+
+
+def test_places_of_added_words_are_those_of_first_occurrences():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        keys, sought = rng.integers(0, 50, rng.integers(1, 200)), rng.integers(0, 60, 40)
+        first = [*map({key: i for i, key in reversed([*enumerate(keys)])}.get, sought)]
+        assert _first_of(keys, sought).tolist() == [-1 if i is None else i for i in first]
+    assert _first_of(keys, sought[:0]).tolist() == []

@@ -211,7 +211,9 @@ def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:
     verbatim = []
     for split in splits:
         train, test = split.select(data.captions.image_rows, data.labels)
-        verbatim.append(np.isin(identities[test], identities[train]))
+        learnt = np.zeros(len(identities), bool)
+        learnt[identities[train]] = True
+        verbatim.append(learnt[identities[test]])
     return float(np.concatenate(verbatim).mean())
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
+from bias_pipeline.io.hashing import LIMITS, UIntArray, random_words
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Tally
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import (
@@ -67,13 +67,18 @@ def estimates_of(
     counted = np.logical_or.reduce([used > 0, *masks.values()])
     width = sum(table.shape[1] for table in tally.tables.values())
     blocks = ResamplingBlocks(np.flatnonzero(counted), keys, width)
-    sums = {name: blocks.sums(table) for name, table in tally.tables.items()}
+    sums = {name: _single_if_exact(blocks.sums(table)) for name, table in tally.tables.items()}
     block_keys = [blocks.keys, *(smoothing.keys for smoothing in tally.smoothing.values())]
 
     def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
         ends = np.cumsum([len(of_part) for of_part in block_keys][:-1])
         of_images, *of_noise = np.split(weights, ends, axis=1)
-        totals = {name: of_images @ table for name, table in sums.items()}
+        single = of_images.astype(np.float32)
+        totals = {
+            name: (single if table.dtype == np.float32 else of_images) @ table
+            for name, table in sums.items()
+        }
+        totals = {name: total.astype(np.float64, copy=False) for name, total in totals.items()}
         for (name, smoothing), drawn in zip(tally.smoothing.items(), of_noise, strict=True):
             totals[name] = totals[name] + (drawn - 1) * smoothing.amounts
         return {
@@ -117,3 +122,10 @@ def estimates_of(
         return estimate
 
     return {name: finish(name, number) for name, number in numbers.items()}
+
+
+def _single_if_exact(sums: Float64Array) -> Float64Array | Float32Array:
+    """Sums in single precision where all products with weights are exact in it."""
+    most = len(LIMITS) * np.abs(sums).sum(axis=0).max(initial=0)
+    whole = most < 2**24 and np.array_equal(sums, np.rint(sums))
+    return sums.astype(np.float32) if whole else sums
