@@ -92,7 +92,7 @@ def test_words_that_nobody_compared_are_counted():
     leaks = half_of_the_words(at_equal_speech(0.0))
     described = replace(
         NOT_SHOWN,
-        rows=[*NOT_SHOWN.rows, replace(NOT_SHOWN.rows[0], part="counting_result", value=0.1)],
+        rows=[*NOT_SHOWN.rows, replace(NOT_SHOWN.rows[0], part="counted", value=0.1)],
     )
     text = text_of(leaks, *NOTHING, described)
     assert text.endswith("assuming; 40 % of its words could not be compared.")
