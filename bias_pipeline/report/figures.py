@@ -250,13 +250,6 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
     return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw, marks)
 
 
-def quadrants(
-    pairs: Sequence[tuple[Row, Row]], title: str, neutral: tuple[float, float] = (0.0, 0.0)
-) -> Plot:
-    """A→T against T→A, a cross of two intervals for each captioner."""
-    return scatter(pairs, title, ("attribute to task", "task to attribute"), neutral)
-
-
 def scatter(
     pairs: Sequence[tuple[Row, Row]],
     title: str,

@@ -12,7 +12,7 @@ from bias_pipeline.metrics.value_names import direction_of
 from bias_pipeline.report.answer_table import answers_table, captioners_table
 from bias_pipeline.report.compare import Leaderboard
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
-from bias_pipeline.report.figures import forest, quadrants, scatter
+from bias_pipeline.report.figures import forest, scatter
 from bias_pipeline.report.panels import corrected_arrow, tone_of
 from bias_pipeline.report.pareto import Front, fronts, joined_names
 from bias_pipeline.report.section import Section
@@ -175,6 +175,9 @@ class _Matrix:
         return NumberCell.of_row(row, mark, tone_of(finding, mark), best)
 
 
+_DIRECTIONS = ("attribute to task", "task to attribute")
+
+
 def directions(results: Sequence[Result]) -> Iterable[Section]:
     """A→T against T→A for every metric that has both."""
     groups: dict[tuple[str, str, str, str], list[tuple[Row, Row]]] = {}
@@ -197,7 +200,9 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
                 "Further right: more amplification from attribute to task. Further up: from task "
                 "to attribute."
             ],
-            figures=[quadrants(pairs, title, neutral)] if len(pairs) <= MOST_DRAWN else [],
+            figures=[scatter(pairs, title, _DIRECTIONS, neutral)]
+            if len(pairs) <= MOST_DRAWN
+            else [],
             tables=[
                 Table(
                     "The numbers of the figure",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -68,18 +70,18 @@ class Summary:
     unsure: Collection[str] = ()
 
     def answer_in_short(self, question: str) -> tuple[str, str]:
-        """The tone and the text of the answer; of several captioners how many have a Yes."""
+        """The tone and the text of the answer; of several captioners how many have each answer."""
         on_question = [
             answer
             for answers in self.answers.values()
             for answer in answers
             if stored_question(answer.question) == question
         ]
-        biased = sum(answer.answer == "yes" for answer in on_question)
-        tone = "worse" if biased else ""
         if len(on_question) == 1:
             return TONES[on_question[0].answer], answer_text(on_question[0])
-        return tone, f"Yes for {biased} of {len(on_question)}" if on_question else ""
+        words = Counter(re.split("[:,]", answer_text(answer))[0] for answer in on_question)
+        tone = "worse" if words["Yes"] else "level"
+        return tone, ", ".join(f"{word} {count}" for word, count in words.most_common())
 
 
 def summaries(

@@ -146,7 +146,7 @@ class Audit:
                 question = infos()[settings["metric"]].question
                 reasons.setdefault(question, reason)
         if not len(self.corpora[attribute].human):
-            reasons.setdefault("leakage", "no annotators' captions")
+            reasons |= dict.fromkeys(("leakage", "quality"), "no annotators' captions")
         return reasons
 
     def screen(self) -> list[str]:

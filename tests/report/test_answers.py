@@ -17,7 +17,7 @@ from tests.report.test_headline import (
     assuming,
     naming,
 )
-from tests.report.test_verdict import at_equal_speech, cell, counted, half_of_the_words
+from tests.report.test_verdict import at_equal_speech, cell, counting_result, half_of_the_words
 
 
 def answers(*results: Result, **skipped: str) -> dict[str, Answer]:
@@ -82,9 +82,10 @@ def test_of_a_part_of_the_words_there_is_no_no():
 
 
 def test_without_annotators_the_number_stands_without_a_verdict():
-    rows = [row for row in counted("misgendering", 0.3).rows if "human" not in row.part]
+    rows = [row for row in counting_result("misgendering", 0.3).rows if "human" not in row.part]
     alone = replace(
-        counted("misgendering", 0.3), rows=[r for r in rows if not r.part.endswith("increase")]
+        counting_result("misgendering", 0.3),
+        rows=[r for r in rows if not r.part.endswith("increase")],
     )
     answer = answers(alone)["naming"]
     assert (answer.answer, answer.metric) == ("cannot_tell", "gender_error")
@@ -148,7 +149,7 @@ def test_of_one_direction_there_is_no_no():
 
 
 def test_without_annotators_no_bias_is_bounded():
-    result = counted("misgendering", 0.3)
+    result = counting_result("misgendering", 0.3)
     without = [row for row in result.rows if "human" not in row.part and "increase" not in row.part]
     assert math.isnan(answers(replace(result, rows=without))["naming"].at_most)
 

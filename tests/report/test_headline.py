@@ -17,7 +17,7 @@ from tests.report.test_verdict import (
     ASSUMED,
     at_equal_speech,
     cell,
-    counted,
+    counting_result,
     first_sentence,
     half_of_the_words,
 )
@@ -47,7 +47,7 @@ def assuming(score: float) -> Result:
 
 
 def naming(increase: float, p_value: float = math.nan, **rates: float) -> Result:
-    result = counted("misgendering", increase)
+    result = counting_result("misgendering", increase)
     groups = {f"{kind}:{name}": rate for name, rate in rates.items() for kind in ("group", "named")}
     extra = [replace(result.rows[0], part=part, value=value) for part, value in groups.items()]
     rows = [
@@ -91,7 +91,8 @@ def test_what_was_not_found_is_named_with_what_is_still_possible():
 def test_words_that_nobody_compared_are_counted():
     leaks = half_of_the_words(at_equal_speech(0.0))
     described = replace(
-        NOT_SHOWN, rows=[*NOT_SHOWN.rows, replace(NOT_SHOWN.rows[0], part="counted", value=0.1)]
+        NOT_SHOWN,
+        rows=[*NOT_SHOWN.rows, replace(NOT_SHOWN.rows[0], part="counted", value=0.1)],
     )
     text = text_of(leaks, *NOTHING, described)
     assert text.endswith("assuming; 40 % of its words could not be compared.")
@@ -149,7 +150,7 @@ def test_a_yes_that_many_questions_make_by_chance_is_no_headline():
 
 
 def test_other_attributes_count_among_the_questions():
-    weak, race = naming(0.11, p_value=0.03), counted("misgendering", 0.0, attribute="race")
+    weak, race = naming(0.11, p_value=0.03), counting_result("misgendering", 0.0, attribute="race")
     assert text_of(weak, race).startswith("Undecided: ")
 
 

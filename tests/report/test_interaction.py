@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.report.figures import forest, quadrants
+from bias_pipeline.report.figures import forest, scatter
 from bias_pipeline.report.page import page
 from bias_pipeline.results.rows import Result
 from experiments.browser import PROGRAM, Browser, browser
@@ -34,7 +34,9 @@ def test_the_policy_permits_the_script_of_the_page_and_no_other():
     assert "unsafe-eval" not in text
 
 
-@pytest.mark.parametrize("plot", [forest([row()], 0.5, "t"), quadrants([(row(), row())], "t")])
+@pytest.mark.parametrize(
+    "plot", [forest([row()], 0.5, "t"), scatter([(row(), row())], "t", ("a", "b"))]
+)
 def test_pointing_at_a_mark_or_a_name_tells_the_numbers(plot):
     text = plot.inline()
     groups = re.findall(r'<g data-captioner="x"><title>([^<]*)</title>', text)
@@ -48,7 +50,7 @@ def test_files_of_figures_have_no_marks_for_pages():
 
 def test_a_name_cannot_end_the_marks_of_a_figure():
     name = '"></title><img src=x>'
-    text = quadrants([(row(captioner=name), row())], "t").inline()
+    text = scatter([(row(captioner=name), row())], "t", ("a", "b")).inline()
     assert "img" not in {tag for tag, _ in Elements(text).elements}
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.report.figures import quadrants, spread
+from bias_pipeline.report.figures import scatter, spread
 from tests.report.test_page import Elements
 from tests.report.test_tables import row
 
@@ -58,6 +58,6 @@ def test_a_name_avoids_a_line():
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_point_without_a_place_has_no_name_and_harms_none(value):
     pairs = [(row(captioner="gone", value=value), row()), (row(captioner="here"), row())]
-    text = Elements(quadrants(pairs, "t").inline()).text
+    text = Elements(scatter(pairs, "t", ("a", "b")).inline()).text
     assert "here" in text
     assert "gone" not in text

@@ -12,7 +12,7 @@ import pytest
 
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.catalogue import bibtex, infos, metric_names
-from bias_pipeline.report.figures import PRINT, forest, quadrants
+from bias_pipeline.report.figures import PRINT, forest, scatter
 from bias_pipeline.report.page import page, write_page
 from bias_pipeline.report.sections import directions
 from bias_pipeline.results.rows import Result
@@ -190,7 +190,7 @@ def test_a_plane_has_its_lines_where_there_is_no_bias():
 
 
 def test_a_figure_takes_its_colours_from_the_page():
-    svg = quadrants([(row(), row())], "t").inline()
+    svg = scatter([(row(), row())], "t", ("a", "b")).inline()
     colours = {"none", "var(--ink)", "var(--faint)", "var(--mark)"}
     assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= colours
 

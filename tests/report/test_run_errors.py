@@ -83,17 +83,19 @@ def test_the_door_exports_with_it(tmp_path, capsys):
     assert any("12.3 ± 2.0" in path.read_text("utf-8") for path in out.rglob("*.md"))
 
 
-def test_an_error_without_an_export_is_refused(capsys):
-    assert main(["report", ".", "--error", "seeds"]) == 2
-    assert "--error is for the tables of --export DIR" in capsys.readouterr().err
-
-
-def test_exports_do_not_replace_files_of_the_runs(tmp_path, capsys):
-    assert main(["report", str(tmp_path), "--export", str(tmp_path)]) == 2
-    assert "is the folder of the runs, and would replace its rows.csv" in capsys.readouterr().err
-
-
-def test_an_export_does_not_replace_files_of_a_run(tmp_path, capsys):
-    ResultStore(tmp_path).save(result("c"))
-    assert main(["report", str(tmp_path), "--export", str(tmp_path / "run-c")]) == 2
-    assert "is the folder of a run" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["runs", "--error", "seeds"], "--error is for the tables of --export DIR"),
+        (["runs", "--export", "runs"], "is the folder of the runs, and would replace its rows.csv"),
+        (["runs", "--export", "runs/run-c"], "is the folder of a run"),
+    ],
+    ids=["an error without an export", "files of the runs", "files of a run"],
+)
+def test_an_export_that_would_replace_or_lacks_files_is_refused(
+    words, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    ResultStore(tmp_path / "runs").save(result("c"))
+    assert main(["report", *words]) == 2
+    assert message in capsys.readouterr().err

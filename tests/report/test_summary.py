@@ -169,6 +169,7 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         ([result(), RACE], "race, data set x BIAS: it names the wrong race more"),
         ([result(), RACE], "(race error 11.0 points"),
         ([result(), RACE], "Does it name the wrong group? Yes Yes"),
+        ([*TWO, RACE], "Does it name the wrong group? Yes 2 Yes"),
     ],
 )
 def test_the_verdict_says(results, sentence):

@@ -18,6 +18,7 @@ from bias_pipeline.report.tables import (
     arrow,
     attributed_notes,
     headline_table,
+    latest_results,
     print_results,
     write_table,
 )
@@ -251,3 +252,18 @@ def test_letters_are_explained_as_they_were_tested(capsys, n_captioners, against
 def test_only_fractions_are_said_to_be_in_per_cent(capsys, unit, title):
     print_results([result(unit=unit)])
     assert capsys.readouterr().out.splitlines()[0].endswith(title)
+
+
+def run(run_id: str, captioner: str, started: str) -> Result:
+    return Result(run_id, [row(run_id=run_id, captioner=captioner)], {"started": started})
+
+
+def test_of_two_runs_of_a_cell_the_later_is_shown():
+    shown = latest_results([run("late", "sat", "2026-01-02"), run("early", "sat", "2026-01-01")])
+    assert [item.run_id for item in shown] == ["late"]
+
+
+def test_runs_of_other_settings_are_all_shown():
+    runs = [run("1", "sat", "2026-01-01"), run("2", "sat", "2026-01-02")]
+    lines = [replace(item, settings={"encoder.order": item.run_id}) for item in runs]
+    assert len(latest_results(lines)) == 2

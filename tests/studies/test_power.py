@@ -2,10 +2,21 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.report.power import Measurement, Power, detectable, measured_powers
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.report.power import (
+    Measurement,
+    Power,
+    amount,
+    balanced_images,
+    detectable,
+    measured_powers,
+    unseen,
+)
+from tests.corpora import make_corpus
 
 FIVE = Measurement(
     "d", "lic", "matched", "score", "fraction", 100, 100.0, 5, 4, 0.01, 0.01, 1, 0
@@ -69,3 +80,42 @@ def test_a_size_that_was_not_measured_is_called_so(capsys):
 def test_what_is_no_number_of_images_is_refused(words, message, capsys):
     assert main(["analysis", "power", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def corpus(n_people: int = 400, labels: str = "mf") -> Corpus:
+    """Four hundred images with a caption of the model, some also with one by people."""
+    people = [("a cat",) * (i < n_people) for i in range(400)]
+    label = [{"gender": labels[i % len(labels)]} for i in range(400)]
+    return make_corpus([Record(str(i), "a dog", people[i], label[i]) for i in range(400)])
+
+
+def test_only_images_that_captioner_and_people_describe_count():
+    assert "that 100 images show" in unseen(corpus(100), "gender", ["gender_error"], [])
+
+
+def test_the_amount_is_the_measured_one():
+    (power,) = (
+        power for power in measured_powers() if power.any_measurement.metric == "gender_error"
+    )
+    expected = f"80 %: {amount(power.smallest(400), 'fraction')} (gender_error (named))"
+    assert expected in unseen(corpus(), "gender", ["gender_error"], [])
+
+
+def test_metrics_that_do_not_run_are_left_out():
+    assert "lic" not in unseen(corpus(), "gender", ["gender_error", "lic"], [])
+
+
+def test_of_a_direction_that_needs_objects_nothing_is_said_without_them():
+    text = unseen(corpus(), "gender", ["dbac"], [])
+    assert ("A→T" in text, "T→A" in text) == (True, False), text
+
+
+def test_of_one_group_nothing_is_known():
+    assert "two groups only" in unseen(corpus(labels="m"), "gender", ["gender_error"], [])
+
+
+def test_of_several_planted_biases_the_worst_seen_counts():
+    balanced = balanced_images(np.array([200, 200]).tolist())
+    scores = [p.smallest(balanced) for p in measured_powers() if p.any_measurement.metric == "lic"]
+    assert len(scores) > 1
+    assert amount(max(scores), "fraction") in unseen(corpus(), "gender", [], ["lic"])
