@@ -64,7 +64,7 @@ def test_equal_pictures_are_copies(root):
     assert [rows.tolist() for rows in pictures.copies()] == [[3, 7]]
 
 
-def test_images_without_a_picture_are_refusal_of(root):
+def test_images_without_a_picture_are_refused(root):
     photo(root, 103).unlink()
     assert "1 of 60 labelled images has no picture" in refusal_of(root, photos_setting(root))
 
@@ -80,14 +80,14 @@ def test_a_corpus_of_some_images_keeps_their_pictures(root):
     assert [record.image for record in some] == [photo(root, 102), photo(root, 105)]
 
 
-def test_two_images_of_one_picture_are_refusal_of(root):
+def test_two_images_of_one_picture_are_refused(root):
     (root / "labels.csv").write_text("id,gender\na/103.jpg,male\nb/103.jpg,female\n")
     words = (photos_setting(root), f"dataset.attributes={root / 'labels.csv'}", "captioner=none")
     with pytest.raises(DataError, match=r"a/103\.jpg and b/103\.jpg would both have picture 103"):
         load(root, *words)
 
 
-def test_two_pictures_of_an_image_are_refusal_of(root):
+def test_two_pictures_of_an_image_are_refused(root):
     (root / "photos" / "103.png").write_bytes(b"another")
     with pytest.raises(DataError, match="are both image 103"):
         load(root, photos_setting(root))

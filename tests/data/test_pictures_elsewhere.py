@@ -59,7 +59,7 @@ def test_other_places_are_another_corpus(root):
     assert load_boxes(root, "limit=1000").digest != before
 
 
-def test_who_looks_at_the_pixels_is_refusal_of(root):
+def test_who_looks_at_the_pixels_is_refused(root):
     with pytest.raises(NotApplicableError, match=r"only regions.*dataset\.images=DIR"):
         draw_picture(pictures(root), 0, 8)
 
@@ -69,14 +69,14 @@ def test_a_picture_without_people_cannot_be_masked(root):
     assert masked.notes[-1].startswith("1 picture has no box of a person")
 
 
-def test_an_image_that_the_file_does_not_know_is_refusal_of(root):
+def test_an_image_that_the_file_does_not_know_is_refused(root):
     images = [{"id": i, "width": 40, "height": 20} for i in IDS[:-1]]
     write_regions(root, images)
     error = refusal_of(root, f"dataset.regions={root / 'boxes.json'}")
     assert "1 of 60 labelled images has no picture in dataset.regions, such as 159" in error
 
 
-def test_boxes_in_pictures_of_unknown_size_are_refusal_of(root):
+def test_boxes_in_pictures_of_unknown_size_are_refused(root):
     write_regions(root, [{"id": i} for i in IDS])
     with pytest.raises(DataError, match="has no size of the picture of image 100"):
         load_boxes(root)
