@@ -145,10 +145,7 @@ class CocoDataset(Dataset):
         path = self._file_of(captioner)
         layout = self.layout.blank_copy()
         labels = self._labels(attribute, layout)
-        index = self.sample or None if self.caption_index is None else self.caption_index
-        captioner_file = (
-            model_captions(path, index, layout) if path else CaptionerFile({}, 0, 0, {})
-        )
+        captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
         objects = self.files["instances"]
         human, repeated_human = self._human(captioner_file, path, layout)
         contents = _Contents(
@@ -157,7 +154,7 @@ class CocoDataset(Dataset):
             human,
             objects_by_id(check_file(objects, "dataset.instances"), layout) if objects else None,
             self._parts(labels, layout),
-            PictureFiles.read(self.images, self.regions, objects, layout),
+            self._pictures(layout),
         )
         contents, joined = contents.with_ids_of_labels(
             self._sources(path, inside=human is captioner_file.human), layout
@@ -230,6 +227,10 @@ class CocoDataset(Dataset):
             reader.sample = number
         return each
 
+    def _model(self, path: Path, layout: Layout) -> CaptionerFile:
+        index = self.sample or None if self.caption_index is None else self.caption_index
+        return model_captions(path, index, layout)
+
     def _note_on_choice(self, unused: int) -> tuple[str, ...]:
         if not unused or self.caption_index is None:
             return ()
@@ -256,6 +257,9 @@ class CocoDataset(Dataset):
         if self.split_file:
             return splits_by_id(check_file(self.split_file, "dataset.split_file"), layout)
         return labels.parts
+
+    def _pictures(self, layout: Layout) -> PictureFiles:
+        return PictureFiles.read(self.images, self.regions, self.files["instances"], layout)
 
     def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
         """The files; human captions may be inside the captioner's."""
