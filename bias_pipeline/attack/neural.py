@@ -113,7 +113,7 @@ class NeuralProbe(Probe):
         job = super().job(split, images, groups)
         if self.select == "last":
             return job
-        validation = split.validated(images, groups)
+        validation = split.select_validation(images, groups)
         if not len(validation):
             raise UsageError(
                 "metric.select=best needs a part of the images to validate on; choose split=ic2, "

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.attack.encoder import FeatureEncoder, Items, SharedFeatures
-from bias_pipeline.corpus.captions import Captions, dense, offsets, ranges
+from bias_pipeline.corpus.captions import Captions, dense_ranks, offsets, ranges
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Count, Range
 
@@ -125,7 +125,7 @@ def _runs(captions: Captions, width: int) -> IntArray:
     codes = np.zeros(len(first), np.int64)
     for shift in range(width):
         # Renumbering after each word keeps the products far below 2 ** 63.
-        codes = dense(codes * len(captions.types) + captions.tokens[first + shift])
+        codes = dense_ranks(codes * len(captions.types) + captions.tokens[first + shift])
     return codes
 
 

@@ -63,7 +63,7 @@ def validate_command(words: Sequence[str]) -> int:
 
 def _print_unknown_objects(corpus: Corpus, vocabulary: TaskVocabulary) -> None:
     """Print every name of objects that no task has, with its number of images."""
-    read = ObjectsRead.by(tuple(vocabulary.tasks), corpus.images_by_object, ())
+    read = ObjectsRead.match(tuple(vocabulary.tasks), corpus.images_by_object, ())
     if read.unknown:
         names = ", ".join(f"{name!r} ({read.images[name]})" for name in read.unknown)
         print_text(f"names of objects that {vocabulary.name} does not have: {names}")

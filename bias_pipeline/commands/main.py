@@ -39,9 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signals.listen()
     try:
         code = run_command(list(sys.argv[1:] if arguments is None else arguments))
-        stopped = code != 0 and signals.requested()
+        stopped = code != 0 and signals.stop_is_requested()
     except BaseException as error:
-        if not isinstance(error, KeyboardInterrupt) and not signals.requested():
+        if not isinstance(error, KeyboardInterrupt) and not signals.stop_is_requested():
             raise
         stopped = True
     if not stopped:

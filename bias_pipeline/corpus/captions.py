@@ -108,11 +108,9 @@ class Captions(ReadCache):
         return len(self.image_rows)
 
     def words(self, row: int) -> list[str]:
-        """The words of one caption."""
         return [self.types[t] for t in self.tokens[self.starts[row] : self.starts[row + 1]]]
 
     def of_image(self, row: int) -> tuple[str, ...]:
-        """The captions of one image as text."""
         first, last = np.searchsorted(self.image_rows, [row, row + 1])
         return tuple(self.text(i) for i in range(first, last))
 
@@ -122,7 +120,6 @@ class Captions(ReadCache):
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) number of words of each caption."""
         return np.diff(self.starts)
 
     @cached_property
@@ -390,14 +387,14 @@ def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
     return np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64) + shift
 
 
-def dense(codes: IntArray | Int32Array) -> IntArray:
+def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
     """The rank of each code among the distinct ones.
 
     Only distinct codes are sorted, and none where a table of all codes is not too large: sorting
     them all takes ten times as long.
 
     Example:
-        >>> dense(np.array([7, 2, 7])).tolist()
+        >>> dense_ranks(np.array([7, 2, 7])).tolist()
         [1, 0, 1]
     """
     highest = int(codes.max(initial=-1))

@@ -22,8 +22,8 @@ from bias_pipeline.corpus.records import (
     LONGEST,
     RecordColumns,
     StockCaption,
+    collapse_repeated,
     read_texts,
-    unique,
 )
 from bias_pipeline.corpus.records import Record as Record
 from bias_pipeline.errors import DataError, counted
@@ -193,8 +193,8 @@ class Corpus(ReadCache, Sequence[Record]):
         if isinstance(records, RecordColumns):
             columns = records
         else:
-            rows, repeated = unique(records, dataset)
-            columns = RecordColumns.of(rows)
+            rows, repeated = collapse_repeated(records, dataset)
+            columns = RecordColumns.from_records(rows)
         if not columns.ids:
             none = "no images; its files list none of the chosen part"
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: {none}")
@@ -219,7 +219,7 @@ class Corpus(ReadCache, Sequence[Record]):
             objects=tuple(columns.objects)
             if columns.objects and any(names is not None for names in columns.objects)
             else None,
-            pictures=Pictures.of(columns.images or (), columns.regions or ()),
+            pictures=Pictures.from_files(columns.images or (), columns.regions or ()),
             source_order=np.array(order, np.int64),
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
@@ -255,7 +255,7 @@ class Corpus(ReadCache, Sequence[Record]):
             },
             objects=None if self.objects is None else self.objects[row],
             image=None if self.pictures is None else self.pictures.files[row],
-            regions=None if self.pictures is None else self.pictures.known(row),
+            regions=None if self.pictures is None else self.pictures.regions_of(row),
             picture_id="" if self.picture_ids is None else self.picture_ids[row],
             set_id="" if self.set_ids is None else self.set_ids[row],
         )

@@ -37,6 +37,13 @@ def without_mojibake(text: str) -> str:
     return text
 
 
+def without_half_pairs(text: str) -> str:
+    """Pairs of surrogates as one character, halves as U+FFFD: no encoding can write a half."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @cache
 def plain_name_of(text: str) -> str:
     """A name as it was meant: without mojibake and signs that nobody sees, in NFC.

@@ -12,7 +12,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.image_ids import few, short_id
+from bias_pipeline.corpus.image_ids import first_ids, short_id
 from bias_pipeline.errors import DataError
 
 
@@ -52,8 +52,8 @@ class GoldLabels:
         }
         if not image_of:
             raise DataError(
-                f"{self.file}: the gold labels are of other images, such as {few(codes)}; those "
-                f"that are scored are {few(corpus.ids)}"
+                f"{self.file}: the gold labels are of other images, such as {first_ids(codes)}; "
+                f"those that are scored are {first_ids(corpus.ids)}"
             )
         rows = sorted(image_of)
         chances = [self.chances.get(image_of[row], 1.0) for row in rows]

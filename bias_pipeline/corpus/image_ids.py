@@ -227,11 +227,11 @@ def reading_notes(short: Mapping[str, str]) -> list[str]:
     return [f"image ids are {how}: {first} is {short[first]}" for how, first in firsts.items()]
 
 
-def few(identifiers: Iterable[str]) -> str:
+def first_ids(identifiers: Iterable[str]) -> str:
     """The first five ids, for a message.
 
     Example:
-        >>> few(["10", "9", "a"])
+        >>> first_ids(["10", "9", "a"])
         '9, 10, a'
     """
     return ", ".join(sorted(identifiers, key=id_key)[:_FEW])

@@ -242,14 +242,14 @@ class ObjectsRead:
     meanings: Mapping[str, str]  # name to the known name that it means; unknown ones are absent
 
     @classmethod
-    def by(
+    def match(
         cls, names: Iterable[str], images: Mapping[str, int], excluded: Iterable[str] = ()
     ) -> ObjectsRead:
         """The names of a data set by some known names.
 
         Example:
             >>> images = {"Couch": 3, "sky": 1, "N/A": 9, "Woman": 9}
-            >>> ObjectsRead.by(["couch", "person"], images, ["person"]).unknown_share
+            >>> ObjectsRead.match(["couch", "person"], images, ["person"]).unknown_share
             0.25
         """
         known, ignored = ObjectNames(names), frozenset(excluded)
@@ -285,7 +285,7 @@ class ObjectsRead:
         often = "most often " if len(unknown) > _SHOWN else ""
         return f"{number}, since {tasks} has no task of such a name: {often}{most}"
 
-    def renamed(self) -> str:
+    def note_on_renamed(self) -> str:
         """The names that were taken for other names; possibly empty."""
         others = self._by_frequency(name for name in self.meanings if name != self.meanings[name])
         names = ", ".join(f"{_quote(name)} is {self.meanings[name]}" for name in others[:_SHOWN])
@@ -312,7 +312,6 @@ def coco_number(label: str) -> int | None:
 
 
 def coco_numbers(labels: Sequence[str], model: str) -> list[int | None]:
-    """COCO's number of each label of a model."""
     numbers = [coco_number(label) for label in labels]
     if CATEGORIES[PERSON].id not in numbers:
         shown = ", ".join(map(repr, labels[:_SHOWN]))

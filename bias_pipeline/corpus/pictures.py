@@ -144,7 +144,7 @@ class Pictures:
     edits: tuple[Edit, ...] = ()
 
     @classmethod
-    def of(
+    def from_files(
         cls,
         files: Sequence[Picture | None],
         regions: Sequence[tuple[Region, ...] | None] = (),
@@ -162,11 +162,11 @@ class Pictures:
         regions = None if self.regions is None else tuple(self.regions[row] for row in chosen)
         return Pictures(tuple(self.files[row] for row in chosen), regions, self.edits)
 
-    def known(self, row: int) -> tuple[Region, ...] | None:
+    def regions_of(self, row: int) -> tuple[Region, ...] | None:
         """The annotated regions of a file, None if it was not annotated."""
         return None if self.regions is None else self.regions[row]
 
-    def edited(self, edit: Edit) -> Pictures:
+    def with_edit(self, edit: Edit) -> Pictures:
         """The same pictures with one more edit, the last."""
         return replace(self, edits=(*self.edits, edit))
 
@@ -195,7 +195,7 @@ class Pictures:
             text += f"\nedit {sorted(edit.spec.items())!r}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def shown(self, row: int) -> str:
+    def digest_of_row(self, row: int) -> str:
         """SHA-256 (hex) of all that is seen of one picture."""
         return self.take(np.array([row])).digest
 

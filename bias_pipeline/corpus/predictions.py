@@ -109,7 +109,7 @@ class Predictions:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+    def of_all_seeds(cls, parts: Sequence[Predictions]) -> Predictions:
         """Predictions of the same kind on other seeds as one."""
         return cls(
             name=parts[0].name,

@@ -71,8 +71,7 @@ class RecordColumns:
     set_ids: Sequence[str] | None = None
 
     @classmethod
-    def of(cls, rows: Sequence[Record]) -> RecordColumns:
-        """The columns of records."""
+    def from_records(cls, rows: Sequence[Record]) -> RecordColumns:
         names = dict.fromkeys(name for row in rows for name in row.labels)
         return cls(
             [row.id for row in rows],
@@ -101,23 +100,23 @@ class RecordColumns:
     def take(self, order: Sequence[int]) -> RecordColumns:
         """The records at some places."""
 
-        def taken(column: Sequence[T]) -> list[T]:
+        def taken_rows(column: Sequence[T]) -> list[T]:
             return [column[row] for row in order]
 
         return RecordColumns(
-            taken(self.ids),
-            taken(self.model),
-            taken(self.human),
-            {name: taken(column) for name, column in self.labels.items()},
-            None if self.objects is None else taken(self.objects),
-            None if self.images is None else taken(self.images),
-            None if self.regions is None else taken(self.regions),
-            None if self.picture_ids is None else taken(self.picture_ids),
-            None if self.set_ids is None else taken(self.set_ids),
+            taken_rows(self.ids),
+            taken_rows(self.model),
+            taken_rows(self.human),
+            {name: taken_rows(column) for name, column in self.labels.items()},
+            None if self.objects is None else taken_rows(self.objects),
+            None if self.images is None else taken_rows(self.images),
+            None if self.regions is None else taken_rows(self.regions),
+            None if self.picture_ids is None else taken_rows(self.picture_ids),
+            None if self.set_ids is None else taken_rows(self.set_ids),
         )
 
 
-def unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
+def collapse_repeated(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
     """Collapse equal duplicates with a note; refuse different ones."""
     rows = list(records)
     if len({record.id for record in rows}) == len(rows):

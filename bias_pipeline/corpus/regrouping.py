@@ -18,7 +18,7 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus, Grouping
 from bias_pipeline.corpus.split import SMALLEST_GROUP
-from bias_pipeline.corpus.split_rules import limited
+from bias_pipeline.corpus.split_rules import limit_images
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
@@ -60,7 +60,6 @@ class Intersection(Attribute):
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        """The attributes that labels are read for."""
         return self.both
 
     @property
@@ -72,11 +71,10 @@ class Intersection(Attribute):
 def scored_corpus(
     corpora: Sequence[Corpus], attribute: Attribute, limit: int | None = None
 ) -> Corpus:
-    """What is scored for an attribute."""
     if not isinstance(attribute, Intersection):
         (corpus,) = corpora
-        return limited(corpus, limit)
-    chosen = limited(intersect(corpora, attribute), limit)
+        return limit_images(corpus, limit)
+    chosen = limit_images(intersect(corpora, attribute), limit)
     _check_sizes(chosen.groupings[attribute.name], attribute)
     return chosen
 
@@ -218,13 +216,13 @@ class LabelNoise:
     rates: ErrorRates
 
     @classmethod
-    def of(cls, attribute: Attribute, rates: ErrorRates) -> LabelNoise:
+    def from_rates(cls, attribute: Attribute, rates: ErrorRates) -> LabelNoise:
         """Checked rates.
 
         Example:
             >>> gender = Attribute("gender", ("male", "female"), {}, {})
-            >>> noise = LabelNoise.of(gender, {"male": 0.02, "female": {"male": 0.1}})
-            >>> noise.wrong(("male", "female"))
+            >>> noise = LabelNoise.from_rates(gender, {"male": 0.02, "female": {"male": 0.1}})
+            >>> noise.wrong_shares(("male", "female"))
             {'male': 0.02, 'female': 0.1}
         """
         if attribute.crossed:
@@ -251,8 +249,7 @@ class LabelNoise:
                 )
         return noise
 
-    def wrong(self, groups: Sequence[str]) -> dict[str, float]:
-        """Group to the share of its images that have a wrong label."""
+    def wrong_shares(self, groups: Sequence[str]) -> dict[str, float]:
         for group in groups:
             if group not in self.rates:
                 raise UsageError(
@@ -289,7 +286,7 @@ class LabelNoise:
 
     def _ends(self, names: tuple[str, ...]) -> Float64Array:
         """(K, K) for each group, where each label's part of [0, 1) ends."""
-        wrong = self.wrong(names)
+        wrong = self.wrong_shares(names)
         shares = np.zeros((len(names), len(names)))
         for row, group in enumerate(names):
             rate = self.rates[group]

@@ -89,7 +89,7 @@ class Split:
         tested = test if self.whole_test else self._balance(test, labels)
         return _ascending(self._balance(train, labels)), _ascending(tested)
 
-    def validated(self, images: IntArray, labels: IntArray) -> IntArray:
+    def select_validation(self, images: IntArray, labels: IntArray) -> IntArray:
         """Validation positions within a table, as :meth:`select` gives the others."""
         return _ascending(self._balance(_positions(self.validation, images), labels))
 
@@ -128,12 +128,10 @@ class SplitRule(Configurable, ABC):
         """Splits over all images that belong to a group of the attribute, seed by seed."""
 
     def check_trains(self) -> None:
-        """Check that there are training images."""
         return
 
 
 def rows_by_group(corpus: Corpus, attribute: str) -> dict[str, IntArray]:
-    """Group to the rows of its images."""
     grouping = corpus.groupings[attribute]
     rows = {name: np.flatnonzero(grouping.codes == k) for k, name in enumerate(grouping.names)}
     small = [name for name, group in rows.items() if len(group) < SMALLEST_GROUP]
@@ -190,7 +188,7 @@ def every_image_tested(splits: Sequence[Split]) -> bool:
     return len(splits) > len(seeds_in(splits))
 
 
-def reunited(part: IntArray, first: IntArray) -> IntArray:
+def reunite_copies(part: IntArray, first: IntArray) -> IntArray:
     """Parts in which every copy is in the part of its original.
 
     Args:

@@ -15,7 +15,14 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.split import Copies, Split, SplitRule, originals, reunited, rows_by_group
+from bias_pipeline.corpus.split import (
+    Copies,
+    Split,
+    SplitRule,
+    originals,
+    reunite_copies,
+    rows_by_group,
+)
 from bias_pipeline.declared import Count, PositiveShare, Range
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import random_words
@@ -110,7 +117,7 @@ def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed
             [tested, validation_end - tested, len(order) - validation_end],
         )
     first = originals(corpus)
-    whole = reunited(part, first) if rule.together else part
+    whole = reunite_copies(part, first) if rule.together else part
     needed = {_TEST, _TRAIN} if rule.trains else {_TEST}
     splits_copies = any(not needed <= set(whole[order].tolist()) for order in orders)
     test, held_out, train = (
@@ -150,7 +157,7 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 }
 
 
-def limited(corpus: Corpus, limit: int | None) -> Corpus:
+def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """A corpus of at most ``limit`` images that belong to a group and have a caption.
 
     Which images these are depends on their ids alone: they are the same for all seeds, and for all
@@ -171,7 +178,8 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
         >>> records = [Record(str(i), "a dog", labels={"sex": "mf"[i % 2]}) for i in range(9)]
         >>> whole = Corpus.build(records, dataset="toy", captioner="mine",
         ...                      groups={"sex": (("male", "female"), labels)})
-        >>> limited(whole, 4).dataset, len(limited(whole, 4)), limited(whole, 9) is whole
+        >>> few = limit_images(whole, 4)
+        >>> few.dataset, len(few), limit_images(whole, 9) is whole
         ('toy (limit 4)', 4, True)
     """
     codes = [grouping.codes for grouping in corpus.groupings.values()]
@@ -272,7 +280,7 @@ class CrossFit(SplitRule):
             fold_of[order] = drawn_folds[order]
         first = originals(corpus)
         if self.together:
-            fold_of = reunited(fold_of, first)
+            fold_of = reunite_copies(fold_of, first)
         drawn = first[fold_of >= 0]
         copies = Copies(len(drawn) - len(np.unique(drawn)), self.together)
         assert self.tested is not None

@@ -81,7 +81,7 @@ class Dataset(Configurable, ABC):
         Args:
             captioner: its name.
             attribute: whose groups count.
-            limit: see :func:`bias_pipeline.corpus.split_rules.limited`.
+            limit: see :func:`bias_pipeline.corpus.split_rules.limit_images`.
             others: further attributes to read. Attributes without labels are left out, unreadable
                 ones with a note.
 

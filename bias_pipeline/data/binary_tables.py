@@ -48,7 +48,7 @@ def parquet_blocks(
         file = ParquetFile(path)
         names = list(file.schema_arrow.names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise broken(path, error) from error
+        raise arrow_fault(path, error) from error
     if file.metadata.num_rows > MAX_ROWS:
         raise DataError(
             f"{path}: {file.metadata.num_rows:,} rows are more than the {MAX_ROWS:,} that are "
@@ -80,7 +80,7 @@ def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
                 raise _too_large(path, row)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise broken(path, error) from error
+        raise arrow_fault(path, error) from error
 
 
 def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) -> dict[str, bool]:
@@ -91,7 +91,7 @@ def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) ->
             name for name, kind in zip(names, schema.types, strict=True) if _has_pictures(kind)
         }
     except UnicodeDecodeError as error:
-        raise broken(path, error) from error
+        raise arrow_fault(path, error) from error
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataError(f"{path}: column {twice!r} occurs twice; rename one")
@@ -128,7 +128,7 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
             read += batch.num_rows
     # ValueError, OverflowError: a date that Python has not
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise broken(path, error) from error
+        raise arrow_fault(path, error) from error
 
 
 def _paths(column: Array) -> Array:
@@ -162,7 +162,7 @@ def _too_large(path: Path, row: int) -> DataError:
     )
 
 
-def broken(path: Path, error: Exception) -> DataError:
+def arrow_fault(path: Path, error: Exception) -> DataError:
     """The refusal of a file that Arrow cannot read."""
     first = (str(error).splitlines() or [""])[0][:200]
     kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
@@ -267,7 +267,7 @@ def _schema(path: Path) -> Schema:
         with pa.memory_map(str(path)) as source, ipc.open_stream(source) as reader:
             return reader.schema
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise broken(path, error) from error
+        raise arrow_fault(path, error) from error
 
 
 def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterator[RecordBatch]:
@@ -291,7 +291,7 @@ def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterato
                     arrays[-1].validate(full=True)
                 yield pa.record_batch(arrays, names=list(columns))
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise broken(path, error) from error
+        raise arrow_fault(path, error) from error
 
 
 MAX_UNPACKED = 1 << 30  # bytes

@@ -26,7 +26,6 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
     objects: dict[str, list[Any]] = field(default_factory=dict)  # of the columns looked at
 
     def __getitem__(self, name: str) -> list[Any]:
-        """The values of a column."""
         import pyarrow as pa
 
         if name not in self.objects:
@@ -39,6 +38,9 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
                 column.to_numpy(zero_copy_only=False).tolist() if plain else column.to_pylist()
             )
         return self.objects[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.table.schema.names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table.schema.names)
@@ -76,7 +78,6 @@ class Block:
         return self.columns.whole_numbers(name) if isinstance(self.columns, ArrowColumns) else None
 
     def row(self, place: int) -> dict[str, Any]:
-        """One row."""
         return {name: column[place] for name, column in self.columns.items()}
 
     @property
@@ -90,7 +91,6 @@ class Block:
             yield number, self.row(place) if place else self.first_row
 
     def take(self, places: Sequence[int]) -> Block:
-        """The rows at some places."""
         return Block(
             [self.numbers[place] for place in places],
             {name: [column[k] for k in places] for name, column in self.columns.items()},

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import filterfalse
 from pathlib import Path
 
-from bias_pipeline.corpus.image_ids import few, short_id
+from bias_pipeline.corpus.image_ids import first_ids, short_id
 from bias_pipeline.data.binary_tables import is_saved
 from bias_pipeline.data.foreign_files import way_to_read
 from bias_pipeline.data.label_files import Labels
@@ -29,7 +29,7 @@ class CaptionerFolder:
     path: Path  # the folder, which need not exist
 
     @classmethod
-    def of(cls, dataset: str, named: str | None, root: Path) -> CaptionerFolder:
+    def find(cls, dataset: str, named: str | None, root: Path) -> CaptionerFolder:
         """The named folder, else ``captioners`` in the data set's folder or beside it."""
         inside, beside = root / "captioners", root.parent / "captioners"
         usual = beside if beside.is_dir() and not inside.is_dir() else inside
@@ -66,7 +66,6 @@ class CaptionerFolder:
         )
 
     def _stems(self) -> dict[str, list[Path]]:
-        """The files of each name."""
         stems: dict[str, list[Path]] = {}
         if not self.path.is_dir():
             return stems
@@ -95,7 +94,8 @@ class ImageMatch:
         self.check_any(self.path, model)
         labelled = set(self.images)
         lacking = labelled.difference(model)
-        scored = self._with_group(lacking)
+        group_of = self.labels.map.group_of
+        scored = [image for image in lacking if group_of(self.labels.raw[image]) is not None]
         if scored:
             yield self._fault(
                 self.path,
@@ -133,7 +133,8 @@ class ImageMatch:
             return
         raise DataError(
             f"{path}: no caption is of a labelled image: the captions have ids such as "
-            f"{few(captions)}, the labels such as {few(self.images)}; {self._fix(captions)}"
+            f"{first_ids(captions)}, the labels such as {first_ids(self.images)}; "
+            f"{self._fix(captions)}"
         )
 
     def _fix(self, captions: Collection[str]) -> str:
@@ -167,15 +168,11 @@ class ImageMatch:
                 lacking,
             )
 
-    def _with_group(self, images: Iterable[str]) -> list[str]:
-        group_of = self.labels.map.group_of
-        return [image for image in images if group_of(self.labels.raw[image]) is not None]
-
     def _fault(self, path: Path | None, fault: str, images: Collection[str]) -> str:
         """The note on images that do not fit; in strict mode an error."""
         if not self.strict:
-            return f"{fault}, such as {few(images)}; {PARTLY}"
+            return f"{fault}, such as {first_ids(images)}; {PARTLY}"
         raise DataError(
-            f"{path}: {fault}, such as {few(images)}; complete it, or score what fits "
+            f"{path}: {fault}, such as {first_ids(images)}; complete it, or score what fits "
             "with dataset.strict=false"
         )

@@ -94,7 +94,7 @@ class CocoDataset(Dataset):
         }
         self.images = Path(images) if images else None
         self.regions = Path(regions) if regions else None
-        self.folder = CaptionerFolder.of(self.name, captioners, self.root)
+        self.folder = CaptionerFolder.find(self.name, captioners, self.root)
         self.strict = strict
         if caption_index and not multi_caption:
             raise UsageError(
@@ -135,7 +135,6 @@ class CocoDataset(Dataset):
         return names
 
     def check_captioner(self, captioner: str) -> None:
-        """See :meth:`CaptionerFolder.file`."""
         self._file_of(captioner)
 
     def _file_of(self, captioner: str) -> Path | None:
@@ -143,21 +142,21 @@ class CocoDataset(Dataset):
         return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         path = self._file_of(captioner)
-        layout = self.layout.anew()
+        layout = self.layout.blank_copy()
         labels = self._labels(attribute, layout)
         captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
+        objects = self.files["instances"]
         human, repeated_human = self._human(captioner_file, path, layout)
         contents = _Contents(
             labels,
             captioner_file.captions,
             human,
-            self._objects(layout),
+            objects_by_id(check_file(objects, "dataset.instances"), layout) if objects else None,
             self._parts(labels, layout),
             self._pictures(layout),
         )
-        contents, joined = contents.joined(
+        contents, joined = contents.with_ids_of_labels(
             self._sources(path, inside=human is captioner_file.human), layout
         )
         layout.check_used()
@@ -169,7 +168,7 @@ class CocoDataset(Dataset):
         )
         contents = replace(contents, pictures=pictures)
         match = ImageMatch(path, attribute.name, contents.labels, images, self.strict)
-        raw, objects = contents.labels.raw, contents.objects
+        raw, known_objects = contents.labels.raw, contents.objects
         if self.files["captions"]:
             match.check_any(self.files["captions"], contents.human)
         files: Mapping[Side, Path | None] = {"model": path, "human": self.files["captions"]}
@@ -184,8 +183,8 @@ class CocoDataset(Dataset):
             *_repetition_note(repeated_human, "human captions"),
             *_warn_of_copies(contents.model, contents.human),
             *self._note_on_choice(captioner_file.unused),
-            *match.check_captions(contents.model, known=(raw, contents.human, objects or {})),
-            *(match.check_objects(objects, self.files["instances"]) if objects is not None else ()),
+            *match.check_captions(contents.model, known=(raw, contents.human, known_objects or {})),
+            *(() if known_objects is None else match.check_objects(known_objects, objects)),
             *unseen,
             *mends,
         ]
@@ -198,7 +197,7 @@ class CocoDataset(Dataset):
             blank_limit=self.blank_limit,
             notes=notes,
             file=str(path.resolve()) if path else "",
-            objects_file=str(self.files["instances"] or "") if self.strict else "",
+            objects_file=str(objects or "") if self.strict else "",
         )
         share = match.file_share(contents.model)
         return replace(corpus, prompts=captioner_file.prompts, file_share=share)
@@ -215,15 +214,14 @@ class CocoDataset(Dataset):
         return read_labels(path, self.name, attribute, self.labels, self.annotator, layout)
 
     def annotators(self, attribute: Attribute) -> Sequence[str]:
-        """See :meth:`Dataset.annotators`."""
-        return self._labels(attribute, self.layout.anew()).annotators
+        return self._labels(attribute, self.layout.blank_copy()).annotators
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
         """See :meth:`Dataset.samples`; a file of ``caption --n`` numbers them."""
         path = self._file_of(captioner)
         if path is None or self.caption_index is not None:
             return [self]
-        numbers = sample_numbers(path, self.layout.anew())
+        numbers = sample_numbers(path, self.layout.blank_copy())
         each = [copy(self) for _ in numbers]
         for reader, number in zip(each, numbers, strict=True):
             reader.sample = number
@@ -251,10 +249,6 @@ class CocoDataset(Dataset):
         if path and captioner.human:
             layout.add_note(file_of(path), "human captions from 'answer'")
         return captioner.human, 0
-
-    def _objects(self, layout: Layout) -> Mapping[str, frozenset[str]] | None:
-        path = self.files["instances"]
-        return objects_by_id(check_file(path, "dataset.instances"), layout) if path else None
 
     def _parts(self, labels: Labels, layout: Layout) -> Mapping[str, str]:
         """The part of each image, if ``split`` is set."""
@@ -313,7 +307,9 @@ class _Contents:
     parts: Mapping[str, str]
     pictures: PictureFiles
 
-    def joined(self, sources: _Sources, layout: Layout) -> tuple[_Contents, Sequence[str]]:
+    def with_ids_of_labels(
+        self, sources: _Sources, layout: Layout
+    ) -> tuple[_Contents, Sequence[str]]:
         """A copy in which every file has the label file's ids, and notes on what was decided."""
         if not any(map(own_numbers, layout.names.values())):
             return self, ()
@@ -336,20 +332,20 @@ class _Contents:
             return words_in_common(with_names(sources.objects, listed, names), human)
 
         if images.has_numbers(sources.model) and not images.has_numbers(sources.human):
-            model = images.renamed(sources.model, model, like_human)
-            human = images.renamed(sources.human, human, like_model)
+            model = images.rename(sources.model, model, like_human)
+            human = images.rename(sources.human, human, like_model)
         else:
-            human = images.renamed(sources.human, human, like_model)
-            model = images.renamed(sources.model, model, like_human)
+            human = images.rename(sources.human, human, like_model)
+            model = images.rename(sources.model, model, like_human)
         joined = _Contents(
-            replace(self.labels, raw=raw, sets=images.renamed(sources.labels, self.labels.sets)),
+            replace(self.labels, raw=raw, sets=images.rename(sources.labels, self.labels.sets)),
             model,
-            images.renamed(sources.human, self.human),
+            images.rename(sources.human, self.human),
             None
             if self.objects is None
-            else images.renamed(sources.objects, self.objects, objects_in),
-            images.renamed(sources.parts, self.parts),
-            self.pictures.joined(images, sources.regions),
+            else images.rename(sources.objects, self.objects, objects_in),
+            images.rename(sources.parts, self.parts),
+            self.pictures.with_ids_of_labels(images, sources.regions),
         )
         return joined, images.notes
 

@@ -80,7 +80,7 @@ def model_captions(
     spoken = _Spoken(rows, text, several=index is not None)
     human: dict[str, tuple[str, ...]] = {}
     prompts: set[str] = set()
-    taken = replace(rows, blocks=numbered.taken())
+    taken = replace(rows, blocks=numbered.blocks())
     for block, ids, texts in taken.read(
         partial(rows.ids, name=image), partial(rows.plain_texts, name=text)
     ):
@@ -124,7 +124,7 @@ class _Spoken:
         cells = block.columns[self.column]
         for number, identifier, cell in zip(block.numbers, ids, cells, strict=True):
             for caption in self.rows.captions(number, {self.column: cell}, self.column):
-                known = [*self.of(identifier)]
+                known = [*self.captions_of(identifier)]
                 if not known:
                     self.captions[identifier] = caption
                 elif caption in known:
@@ -139,7 +139,7 @@ class _Spoken:
                         f"one with dataset.multi_caption=true{_as_samples(block.columns)}",
                     )
 
-    def of(self, image: str) -> Iterator[str]:
+    def captions_of(self, image: str) -> Iterator[str]:
         """The captions of an image so far."""
         if image in self.captions:
             yield self.captions[image]
@@ -207,7 +207,7 @@ class _Numbered:
     # How captions were decoded, and how photos were masked, as far as the file says it
     origins: set[tuple[str, str]] = field(default_factory=set)
 
-    def taken(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
         """The rows that are taken."""
         for block in self.rows.blocks:
             if DECODING not in block.columns:
@@ -247,7 +247,7 @@ class _Numbered:
 
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and its columns of captions."""
-    named = layout.wanted(IMAGE, kind)
+    named = layout.columns_wanted(IMAGE, kind)
     wanted = ["id", *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
@@ -258,7 +258,7 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     first, rows = rows.peek()
     if not first:
         return rows, IMAGE.name, [kind.name]
-    written = None if layout.named(kind) in first else program_output(rows, first, layout)
+    written = None if layout.column_named(kind) in first else program_output(rows, first, layout)
     if written is not None:
         people = written.people if kind is HUMAN else ""
         return written, IMAGE.name, [people or MODEL.name]
@@ -327,13 +327,11 @@ class _Written:
         captions: Sequence[str | Sequence[str]],
     ) -> None:
         """Add the rows of a block; beside a captioner's captions an image's first human ones."""
-        numbers = np.array(block.numbers, np.int64)
-        ids, known = annotations
+        numbers, (ids, known) = np.array(block.numbers, np.int64), annotations
         if self.rows.people:
             rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
             captions = [captions[row] for row in rows.tolist()]
-            numbers, images, ids = (column[rows] for column in (numbers, images, ids))
-            known = known[rows]
+            numbers, images, ids, known = numbers[rows], images[rows], ids[rows], known[rows]
         self.captions += captions
         self.blocks.append((numbers, images, ids, known))
 
@@ -386,7 +384,6 @@ class _Written:
 
 
 def _texts(captions: str | Sequence[str]) -> Sequence[str]:
-    """The captions of one row."""
     return (captions,) if isinstance(captions, str) else captions
 
 
@@ -511,7 +508,7 @@ def _blocks_under(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Blo
 def _table_objects(
     path: Path, layout: Layout, images: dict[str, int], names: dict[str, int]
 ) -> _Pairs:
-    rows = open_rows(path, what=INSTANCES, wanted=("category", *layout.wanted(IMAGE)))
+    rows = open_rows(path, what=INSTANCES, wanted=("category", *layout.columns_wanted(IMAGE)))
     rows.require("category")
     first, rows = rows.peek()
     image = layout.column(path, first, IMAGE) if first else IMAGE.name
@@ -536,7 +533,7 @@ def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:
 def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:
     """The part (train, val, test, ...) that each image belongs to."""
     layout, karpathy = layout or Layout(), is_json(path)
-    wanted = ("split", *layout.wanted(IMAGE))
+    wanted = ("split", *layout.columns_wanted(IMAGE))
     rows = open_rows(path, what=SPLITS, wanted=wanted, key="images" if karpathy else None)
     if not karpathy:
         rows.require("image_id", "split")

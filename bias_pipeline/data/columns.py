@@ -67,12 +67,14 @@ class Kind:
         numbered = {f"{stem}{k}" for stem in self.several for k in range(_MOST_NUMBERED)}
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
-    def numbered(self, columns: Collection[str]) -> list[str]:
+    def numbered_columns(self, columns: Collection[str]) -> list[str]:
         """Two or more columns of one name with numbers, in the order of the numbers.
 
         Example:
-            >>> HUMAN.numbered(["image_id", "Cap 2", "cap1"]), HUMAN.numbered(["caption1"])
-            (['cap1', 'Cap 2'], [])
+            >>> HUMAN.numbered_columns(["image_id", "Cap 2", "cap1"])
+            ['cap1', 'Cap 2']
+            >>> HUMAN.numbered_columns(["caption1"])
+            []
         """
         by_prefix: dict[str, dict[int, str]] = {}
         for column in columns:
@@ -138,7 +140,7 @@ class Layout:
     # File to its own numbers of images and the names of their files; filled while reading
     names: dict[Path, dict[str, str]] = field(default_factory=dict)
 
-    def anew(self) -> Layout:
+    def blank_copy(self) -> Layout:
         """A copy without notes."""
         return replace(self, facts={}, used=set(), names={})
 
@@ -165,28 +167,27 @@ class Layout:
         """One line for each file that deviates from its format."""
         return [f"{name}: {', '.join(facts)}" for name, facts in self.facts.items()]
 
-    def named(self, kind: Kind) -> str | None:
+    def column_named(self, kind: Kind) -> str | None:
         """The column that the user names for this kind."""
         column: str | None = getattr(self, kind.key)
         return column
 
-    def wanted(self, *kinds: Kind) -> list[str]:
+    def columns_wanted(self, *kinds: Kind) -> list[str]:
         """Every column that may be read."""
-        names = [name for kind in kinds if (name := self.named(kind))]
+        names = [name for kind in kinds if (name := self.column_named(kind))]
         return [*names, *(name for kind in kinds for name in kind.names)]
 
     def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
         """The columns of a kind in a file: numbered ones together, or one."""
-        numbered = kind.numbered(row)
+        numbered = kind.numbered_columns(row)
         plain = {plain_name(str(name)) for name in row}
-        if self.named(kind) or not numbered or plain & frozenset().union(*kind.usual):
+        if self.column_named(kind) or not numbered or plain & frozenset().union(*kind.usual):
             return [self.column(path, row, kind)]
         self.add_note(path, f"{kind.what} from {len(numbered)} columns, {numbered[0]!r} and so on")
         return numbered
 
     def column(self, path: Path, row: Mapping[str, Any], kind: Kind) -> str:
-        """The column of a kind in a file."""
-        chosen = self.named(kind)
+        chosen = self.column_named(kind)
         if chosen is not None and chosen in row:
             self.used.add(chosen)
             return chosen
@@ -206,7 +207,6 @@ class Layout:
 
 
 def _usual_column(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
-    """The one column of a usual name."""
     if "sentids" in row:  # Karpathy's file, or a table of it, whose imgid is a line's number
         row = {name: value for name, value in row.items() if plain_name(str(name)) != "imgid"}
     for tier in kind.usual:

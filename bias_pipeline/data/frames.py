@@ -112,7 +112,6 @@ def _is_data_set(data: object) -> bool:
 
 
 def _names(data: Any) -> list[str]:
-    """The columns of a table."""
     names = getattr(data, "column_names", None) or data.columns
     return [str(name) for name in names]
 

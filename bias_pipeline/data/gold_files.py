@@ -14,7 +14,7 @@ from typing import Any
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.data.label_files import label_map
-from bias_pipeline.data.label_values import TIE, majority, recognised
+from bias_pipeline.data.label_values import TIE, majority, recognise_labels
 from bias_pipeline.data.tables import Rows, check_file, open_rows
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted, did_you_mean
 from bias_pipeline.stats.raters import answer_counts, fleiss
@@ -33,7 +33,7 @@ def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
     votes, chances = _read(open_rows(check_file(path, "dataset.gold"), what=_WHAT), attribute)
     groups, known = label_map(dataset, attribute, {})
     values = dict.fromkeys(chain.from_iterable(ballot.values() for ballot in votes.values()))
-    labels, _ = recognised(values, known, attribute)
+    labels, _ = recognise_labels(values, known, attribute)
     understood = {*labels.groups, *labels.strata}
     if unknown := [value for value in values if value not in understood]:
         raise DataError(

@@ -28,10 +28,10 @@ from bias_pipeline.data.photos import UnreadableError, image_id, in_size, read_p
 from bias_pipeline.data.regions import (
     Crop,
     box_mask,
-    grown,
+    crop_to_square,
+    grow_mask,
     largest_person,
     region_mask,
-    squared,
     union,
 )
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
@@ -103,7 +103,7 @@ class ImageMasking(Configurable):
         note = counted(n_lost, f"pictures have no {sought}, cannot be masked and are not scored")
         return replace(
             corpus,
-            pictures=replace(corpus.pictures, files=files).edited(self),
+            pictures=replace(corpus.pictures, files=files).with_edit(self),
             notes=(*corpus.notes, *([note] if n_lost else ())),
         )
 
@@ -133,13 +133,13 @@ class ImageMasking(Configurable):
 
     def _how_sure(self, pictures: Pictures) -> str:
         """The condition on scores for messages; empty if all detections count."""
-        all_known = (pictures.known(row) or () for row in range(len(pictures)))
+        all_known = (pictures.regions_of(row) or () for row in range(len(pictures)))
         unsure = any(region.score < self.min_score for regions in all_known for region in regions)
         return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
 
     def _maskable(self, pictures: Pictures) -> BoolArray:
         """(N,) whether each picture has the regions to mask; drawings have them."""
-        known = (pictures.known(row) for row in range(len(pictures)))
+        known = (pictures.regions_of(row) for row in range(len(pictures)))
         return np.array(
             [
                 self._knows(regions, file)
@@ -189,7 +189,7 @@ class ImageMasking(Configurable):
         if self.objects:
             others = [region for region in self.certain(drawn.regions) if region.category != PERSON]
             masks += [region_mask(region, height, width) for region in others]
-        return grown(union(masks, height, width), self.grow)
+        return grow_mask(union(masks, height, width), self.grow)
 
     def _person_mask(self, person: Region, height: int, width: int) -> BoolArray:
         if self.person == "box":
@@ -219,7 +219,7 @@ class ImageMasking(Configurable):
         if self.fill == "mean":
             return pixels[~mask].mean(axis=0).round().astype(np.uint8)
         if self.fill == "blur":
-            return blurred(pixels, _STRONG)[mask]
+            return blur_pixels(pixels, _STRONG)[mask]
         return _noise(*mask.shape)[mask]
 
 
@@ -264,7 +264,7 @@ class Blank:
         return True
 
 
-def blurred(pixels: Pixels, share: float) -> Pixels:
+def blur_pixels(pixels: Pixels, share: float) -> Pixels:
     """A picture under a Gaussian blur, whose radius is a share of its larger side."""
     from PIL import Image, ImageFilter
 
@@ -310,7 +310,6 @@ class FeatureMasking(ImageMasking):
         return not (self.background or self.objects)
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
-        """See the base."""
         return "annotated things" if regions is None else None
 
     def hides(self, category: str) -> bool:
@@ -324,20 +323,20 @@ class FeatureMasking(ImageMasking):
         regions = self.certain(drawn.regions)
         if self.background:
             masks = [region_mask(region, height, width) for region in regions]
-            return ~grown(union(masks, height, width), self.grow)
-        chosen = [region_mask(region, height, width) for region in self.hidden(regions)]
+            return ~grow_mask(union(masks, height, width), self.grow)
+        chosen = [region_mask(region, height, width) for region in self.choose_hidden(regions)]
         people = [
             region_mask(region, height, width) for region in regions if region.category == PERSON
         ]
-        hidden = grown(union(chosen, height, width), self.grow)
+        hidden = grow_mask(union(chosen, height, width), self.grow)
         return hidden & ~union(people, height, width)
 
-    def hidden(self, regions: Iterable[Region]) -> list[Region]:
+    def choose_hidden(self, regions: Iterable[Region]) -> list[Region]:
         """The objects that are hidden.
 
         Example:
             >>> regions = [Region("dog", (x, 0, 5, 5), (99, 99)) for x in range(90)]
-            >>> len(FeatureMasking(objects=True, share=0.5).hidden(regions))
+            >>> len(FeatureMasking(objects=True, share=0.5).choose_hidden(regions))
             51
         """
         objects = [region for region in regions if region.category != PERSON]
@@ -347,7 +346,7 @@ class FeatureMasking(ImageMasking):
 
     def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
         if self.fill == "blur":
-            return blurred(pixels, self.blur)[mask]
+            return blur_pixels(pixels, self.blur)[mask]
         return super()._paint(pixels, mask)
 
 
@@ -390,7 +389,7 @@ class MaskedPhotos:
         except (DataError, ValueError) as error:
             raise UnreadableError(f"its annotations cannot be used: {error}") from error
         person = self._person(picture.regions)
-        return shown if person is None else squared(shown, person)
+        return shown if person is None else crop_to_square(shown, person)
 
     def absent(self, path: Path) -> str | None:
         """What a photo lacks to be masked or cropped, in words; None if nothing."""

@@ -56,7 +56,6 @@ def words_in_common(texts: Mapping[str, str], others: Mapping[str, str]) -> Floa
 
 
 def is_named(ids: Iterable[str]) -> bool:
-    """Whether ids are names of files."""
     return any(short_id(image) != image for image in ids)
 
 
@@ -90,10 +89,9 @@ class LabelledImages:
             self.layout.used.add(self.layout.id_column or "")
 
     def has_numbers(self, path: Path | None) -> bool:
-        """Whether a file has numbers of its own."""
         return path in self._lists
 
-    def renamed(
+    def rename(
         self, path: Path | None, values: Mapping[str, T], alike: Alike | None = None
     ) -> Mapping[str, T]:
         """A file's values by the ids that labels and other files have."""
@@ -194,7 +192,6 @@ class LabelledImages:
         return self._check_names(path, ids, best, f"the images of {other.name}")
 
     def _through_numbers(self, ids: Collection[str]) -> Names:
-        """Names of files to the numbers that labels have."""
         return {i: n for i in ids if (n := self.numbers.get(self._key(i))) is not None}
 
     def _names_of(self, names: Names, ids: Collection[str]) -> dict[str, str]:
@@ -245,7 +242,7 @@ def labelled_images(
     by_name = bool(names) or is_named(captions)
     captioned = LabelledImages(with_names(captioner, captions, names), layout, by_name, enough=2.0)
     if captioned.has_numbers(path):
-        labels = captioned.renamed(path, labels)
+        labels = captioned.rename(path, labels)
     return labels, LabelledImages(
         labels,
         layout,
@@ -261,7 +258,7 @@ def of_photos(
     path: Path, values: Mapping[str, T], photos: Collection[str], layout: Layout
 ) -> dict[str, T]:
     """A file's values by the ids of photos, which are known by the names of their files."""
-    by_name = LabelledImages(photos, layout, by_name=True).renamed(file_of(path), values)
+    by_name = LabelledImages(photos, layout, by_name=True).rename(file_of(path), values)
     return {short_id(image): value for image, value in by_name.items()}
 
 

@@ -118,14 +118,15 @@ def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = N
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
     together = "\0".join(cells)
-    n_images = len(cells) if n_images is None else n_images
+    n_images = n_images or len(cells)
     frequent = {sign: together.count(sign) for sign in "<[|/1\n\r;"}  # hints begin with these
-    return any(
-        sum(frequent[hint[0]] for hint in sign.hints) >= least
-        and sum(map(together.count, sign.hints)) >= least
-        for sign in _SIGNS.values()
-        if (least := _least_share(sign) * n_images / 2) or True
-    )
+
+    def is_often(sign: _Sign) -> bool:
+        least = _least_share(sign) * n_images / 2
+        perhaps = sum(frequent[hint[0]] for hint in sign.hints) >= least
+        return perhaps and sum(map(together.count, sign.hints)) >= least
+
+    return any(map(is_often, _SIGNS.values()))
 
 
 def _is_one(texts: Sequence[str]) -> bool:

@@ -44,7 +44,6 @@ class ObjectColumns:
     table: Table  # the columns that are wanted and in every object
 
     def blocks(self, first_number: int) -> Iterator[Block]:
-        """The objects as rows."""
         shown: Mapping[str, Any] | None = self.first
         for begin in range(0, self.table.num_rows, ROWS):
             part = self.table.slice(begin, ROWS)

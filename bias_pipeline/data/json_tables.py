@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +45,8 @@ def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str,
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
         [{'image_id': '7', 'caption': 'a dog'}, {'image_id': '8', 'caption': 'a cat'}]
     """
-    numbered = _are_row_numbers(data) and all(map(_has_id, data.values()))
+    in_turn = all(name == str(number) for number, name in enumerate(data))  # as pandas numbers rows
+    numbered = in_turn and all(map(_has_id, data.values()))
     for identifier, value in data.items():
         for item in value if isinstance(value, list) else [value]:
             columns = item if isinstance(item, Mapping) else {name: item}
@@ -72,11 +73,6 @@ def _has_id(value: object) -> bool:
 
 def _is_id(name: object) -> bool:
     return plain_name(str(name)) in IMAGE.names
-
-
-def _are_row_numbers(names: Iterable[str]) -> bool:
-    """Whether the names are 0, 1, 2 and so on, as pandas numbers rows."""
-    return all(name == str(number) for number, name in enumerate(names))
 
 
 class ColumnsTable(NamedTuple):

@@ -16,14 +16,17 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
 from bias_pipeline.data.image_numbers import noting_names
-from bias_pipeline.data.label_values import TIE, majority, recognised, with_map
-from bias_pipeline.data.one_hot import (
+from bias_pipeline.data.label_values import (
     NO_GROUP,
     SEVERAL,
+    TIE,
     column_names,
     group_columns,
+    majority,
     map_of_column,
+    recognise_labels,
     with_labels,
+    with_map,
 )
 from bias_pipeline.data.tables import Rows, open_rows
 from bias_pipeline.errors import (
@@ -112,14 +115,13 @@ def read_labels(
     annotator: str = MAJORITY,
     layout: Layout | None = None,
 ) -> Labels:
-    """Read the labels of one attribute."""
     layout = layout or Layout()
     groups, labels = label_map(dataset, attribute, label_maps)
     labels = with_map(labels, attribute, layout.label_map)
     named = [layout.label_column] if layout.label_column else []
     one_hot = [name for names in column_names(labels, attribute) for name in names.values()]
     wanted = (
-        *(*_LONG, *_BESIDE, *layout.wanted(IMAGE), *named),
+        *(*_LONG, *_BESIDE, *layout.columns_wanted(IMAGE), *named),
         *(labels.field, attribute.name, *one_hot),
     )
     rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
@@ -244,7 +246,7 @@ def _interpret(
 ) -> LabelMap:
     """The label map, with all labels that occur."""
     counts = Counter(map(itemgetter(1), labelled))
-    whole, read = recognised(counts, labels, attribute, layout.label_map)
+    whole, read = recognise_labels(counts, labels, attribute, layout.label_map)
     if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
         example = next(image for image, label in labelled if label == unknown[0])
         _refuse_unknown(path, field, (unknown, example), counts, labels, attribute)

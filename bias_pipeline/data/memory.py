@@ -76,23 +76,22 @@ def caption_file(captions: Captions, folder: Path, name: str, id_column: str | N
 
 
 def object_file(objects: Objects, folder: Path, id_column: str | None = None) -> Path:
-    """The file of objects."""
     columns = FrameColumns("image_id", "category", id_column)
     return _file(objects, folder / "objects", columns, _object_rows)
 
 
 def label_file(labels: Labels, folder: Path, attribute: str, id_column: str | None = None) -> Path:
-    """The file of labels."""
     return _file(
         _by_image(labels),
         folder / "labels",
         FrameColumns("id", attribute, id_column),
-        lambda key, label: _label_rows(key, label, attribute),
+        lambda key, label: [  # None, NaN and pandas' NA stand for no label
+            _row("id", key, label if isinstance(label, Mapping) else {attribute: label}, None)
+        ],
     )
 
 
 def gold_file(gold: Gold, folder: Path) -> Path:
-    """The file of gold labels."""
     return _file(
         gold,
         folder / "gold",
@@ -158,7 +157,7 @@ def _file(
 def _json(row: Row, name: str) -> str:
     """A row as JSON, NumPy's numbers as Python's."""
 
-    def plain(value: object) -> object:
+    def to_plain(value: object) -> object:
         if isinstance(value, np.generic | np.ndarray):
             return value.tolist()
         image = next(iter(row.values()))
@@ -166,7 +165,7 @@ def _json(row: Row, name: str) -> str:
             f"{name}, image {image!r}: {value!r} is not a text, a number or a list of them"
         )
 
-    return json.dumps(row, default=plain)
+    return json.dumps(row, default=to_plain)
 
 
 def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
@@ -198,11 +197,6 @@ def _object_rows(key: object, categories: object) -> Iterator[Row]:
     elif not is_absent(categories):
         for category in sorted({*_items_of(categories)}, key=str) or [""]:
             yield {"image_id": key, "category": category}
-
-
-def _label_rows(key: object, label: object, attribute: str) -> Iterator[Row]:
-    """None, NaN and pandas' NA stand for no label."""
-    yield _row("id", key, label if isinstance(label, Mapping) else {attribute: label}, None)
 
 
 def _row(name: str, key: object, values: Mapping[str, object], absent: object) -> Row:

@@ -47,7 +47,7 @@ _last: list[_PackedCaptions] = []  # at most one file
 
 def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
     """The captions of people, and how many rows repeat others; see :func:`human_captions`."""
-    request = path, path.absolute(), layout.anew()
+    request = path, path.absolute(), layout.blank_copy()
     for known in _last:
         if (known.path, known.place, known.settings) == request and are_unchanged(known.files):
             layout.take_notes(known.notes)
@@ -55,7 +55,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
                 note_opened(place, traits)
             return known.by_image(), known.repeated
     _last.clear()
-    notes = layout.anew()
+    notes = layout.blank_copy()
     with files_opened() as files:
         by_image, repeated = human_captions(path, notes)
     layout.take_notes(notes)

@@ -115,7 +115,7 @@ def read_photo(path: Path) -> Image:
     try:
         if path.stat().st_size == 0:
             raise UnreadableError("the file is empty")
-        with _open(path, _formats()) as opened:
+        with _open_photo(path, _formats()) as opened:
             _check_size(opened)
             _check_depth(opened)
             opened.load()
@@ -146,7 +146,7 @@ def photo_size(path: Path) -> tuple[int, int]:
     from PIL import ExifTags
 
     try:
-        with _open(path, _formats()) as opened:
+        with _open_photo(path, _formats()) as opened:
             exif = opened.getexif() if _has_exif(opened) else {}
             lies = exif.get(ExifTags.Base.Orientation, 1) in _LYING
             width, height = opened.size
@@ -199,7 +199,7 @@ def _is_whole_jpeg(path: Path) -> bool:
         with path.open("rb") as file:
             file.seek(-min(path.stat().st_size, _TAIL), os.SEEK_END)
             ends = _JPEG_END in file.read()
-        with _open(path, ["JPEG"]) as opened:
+        with _open_photo(path, ["JPEG"]) as opened:
             _check_size(opened)
     except UnreadableError:
         raise
@@ -208,7 +208,7 @@ def _is_whole_jpeg(path: Path) -> bool:
     return ends
 
 
-def _open(path: Path, formats: Sequence[str]) -> Image:
+def _open_photo(path: Path, formats: Sequence[str]) -> Image:
     """An opened file; our own check replaces Pillow's size warning."""
     from PIL import Image
 
@@ -264,7 +264,7 @@ def _on_white(image: Image) -> Image:
 _STRETCH = 1.1  # rounding tolerance for sides of small pictures
 
 
-def drawn(pictures: Pictures, row: int, side: int) -> Drawn:
+def draw_picture(pictures: Pictures, row: int, side: int) -> Drawn:
     """One picture with its edits applied, and its regions.
 
     A file is edited in its original size: resizing first would mix masked pixels into their
@@ -281,7 +281,7 @@ def drawn(pictures: Pictures, row: int, side: int) -> Drawn:
             "there are no pictures, only regions (dataset.regions); name their folder "
             "(dataset.images=DIR), or choose encoder.backbone=boxes, which needs only regions"
         )
-    picture = _photo(file, pictures.known(row)) if isinstance(file, Path) else file.draw(side)
+    picture = _photo(file, pictures.regions_of(row)) if isinstance(file, Path) else file.draw(side)
     try:
         for edit in pictures.edits:
             picture = Drawn(edit.apply(picture), picture.regions)
@@ -304,17 +304,17 @@ def _photo(file: Path, regions: Iterable[Region] | None) -> Drawn:
 def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
     """A photo's pixels and regions."""
     size = (photo.height, photo.width)
-    known = sized(regions, size)
+    known = with_sizes(regions, size)
     for one in known:
         _check_shape(file, one.size, size)
     return Drawn(np.asarray(photo), known)
 
 
-def sized(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...]:
+def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...]:
     """Regions with the size of their picture; the file gives a missing size.
 
     Example:
-        >>> sized([Region("dog", (0, 0, 1, 1), (0, 0))], (2, 3))[0].size
+        >>> with_sizes([Region("dog", (0, 0, 1, 1), (0, 0))], (2, 3))[0].size
         (2, 3)
     """
     return tuple(one if all(one.size) else replace(one, size=size) for one in regions)
@@ -324,7 +324,7 @@ def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[R
     """The same regions; the file is opened only if needed and present."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
-    return sized(regions, photo_size(file))
+    return with_sizes(regions, photo_size(file))
 
 
 def _check_shape(file: Path, annotated: tuple[int, int], actual: tuple[int, int]) -> None:
@@ -348,7 +348,7 @@ def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
     """(side, side, 3) one picture with its edits applied, resized to a square."""
     from PIL import Image
 
-    pixels = drawn(pictures, row, side).pixels
+    pixels = draw_picture(pictures, row, side).pixels
     if pixels.shape[:2] == (side, side):
         return pixels
     return np.asarray(Image.fromarray(pixels).resize((side, side), reducing_gap=2.0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.corpus.image_ids import few, id_key, short_id
+from bias_pipeline.corpus.image_ids import first_ids, id_key, short_id
 from bias_pipeline.corpus.object_names import NAMES_BY_NUMBER, coco_name, plain_label
 from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
 from bias_pipeline.data.blocks import blocks_of
@@ -72,10 +72,10 @@ class PictureFiles:
         """The annotated regions of an image, None if it was not annotated."""
         return self.regions.get(short_id(image))
 
-    def joined(self, images: LabelledImages, source: Path | None) -> PictureFiles:
+    def with_ids_of_labels(self, images: LabelledImages, source: Path | None) -> PictureFiles:
         """A copy in which pictures and regions have the label file's ids."""
         photos = images.photos(self.photos)
-        regions = images.renamed(source, self.regions)
+        regions = images.rename(source, self.regions)
         if photos is self.photos and regions is self.regions:
             return self
         short = {short_id(image): each for image, each in regions.items()}
@@ -256,14 +256,15 @@ def readable_pictures(
     if strict:
         if absent:
             raise DataError(
-                f"{_count_of(absent, images)} no picture in {place}, such as {few(absent)}; "
+                f"{_count_of(absent, images)} no picture in {place}, such as {first_ids(absent)}; "
                 "add them, or score the others with dataset.strict=false"
             )
         return pictures, []
     notes = []
     if absent:
         notes.append(f"{_count_of(absent, images)} no picture in {place}")
-    faults = {image: _fault(pictures.photo(image)) for image in images}
+    photos = {image: pictures.photo(image) for image in images}
+    faults = {i: fault_of(p) if isinstance(p, Path) else None for i, p in photos.items()}
     broken = [image for image, fault in faults.items() if fault]
     if broken:
         first = min(broken, key=id_key)
@@ -289,10 +290,6 @@ def _check_distinct(pictures: PictureFiles, images: Sequence[str], place: str) -
             )
 
 
-def _fault(photo: Path | MissingPicture | None) -> str | None:
-    return fault_of(photo) if isinstance(photo, Path) else None
-
-
 def _count_of(some: Sequence[str], images: Sequence[str]) -> str:
     return counted(len(some), f"of {len(images)} labelled images have")
 
@@ -314,7 +311,7 @@ def detections_by_id(path: Path, layout: Layout | None = None) -> dict[str, Labe
         {'7': (('dog', 0.9),)}
     """
     layout = layout or Layout()
-    wanted = ("image_id", *_LABELS, *_CONFIDENCES, *layout.wanted(IMAGE))
+    wanted = ("image_id", *_LABELS, *_CONFIDENCES, *layout.columns_wanted(IMAGE))
     rows = open_rows(path, what=DETECTIONS, wanted=wanted)
     rows.require("image_id")
     if not any(rows.has(name) for name in _LABELS):

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bias_pipeline.corpus.encoding import without_half_pairs
 from bias_pipeline.data.columns import HUMAN, MODEL, plain_name
 
 _STRING = r"""[bBuU]?(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
@@ -215,12 +216,7 @@ def _text_of(item: Any) -> str:
         return ""
     if not isinstance(item, str):
         raise NotWholeError("has an item that is no text")
-    return item if item.isascii() else _without_halves(item)
-
-
-def _without_halves(text: str) -> str:
-    """Pairs of surrogates as one character, halves as U+FFFD: no encoding can write a half."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return without_half_pairs(item)
 
 
 def _text_in(mapping: Mapping[str, Any]) -> object:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from bias_pipeline.corpus.image_ids import ENDINGS, few
+from bias_pipeline.corpus.image_ids import ENDINGS, first_ids
 from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.chat_answers import FAILED, Answer, answer_of_row, image_of_request
 from bias_pipeline.data.columns import (
@@ -53,7 +53,7 @@ class ProgramOutput(ABC):
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
         """What one entry says; None if it is about no image."""
 
-    def plain(self) -> Rows:
+    def plain_rows(self) -> Rows:
         """The file as rows of ``image_id``, ``caption`` and, if it has them, human captions."""
         blocks = blocks_of(self._items())
         return Rows(self.rows.path, self.rows.unit, None, blocks, people=self.people)
@@ -91,7 +91,7 @@ class ProgramOutput(ABC):
             self.layout.add_note(
                 self.rows.path,
                 f"{counted(len(reasons), f'of {total} images {what}')} ({counts}), such as "
-                f"{few(reasons)}",
+                f"{first_ids(reasons)}",
             )
 
 
@@ -119,7 +119,6 @@ class Samples(ProgramOutput):
         self.metrics = sorted(_captioning(first))
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
-        """See :meth:`ProgramOutput.answer`."""
         metrics = _captioning(row)
         if sorted(metrics) != self.metrics:
             self.rows.refuse(
@@ -195,7 +194,6 @@ class Batch(ProgramOutput):
     columns = ("custom_id", "response", "error")
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
-        """See :meth:`ProgramOutput.answer`."""
         custom_id = self.rows.value(number, row, self.id_column or "custom_id")
         image, sample = (custom_id, None) if self.id_column else image_of_request(custom_id)
         answer = answer_of_row(image, row, self.rows.path, f"{self.rows.unit} {number}")
@@ -214,7 +212,6 @@ class Conversations(ProgramOutput):
         self.without_picture = 0
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
-        """See :meth:`ProgramOutput.answer`."""
         if self.id_column:
             image = self.rows.value(number, row, self.id_column)
         elif row.get("image"):
@@ -265,7 +262,6 @@ class LlavaAnswers(ProgramOutput):
             self.id_column = "question_id" if named else layout.column(rows.path, first, IMAGE)
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
-        """See :meth:`ProgramOutput.answer`."""
         image = self.rows.value(number, row, self.id_column or "question_id")
         return Answer(image, [self.rows.text(number, row, "text")])
 
@@ -285,7 +281,6 @@ class EvalSheet(ProgramOutput):
             self.id_column = "image_path" if named else layout.column(rows.path, first, IMAGE)
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
-        """See :meth:`ProgramOutput.answer`."""
         column = self.id_column or "image_path"
         paths = column == "image_path"
         read = _one_picture if paths else Rows.value
@@ -323,5 +318,5 @@ def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")
     for program in _PROGRAMS:
         if program.marks <= keys:
-            return program(rows, first, layout).plain()
+            return program(rows, first, layout).plain_rows()
     return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.pictures import PERSON, Pictures, Region
-from bias_pipeline.data.photos import MAX_PIXELS, drawn
+from bias_pipeline.data.photos import MAX_PIXELS, draw_picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,10 +29,10 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
     """
     from PIL import Image
 
-    picture = drawn(pictures, row, _DRAWN)
+    picture = draw_picture(pictures, row, _DRAWN)
     whole = Image.fromarray(picture.pixels)
     person = largest_person(picture.regions) if crop == "person" else None
-    return whole if person is None else squared(whole, person)
+    return whole if person is None else crop_to_square(whole, person)
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:
@@ -47,7 +47,7 @@ def largest_person(regions: Sequence[Region]) -> Region | None:
     return max(people, key=lambda region: region.box[2] * region.box[3], default=None)
 
 
-def squared(whole: Image, person: Region) -> Image:
+def crop_to_square(whole: Image, person: Region) -> Image:
     """A person's box, scaled from the annotated size, in the middle of a square."""
     from PIL import Image
 
@@ -69,8 +69,8 @@ def squared(whole: Image, person: Region) -> Image:
 def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
     """A digest of all that decides :func:`crop_person`: content, edits and the person's box."""
     # All regions decide what an edit paints over
-    content = pictures.shown(row) if pictures.edits else pictures.contents[row]
-    place = pictures.known(row) if crop == "person" else None
+    content = pictures.digest_of_row(row) if pictures.edits else pictures.contents[row]
+    place = pictures.regions_of(row) if crop == "person" else None
     place = place and tuple(region for region in place if not region.outside)
     parts: tuple[object, ...] = (VERSION, crop, content, [], place)  # [] is in keys since long
     return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -112,7 +112,8 @@ def _fill(region: Region, height: int, width: int) -> BoolArray:
     from pycocotools import mask as coco
 
     rows, columns = region.size
-    scaled = [_points(points, width / columns, height / rows) for points in region.polygons]
+    scale = width / columns, height / rows
+    scaled = [[x * scale[k % 2] for k, x in enumerate(points)] for points in region.polygons]
     furthest = max(abs(value) for points in scaled for value in points)
     if furthest > _FAR * max(height, width):  # which the reader below would walk step by step
         raise ValueError("its outline reaches far beyond the picture")
@@ -156,11 +157,11 @@ def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
     return combined
 
 
-def grown(mask: BoolArray, pixels: int) -> BoolArray:
+def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
     """A mask grown by so many pixels in all directions, diagonals included.
 
     Example:
-        >>> grown(np.array([[False, False, True]]), 1).astype(int).tolist()
+        >>> grow_mask(np.array([[False, False, True]]), 1).astype(int).tolist()
         [[0, 1, 1]]
     """
     if not pixels:
@@ -176,10 +177,6 @@ def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
     """First pixel and the one after the last; slicing cuts what is outside."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
-
-
-def _points(points: Sequence[float], across: float, down: float) -> list[float]:
-    return [value * (down if place % 2 else across) for place, value in enumerate(points)]
 
 
 def _length(points: Sequence[float]) -> float:

@@ -57,6 +57,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 _SHOWN = 80  # characters of a faulty line
 _FILES = 8  # of a folder, in a message
 _AT_ONCE = 1 << 26  # bytes of JSON Lines
+_MANY = 1 << 14  # rows from which on it pays to import pandas
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,6 @@ class Rows:
         return {**declared, **block.first_row}, replace(self, blocks=chain([block], self.blocks))
 
     def value(self, number: int, row: Mapping[str, Any], name: str) -> Any:
-        """One value of a row."""
         if name not in row:
             self.refuse(number, f"key {name!r} is absent; found {', '.join(map(str, row))}")
         return row[name]
@@ -199,7 +199,7 @@ class Rows:
     def places(self, block: Block, name: str, index: Mapping[str, int]) -> IntArray:
         """(N,) the place in an index of each id of a column; the index adds new ones."""
         cells = block.whole_numbers(name) if name in block.columns else None
-        if cells is None:
+        if cells is None or len(cells) < _MANY:
             return places_of(self.ids(block, name), index)
         import pandas as pd
 

@@ -26,7 +26,6 @@ def is_text_folder(path: Path) -> bool:
 
 
 def text_files(folder: Path) -> list[Path]:
-    """The files of captions, by name."""
     return [folder / name for name in sorted(_names(folder)) if name.lower().endswith(ENDING)]
 
 

@@ -163,7 +163,6 @@ def _write(folder: Path, key: str, filling: Filling) -> Path:
         ) from error
     finally:
         _remove(draft)
-    _remove_earlier(folder, key)
     return path
 
 
@@ -201,16 +200,6 @@ def _write_at(handle: int, content: bytes, place: int) -> None:
     while rest:
         n_written = os.pwrite(handle, rest, place)
         rest, place = rest[n_written:], place + n_written
-
-
-def _remove_earlier(folder: Path, key: str) -> None:
-    """Remove the table that an earlier version left under the key alone, without a checksum."""
-    earlier = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.npy"
-    if earlier.is_file():
-        log.warning(
-            "%s is of an earlier version, without a checksum, and was computed again", earlier
-        )
-        _remove(earlier)
 
 
 def _remove(path: Path) -> None:

@@ -37,27 +37,27 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def dumped(content: object) -> bytes:
+def strict_json(content: object) -> bytes:
     """Plain data as strict JSON."""
     text = json.dumps(content, allow_nan=False, indent=1, ensure_ascii=False)
     return text.encode("utf-8", "replace")
 
 
-def sealed(content: Mapping[str, Any], *, within: str) -> bytes:
+def seal(content: Mapping[str, Any], *, within: str) -> bytes:
     """Plain data as JSON with its own checksum.
 
     Example:
-        >>> unsealed(json.loads(sealed({"a": 1, "b": {}}, within="b")), within="b")
+        >>> unseal(json.loads(seal({"a": 1, "b": {}}, within="b")), within="b")
         {'a': 1, 'b': {}}
     """
-    section = {**content[within], "checksum": sha256(dumped(content))}
-    return dumped({**content, within: section})
+    section = {**content[within], "checksum": sha256(strict_json(content))}
+    return strict_json({**content, within: section})
 
 
 _CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # as the last entry of an object
 
 
-def unsealed(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:
+def unseal(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:
     """Sealed content, checked, without its checksum."""
     section = content.get(within) if isinstance(content, dict) else None
     if not isinstance(section, dict) or "checksum" not in section:
@@ -65,7 +65,7 @@ def unsealed(content: Any, *, within: str, written: bytes = b"") -> dict[str, An
     bare = {**content, within: {k: value for k, value in section.items() if k != "checksum"}}
     checksum = str(section["checksum"])
     unmarked = _CHECKSUM.sub(b"", written, count=1) if written else b""
-    if checksum != sha256(unmarked) and checksum != sha256(dumped(bare)):
+    if checksum != sha256(unmarked) and checksum != sha256(strict_json(bare)):
         raise ValueError("its checksum does not fit")
     return bare
 
@@ -99,21 +99,21 @@ class _Ledger:
         self.noted = _read(file) if file else {}
         self.fresh = 0  # bytes that were read and are not recorded yet
 
-    def known(self, name: str) -> str | None:
+    def recorded_digest(self, name: str) -> str | None:
         """The recorded SHA-256 of a file, None if there is none or the file was written since."""
         traits, digest = self.noted.get(name, (None, None))
-        return digest if traits == Traits.of(self.folder / name) else None
+        return digest if traits == Traits.read(self.folder / name) else None
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file; reads it only if there is no valid record."""
-        return self.known(name) or self.read(name)
+        return self.recorded_digest(name) or self.read(name)
 
     def read(self, name: str) -> str:
         """The same, always reading the file."""
         path, now = self.folder / name, time.time_ns()
-        traits = Traits.of(path)
+        traits = Traits.read(path)
         digest = sha256_of(path)
-        if traits.settled(now) and Traits.of(path) == traits:
+        if traits.is_settled(now) and Traits.read(path) == traits:
             self.noted[name] = traits, digest
             self.fresh += traits.size
         return digest
@@ -174,7 +174,7 @@ def digest_mismatch(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         ledger = _ledger_of(path)
         with contextlib.suppress(OSError):
-            before, now = ledger.known(path.name), ledger.read(path.name)
+            before, now = ledger.recorded_digest(path.name), ledger.read(path.name)
             if before not in (None, now):
                 changed.append(path)
                 ledger.fresh = _WORTH

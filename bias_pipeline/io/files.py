@@ -135,13 +135,13 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def drafted(folder: Path) -> Iterator[Path]:
+def draft_of(folder: Path) -> Iterator[Path]:
     """A draft to write into, next to the folder; it gets the folder's name if nothing is raised.
 
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as name:
-        ...     with drafted(Path(name, "mine")) as draft:
+        ...     with draft_of(Path(name, "mine")) as draft:
         ...         _ = (draft / "a.txt").write_text("a")
         ...     sorted(path.name for path in Path(name, "mine").iterdir())
         ['a.txt']

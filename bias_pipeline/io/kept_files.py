@@ -26,11 +26,11 @@ class Traits(NamedTuple):
     inode: int  # its number; a file that replaces another has a different one
 
     @classmethod
-    def of(cls, path: Path) -> Traits:
+    def read(cls, path: Path) -> Traits:
         status = path.stat()
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
-    def settled(self, now: int) -> bool:
+    def is_settled(self, now: int) -> bool:
         """Whether a later write would change the time stamp."""
         return max(self.written, self.changed) + TICK < now
 
@@ -52,13 +52,13 @@ def files_opened() -> Iterator[Mapping[Path, Traits]]:
 def note_opened(path: Path, traits: Traits | None = None) -> None:
     """Note a file or a folder that is looked into, for :func:`files_opened`."""
     for files in _under_way:
-        files.setdefault(path, traits or Traits.of(path))
+        files.setdefault(path, traits or Traits.read(path))
 
 
 def are_unchanged(files: Mapping[Path, Traits]) -> bool:
     """Whether none of the files was written since."""
     try:
-        return all(Traits.of(path) == traits for path, traits in files.items())
+        return all(Traits.read(path) == traits for path, traits in files.items())
     except OSError:
         return False
 
@@ -68,7 +68,7 @@ _contents: dict[Path, tuple[Traits, bytes]] = {}  # the file that was read last 
 
 def open_kept(path: Path) -> BinaryIO:
     """A file opened for reading; a small one that did not change since is not read again."""
-    place, traits, now = path.absolute(), Traits.of(path), time.time_ns()
+    place, traits, now = path.absolute(), Traits.read(path), time.time_ns()
     note_opened(place, traits)
     before, content = _contents.pop(place, (None, b""))
     if before != traits:
@@ -76,7 +76,7 @@ def open_kept(path: Path) -> BinaryIO:
             return path.open("rb")
         with path.open("rb") as file:
             content = file.read()
-    if before == traits or (traits.settled(now) and Traits.of(path) == traits):
+    if before == traits or (traits.is_settled(now) and Traits.read(path) == traits):
         _contents[place] = traits, content
         _forget_oldest()
     return BytesIO(content)

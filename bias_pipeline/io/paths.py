@@ -69,7 +69,7 @@ VARIABLE = "BIAS_PIPELINE_INCLUDE"
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
-def included() -> tuple[str, ...]:
+def included_packages() -> tuple[str, ...]:
     """The names of the packages, in the given order."""
     names = os.environ.get(VARIABLE, "")
     return tuple(names.split(",")) if names else ()
@@ -82,7 +82,7 @@ def including(words: Sequence[str]) -> Iterator[list[str]]:
     before = os.environ.get(VARIABLE)
     try:
         if names:
-            os.environ[VARIABLE] = ",".join(dict.fromkeys([*included(), *names]))
+            os.environ[VARIABLE] = ",".join(dict.fromkeys([*included_packages(), *names]))
         places()
         yield rest
     finally:
@@ -113,7 +113,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def flags() -> list[str]:
     """The words that include the same packages in another command."""
-    return [word for name in included() for word in (FLAG, name)]
+    return [word for name in included_packages() for word in (FLAG, name)]
 
 
 class _IncludedFinder(MetaPathFinder):
@@ -124,7 +124,7 @@ class _IncludedFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         """The spec of an included package, None for all others."""
         del path, target
-        if fullname not in included():
+        if fullname not in included_packages():
             return None
         return PathFinder.find_spec(fullname, [str(Path.cwd())])
 
@@ -134,7 +134,7 @@ def advice_to_include(name: str) -> str:
     module = name.partition(".")[0]
     if (
         not module
-        or module in included()
+        or module in included_packages()
         or PathFinder.find_spec(module, [str(Path.cwd())]) is None
     ):
         return ""
@@ -163,7 +163,7 @@ def find_included_packages() -> None:
 def places() -> dict[str, Path]:
     """Each package and its folder; runs none of its code."""
     find_included_packages()
-    return {name: _place(name) for name in included()}
+    return {name: _place(name) for name in included_packages()}
 
 
 def _place(name: str) -> Path:

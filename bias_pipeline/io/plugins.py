@@ -11,7 +11,7 @@ import re
 from importlib import metadata
 from typing import NamedTuple
 
-from bias_pipeline.io.paths import FLAG, VARIABLE, included
+from bias_pipeline.io.paths import FLAG, VARIABLE, included_packages
 
 GROUP = "bias_pipeline"
 _NAME = re.compile(r"([a-z]\w*)\.([A-Za-z][\w-]*)", re.ASCII)
@@ -40,7 +40,7 @@ def announced_plugins() -> list[Plugin]:
 
 def plugins_not_included() -> list[Plugin]:
     """What is announced by packages that the user does not include."""
-    return [plugin for plugin in announced_plugins() if plugin.package not in included()]
+    return [plugin for plugin in announced_plugins() if plugin.package not in included_packages()]
 
 
 def plugin_lines() -> list[str]:
@@ -56,7 +56,7 @@ def releases() -> dict[str, str]:
     return {
         plugin.package: plugin.release
         for plugin in announced_plugins()
-        if plugin.package in included()
+        if plugin.package in included_packages()
     }
 
 

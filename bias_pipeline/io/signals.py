@@ -43,14 +43,14 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def requested() -> bool:
+def stop_is_requested() -> bool:
     """Whether there was a request to stop."""
     return _requested is not None
 
 
 def stop_if_requested() -> None:
     """Raise after a request whose exception got lost; called between two jobs."""
-    if requested():
+    if stop_is_requested():
         raise Stopped
 
 

@@ -109,13 +109,13 @@ def secrets() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(values.items(), key=lambda item: -len(item[0])))
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Text with secrets replaced by the names of their variables, also secrets in addresses.
 
     Example:
-        >>> redacted("nothing of the environment")
+        >>> redact("nothing of the environment")
         'nothing of the environment'
-        >>> redacted("no answer from http://me:pass@tracker:5000")
+        >>> redact("no answer from http://me:pass@tracker:5000")
         'no answer from http://(user and password)@tracker:5000'
     """
     for value, name in secrets():
@@ -136,7 +136,7 @@ def refuse_secrets(texts: Mapping[str, str]) -> None:
 def redacted_data(value: Any) -> Any:
     """Plain data with every text redacted; keys of mappings stay."""
     if isinstance(value, str):
-        return redacted(value)
+        return redact(value)
     if isinstance(value, Mapping):
         return {key: redacted_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -149,8 +149,8 @@ def redact_files(paths: Iterable[Path]) -> None:
     for path in paths:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8")
-            if redacted(text) != text:
-                replace_file(path, redacted(text).encode(), sync=False)
+            if redact(text) != text:
+                replace_file(path, redact(text).encode(), sync=False)
 
 
 # Invisible letters and marks that are not in Unicode's format category.
@@ -168,7 +168,7 @@ def printable(text: str) -> str:
     """
     return "".join(
         sign if sign.isprintable() and sign not in INVISIBLE else ascii(sign)[1:-1]
-        for sign in redacted(text)
+        for sign in redact(text)
     )
 
 
@@ -207,7 +207,7 @@ def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
         _wordings.pop()
 
 
-def worded(text: str) -> str:
+def reword(text: str) -> str:
     """A text as :func:`lines_as` words it."""
     for wording in _wordings:
         text = wording(text)
@@ -216,7 +216,7 @@ def worded(text: str) -> str:
 
 def _write(stream: TextIO, lines: Sequence[object]) -> None:
     for line in lines or ("",):
-        print(printable(worded(str(line))), file=stream)
+        print(printable(reword(str(line))), file=stream)
 
 
 class _Record(logging.LogRecord):
@@ -283,10 +283,10 @@ def width() -> int:
 
 def print_text(text: str) -> None:
     """Print a sentence: wrapped on a terminal, one line elsewhere."""
-    print_out(*(wrapped(text).splitlines() if sys.stdout.isatty() else [text]))
+    print_out(*(wrap_sentence(text).splitlines() if sys.stdout.isatty() else [text]))
 
 
-def wrapped(text: str) -> str:
+def wrap_sentence(text: str) -> str:
     """A sentence in lines of at most :func:`width`."""
     return "\n".join(fold(text, width()))
 

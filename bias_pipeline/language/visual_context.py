@@ -225,7 +225,7 @@ def _read_detections(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRo
     joined = LabelledImages(corpus.ids, layout, by_name=is_named(corpus.ids))
     detections = {
         image if image in rows else short_id(image): labels
-        for image, labels in joined.renamed(path, by_id).items()
+        for image, labels in joined.rename(path, by_id).items()
     }
     notes += joined.notes
     foreign = [image for image in detections if image not in rows]

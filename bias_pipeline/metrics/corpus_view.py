@@ -15,7 +15,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.corpus.image_ids import first_ids
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN, ObjectsRead
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, counted
@@ -185,7 +185,7 @@ class CorpusView:
             return ""
         return (
             f"{self.corpus.objects_file}: {read.fault(self.vocabulary.name)}; name objects as "
-            f"tasks are named, such as {few(every)}, or count the others alone with "
+            f"tasks are named, such as {first_ids(every)}, or count the others alone with "
             "dataset.strict=false"
         )
 
@@ -209,11 +209,11 @@ class CorpusView:
         """:attr:`objects` as the labels that captions are compared with."""
         if not self.objects.nnz:
             named = self.corpus.images_by_object
-            objects = f"objects such as {few(named)}" if named else "no object"
+            objects = f"objects such as {first_ids(named)}" if named else "no object"
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r}: its images have {objects}, and none of the "
-                f"{counted(len(self.tasks), 'counted tasks')}, such as {few(self.tasks)}; name "
-                "objects as the tasks are named"
+                f"{counted(len(self.tasks), 'counted tasks')}, such as {first_ids(self.tasks)}; "
+                "name objects as the tasks are named"
             )
         return self.objects
 
@@ -286,7 +286,7 @@ def _images_with_known_objects(corpus: Corpus) -> BoolArray:
 
 def objects_read(corpus: Corpus, tasks: tuple[str, ...], excluded: tuple[str, ...]) -> ObjectsRead:
     """What tasks the names of objects mean, without excluded tasks."""
-    return ObjectsRead.by(tasks, corpus.images_by_object, excluded)
+    return ObjectsRead.match(tasks, corpus.images_by_object, excluded)
 
 
 def _tasks_in_images(

@@ -60,7 +60,7 @@ def with_label_noise(
         except DataError:  # such as a group that lost too many images
             drawn.append({})
     level = getattr(metric, "stats", Bootstrap()).level
-    wrong = noise.wrong(corpus.groupings[noise.attribute].names)
+    wrong = noise.wrong_shares(corpus.groupings[noise.attribute].names)
     moves: dict[str, Number] = {
         PartName(NOISE, direction="" if name == SCORE else name): _movement(
             part, np.array([line.get(name, math.nan) for line in drawn]), level

@@ -96,7 +96,7 @@ def _rows(
 ) -> Iterator[tuple[int, Regions]]:
     rows: dict[str, list[int]] = {}
     for row in range(len(pictures)):
-        rows.setdefault(pictures.shown(row), []).append(row)
+        rows.setdefault(pictures.digest_of_row(row), []).append(row)
     with store_in(cache, spec, model) as store:
         wanted = {name: _Picture(pictures, copies[0]) for name, copies in rows.items()}
         model_of = partial(_ExtractionModel, extractor)
@@ -162,7 +162,7 @@ def answers_to(
     """(N, K) log-probabilities of each of K answers; cached ones are not computed again."""
     names = []
     for question in questions:
-        shown = question.pictures.shown(question.row)
+        shown = question.pictures.digest_of_row(question.row)
         question_text = repr((shown, question.before, question.follows))
         names.append(hashlib.sha256(question_text.encode()).hexdigest())
     question_of = dict(zip(names, questions, strict=True))

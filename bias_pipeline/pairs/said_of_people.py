@@ -14,7 +14,7 @@ from bias_pipeline.corpus.attribute import Attribute, Words
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.corpus_view import word_indicators
-from bias_pipeline.text.descriptions import ConceptTable, described
+from bias_pipeline.text.descriptions import ConceptTable, describe_captions
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.mentions import NO_GROUP, lowered_words, named_group, word_set
 from bias_pipeline.text.scored_text import declined_images
@@ -131,7 +131,7 @@ class SaidOfPeople:
     @cached_property
     def _description_flags(self) -> dict[str, BoolArray]:
         table = self.wordings.concepts
-        says = described(self.captions, table).concepts
+        says = describe_captions(self.captions, table).concepts
         class_of = np.array([table.class_of[name] for name in table.concepts])
         return {
             kind: np.asarray(says[:, np.flatnonzero(class_of == kind)].sum(axis=1)).ravel() > 0

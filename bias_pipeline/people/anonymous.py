@@ -41,7 +41,7 @@ from bias_pipeline.stats.raters import krippendorff
 from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
 from bias_pipeline.text.mending import mended_records
 from bias_pipeline.text.scored_text import ScoredText
-from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.text.transform import Transform, apply_transforms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -299,7 +299,7 @@ def anonymous_attack(
     masked captions of anonymous pictures, and looks at the unmasked pictures, since they show no
     group.
     """
-    ready = applied(transforms, reference)
+    ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)
     if mask is not None:
         encoder = metric.probe.encoder
@@ -311,7 +311,7 @@ def anonymous_attack(
             )
         ready = mask(ready)
     labelled_captions = _learnt_captions(metric, ready)
-    data = join_tables(labelled_captions, applied(transforms, anonymous), len(ready))
+    data = join_tables(labelled_captions, apply_transforms(transforms, anonymous), len(ready))
     splits = _splits(metric.draw_splits(ready, seeds), len(ready), len(anonymous))
     probs = metric.predictions(data, [splits])[0].probs
     largest = np.stack([one.max(axis=1) for one in probs])  # (S, N)

@@ -26,7 +26,7 @@ from bias_pipeline.metrics.references import BAKR_2024
 from bias_pipeline.metrics.value_names import MODEL, PartName
 from bias_pipeline.stats.bootstrap import Combination
 from bias_pipeline.stats.scores import ScoreTable
-from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.text.transform import Transform, apply_transforms
 
 Leak = Literal["masked", "silhouette", "blank", "others"]
 LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
@@ -95,7 +95,7 @@ class ImageCaptioner2(CaptionAttack):
             )
 
     def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        return self.image_masking(applied(transforms, corpus))
+        return self.image_masking(apply_transforms(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
         """(N,) images that have a picture."""

@@ -20,7 +20,7 @@ import numpy as np
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
-from bias_pipeline.corpus.image_ids import ENDINGS, few
+from bias_pipeline.corpus.image_ids import ENDINGS, first_ids
 from bias_pipeline.data.base import NO_CAPTIONER, Dataset, check_folder
 from bias_pipeline.data.binary_tables import file_of, stem
 from bias_pipeline.data.captioner_files import CaptionerFolder
@@ -77,7 +77,7 @@ class ArtemisDataset(Dataset):
                 raise UsageError(f"dataset.split={part} is unknown; {did_you_mean(part, PARTS)}")
         self.cleaning = cleaning or _NO_CLEANING
         self.images = Path(images) if images else None
-        self.folder = CaptionerFolder.of(self.name, captioners, self.root)
+        self.folder = CaptionerFolder.find(self.name, captioners, self.root)
         self.strict = strict
         self.trained_on_reference = trained_on_reference
         self.blank_limit = blank_limit
@@ -158,14 +158,14 @@ class ArtemisDataset(Dataset):
                 )
         if not captions.keys() & paintings.keys():
             raise DataError(
-                f"{path}: no caption is of a painting of dataset.split={','.join(self.split)}: the "
-                f"captions have ids such as {few(foreign or captions)}, the paintings such as "
-                f"{few(paintings)}"
+                f"{path}: no caption is of a painting of dataset.split={','.join(self.split)}: "
+                f"the captions have ids such as {first_ids(foreign or captions)}, "
+                f"the paintings such as {first_ids(paintings)}"
             )
         lacking = [painting for painting in paintings if painting not in captions]
         fault = self._lack(f"{path}: ", lacking, len(paintings), "have no caption")
         strange = [
-            f"{counted(len(foreign), 'captions are')} of no painting, such as {few(foreign)}"
+            f"{counted(len(foreign), 'captions are')} of no painting, such as {first_ids(foreign)}"
         ]
         return captions, [*fault, *(strange if foreign else [])]
 
@@ -211,7 +211,9 @@ class ArtemisDataset(Dataset):
         """A note on paintings that lack something; in strict mode an error."""
         if not lacking:
             return []
-        fault = f"{counted(len(lacking), f'of {total} paintings {what}')}, such as {few(lacking)}"
+        fault = (
+            f"{counted(len(lacking), f'of {total} paintings {what}')}, such as {first_ids(lacking)}"
+        )
         if self.strict:
             raise ResourceError(f"{where}{fault}; complete them, or set dataset.strict=false")
         return [fault]

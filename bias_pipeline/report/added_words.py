@@ -14,7 +14,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.stats.bootstrap import quantile
-from bias_pipeline.text.descriptions import ConceptTable, Descriptions, described
+from bias_pipeline.text.descriptions import ConceptTable, Descriptions, describe_captions
 
 FEWEST = 10  # images of a group whose caption says the word
 _LEVEL = 0.95
@@ -43,7 +43,7 @@ def added_words(corpus: Corpus, attribute: Attribute, table: ConceptTable) -> li
     sides = [corpus.side(side) for side in SIDES]
     numbers = [np.bincount(captions.image_rows, minlength=len(corpus)) for captions in sides]
     codes = np.where(np.all(numbers, axis=0), grouping.codes, -1)
-    descriptions = [described(captions, table) for captions in sides]
+    descriptions = [describe_captions(captions, table) for captions in sides]
     columns = _columns(descriptions, table.about(attribute), table.concepts)
     model, human = (
         _shares(captions, descriptions_of_side, columns, n)

@@ -20,9 +20,9 @@ import numpy as np
 from bias_pipeline import __version__
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.digests import sealed, unsealed
+from bias_pipeline.io.digests import seal, unseal
 from bias_pipeline.io.json_files import load_json
-from bias_pipeline.io.terminal import worded
+from bias_pipeline.io.terminal import reword
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.plain_data import checked_value, plain_values
 from bias_pipeline.results.rows import Result, mapping_in, result_of
@@ -46,13 +46,13 @@ def baseline_bytes(results: Sequence[Result], **further: object) -> bytes:
         **{key: _reword(value) for key, value in further.items()},
         "results": [_plain_result(result) for result in results],
     }
-    return sealed(plain_values(content), within="about")
+    return seal(plain_values(content), within="about")
 
 
 def _reword(value: Any) -> Any:
     """Plain data with its texts as the command's lines are worded."""
     if isinstance(value, str):
-        return worded(value)
+        return reword(value)
     if isinstance(value, Mapping):
         return {key: _reword(item) for key, item in value.items()}
     return [*map(_reword, value)] if isinstance(value, list) else value
@@ -113,7 +113,7 @@ def read(path: Path) -> Baseline:
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}, as this version writes it")
-        body = unsealed(content, within="about")
+        body = unseal(content, within="about")
         records = checked_value(body["results"], list, "results")
         skipped = {str(one["cell"]): str(one["reason"]) for one in body.get("skipped", ())}
         return Baseline(path, [_result(record) for record in records], skipped)

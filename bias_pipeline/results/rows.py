@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.io.files import csv_text
-from bias_pipeline.io.terminal import worded
+from bias_pipeline.io.terminal import reword
 from bias_pipeline.metrics.value_names import DIRECTIONS, HEADLINES, HUMAN, MODEL, SCORE
 from bias_pipeline.results.manifest import Manifest, manifest_of
 from bias_pipeline.results.plain_data import reader_of
@@ -94,7 +94,7 @@ class Result:
     @property
     def notes(self) -> list[str]:
         """What the run said of its data and numbers, worded as the lines of the command."""
-        return [worded(note) for note in self.facts.notes]
+        return [reword(note) for note in self.facts.notes]
 
     def neutral(self, part: str) -> float:
         """The value that means no bias: a headline's; other parts are read against 0."""

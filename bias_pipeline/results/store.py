@@ -17,7 +17,7 @@ from typing import Any
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError, ResourceError, unwritable
-from bias_pipeline.io.digests import read_unchanged, sealed, sha256_of, unsealed
+from bias_pipeline.io.digests import read_unchanged, seal, sha256_of, unseal
 from bias_pipeline.io.files import read_csv, table_csv, write_hashed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.terminal import redacted_data
@@ -229,7 +229,7 @@ def _json(result: Result, files: Mapping[str, str]) -> bytes:
         "rows": plain_values(result.rows),
         "manifest": {**redacted_data(plain_values(result.manifest)), "files": files},
     }
-    return sealed(content, within="manifest")
+    return seal(content, within="manifest")
 
 
 def _as_stored(result: Result, content: bytes) -> Result:
@@ -242,7 +242,7 @@ def _as_stored(result: Result, content: bytes) -> Result:
 def _parse(content: Any, run_id: str, written: bytes) -> Result:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
-    content = unsealed(content, within="manifest", written=written)
+    content = unseal(content, within="manifest", written=written)
     return result_of(content["rows"], content["manifest"], run_id)
 
 

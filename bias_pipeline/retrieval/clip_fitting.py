@@ -35,7 +35,7 @@ from bias_pipeline.data.regions import Crop, crop_person
 from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.io import signals
 from bias_pipeline.io.digests import is_whole, seal_folder
-from bias_pipeline.io.files import drafted
+from bias_pipeline.io.files import draft_of
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.torchvision import make_importable
@@ -166,7 +166,7 @@ def fit_clip(
             f"trainer.devices={world}: a batch of {n_together} pictures cannot be divided among "
             "them; choose another --batch-size"
         )
-    with drafted(folder) as draft:
+    with draft_of(folder) as draft:
         return together(world, _fit_into, draft, pairs, recipe, provenance, flags, survival)
 
 

@@ -33,7 +33,7 @@ from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.text.caption_language import LANGUAGE_WORDS
-from bias_pipeline.text.transform import applied
+from bias_pipeline.text.transform import apply_transforms
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -246,7 +246,7 @@ def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> P
 def word_reach(lic: Cell, corpus: Corpus) -> float:
     """The coverage of a corpus's vocabulary, by the settings of a cell of LIC at equal style."""
     *before, matched = lic.build("metric").transforms
-    reach: float = matched.reach(applied(before, corpus))
+    reach: float = matched.reach(apply_transforms(before, corpus))
     return reach
 
 

@@ -33,7 +33,7 @@ from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import NAMED
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, drop_void_interval, with_p_value
 from bias_pipeline.text.caption_language import language_shares
-from bias_pipeline.text.caption_statistics import captioned, speeches
+from bias_pipeline.text.caption_statistics import captioned_share, speeches
 from bias_pipeline.text.scored_text import declined_images
 
 
@@ -57,7 +57,7 @@ def run_cell(
     if gold is not None:
         check_correctable(metric)
     if label_noise is not None:
-        label_noise.wrong(corpus.groupings[metric.attribute.name].names)
+        label_noise.wrong_shares(corpus.groupings[metric.attribute.name].names)
     with bar(f"{metric.info.name} {corpus.captioner}"):
         samples = [
             _score_of_sample(sample, metric, seeds) for sample in metric.scored_apart(corpus)
@@ -271,7 +271,7 @@ def _corpus_facts(corpus: Corpus, metric: Metric) -> CorpusFacts:
         blank_share={side: corpus.absent_share(side) for side in SIDES},
         declined=sum(int(declined_images(each).sum()) for each in corpus.each_sample),
         unknown_objects=math.nan if objects is None else objects.unknown_share,
-        captioned=captioned(corpus, metric.scope(corpus)),
+        captioned=captioned_share(corpus, metric.scope(corpus)),
         file_share=corpus.file_share,
         trained_on_reference=corpus.trained_on_reference,
     )
@@ -283,7 +283,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
     objects = _objects_read(corpus, metric)
     notes = [
         *noted,
-        *([objects.renamed(), objects.fault(metric.task.name)] if objects else []),
+        *([objects.note_on_renamed(), objects.fault(metric.task.name)] if objects else []),
         declines_note(corpus, metric.attribute.name),
         *(note for split in splits[:1] for note in split.notes()),
         *_too_few_tested(score, sum(corpus.groupings[metric.attribute.name].sizes.values())),

@@ -188,7 +188,7 @@ class Cell:
                     f"{did_you_mean(attribute.name, tables)}"
                 )
             rates = tables.get(attribute.name, {})
-        return None if rates is None else LabelNoise.of(attribute, rates)
+        return None if rates is None else LabelNoise.from_rates(attribute, rates)
 
     def require(self) -> None:
         """Check before any data are read that the needs of encoder and metric are met."""

@@ -38,7 +38,7 @@ from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.io.paths import places
 from bias_pipeline.io.progress import Bar
-from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
+from bias_pipeline.io.terminal import guard, redact, redact_files, redacted_data, trace_of
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import NAMED, READ_AS, read_as
@@ -279,7 +279,7 @@ def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
     if isinstance(error, OSError) and error.filename is not None:
         error = refused_by_system(error)
     if isinstance(error, BiasPipelineError):
-        code, message = error.exit_code, redacted(str(error))
+        code, message = error.exit_code, redact(str(error))
     else:
         code, message = 1, slurm.ran_out_of_time(error) or _bug(error, folder / "traceback.txt")
     lenient = isinstance(error, NotApplicableError | AbsentModelError)
@@ -294,7 +294,7 @@ def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
 def _bug(error: BaseException, trace: Path) -> str:
     """A sentence on whose fault it is, ours or an included package's, and where its trace is."""
     trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
-    message = redacted(f"{type(error).__name__}: {error}")
+    message = redact(f"{type(error).__name__}: {error}")
     files = [Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__)]
     for name, place in places().items():
         if any(path.is_relative_to(place) for path in files):

@@ -28,7 +28,7 @@ from bias_pipeline.declared import (
     kinds_of,
 )
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import VARIABLE, advice_to_include, included
+from bias_pipeline.io.paths import VARIABLE, advice_to_include, included_packages
 
 PACKAGE = "bias_pipeline"
 
@@ -52,7 +52,7 @@ def is_allowed(target: object) -> bool:
 
 def _find_class(target: str) -> type | None:
     named = _CLASS.fullmatch(target)
-    if named is None or named[1] not in (PACKAGE, *included()):
+    if named is None or named[1] not in (PACKAGE, *included_packages()):
         return None
     if named[1] == PACKAGE:
         return _defined_class(target)
@@ -98,7 +98,7 @@ sets, encoders and the like that bias_pipeline defines are
     target_class = _find_class(target) if isinstance(target, str) else None
     if target_class is None:
         _refuse_absent_class(target)
-        packages = " or ".join((PACKAGE, *included()))
+        packages = " or ".join((PACKAGE, *included_packages()))
         raise UsageError(
             f"target {target!r} is not allowed; only metrics, data sets, encoders and the like "
             f"that {packages} defines are{_hint(target)}"
@@ -109,7 +109,7 @@ sets, encoders and the like that bias_pipeline defines are
 def _refuse_absent_class(target: object) -> None:
     """Refuse a class that its module, ours or included, lacks; name the existing classes."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
-    if named is None or named[1] not in (PACKAGE, *included()):
+    if named is None or named[1] not in (PACKAGE, *included_packages()):
         return
     module, _, name = named[0].rpartition(".")
     if module not in sys.modules:
@@ -137,7 +137,7 @@ def by_content(node: Any) -> Any:
 def _hint(target: object) -> str:
     """A hint to include the user's package, if the class may be in one."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
-    if named is None or named[1] in (PACKAGE, *included()):
+    if named is None or named[1] in (PACKAGE, *included_packages()):
         return ""
     return (
         f"; if you trust package {named[1]!r}, add --include {named[1]} (from Python: set the "

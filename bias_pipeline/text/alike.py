@@ -66,7 +66,7 @@ class AlikeAnnotators:
         return most
 
     @property
-    def reached(self) -> float:
+    def share_reached(self) -> float:
         """Share of the captioner's words that the annotator of the first turn has."""
         spoken = word_counts(self.turn(0).model).sum()
         return float(spoken / max(self.wanted[self.images].sum(), 1))
@@ -97,7 +97,7 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
         if enough.sum() < LEAST_IMAGES * images.sum():
             break
         alike = AlikeAnnotators(drawn, enough, n_joined, wanted, seed)
-        reached = alike.reached
+        reached = alike.share_reached
         if reached >= LONG_ENOUGH or not wanted[enough].any():
             return alike
     raise NotApplicableError(

@@ -156,7 +156,6 @@ def _share(captions: Captions, corpus: Corpus, attribute: Attribute) -> float:
 def _names_groups(
     captions: Captions, chosen: BoolArray, corpus: Corpus, attribute: Attribute
 ) -> bool:
-    """Whether some of the chosen captions of each group's images name that group."""
     grouping = corpus.groupings[attribute.name]
     names = attribute_mentions(captions, attribute, grouping.names)[chosen].toarray() > 0
     codes = grouping.codes[captions.image_rows[chosen]]

@@ -41,7 +41,7 @@ def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistic
     return by_side
 
 
-def captioned(corpus: Corpus, images: BoolArray) -> float:
+def captioned_share(corpus: Corpus, images: BoolArray) -> float:
     """Share of the given images that have a model caption, in [0, 1]; NaN without images.
 
     Args:

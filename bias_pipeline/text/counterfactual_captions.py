@@ -72,7 +72,6 @@ def captions_naming_nobody(
 
 
 def _naming(attribute: Attribute) -> Naming:
-    """The words that name an attribute's groups."""
     if attribute.crossed:
         raise NotApplicableError(
             f"attribute {attribute.name!r} is an intersection, whose groups no single word names; "

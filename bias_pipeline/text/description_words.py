@@ -85,7 +85,7 @@ class OpenSlot:
     word: str
     rows: IntArray  # the captions with it, ascending
 
-    def marked(self, words: Sequence[str]) -> Marked:
+    def mark_words(self, words: Sequence[str]) -> Marked:
         """The words around its first place among a caption's words."""
         places = [k for k, word in enumerate(words) if self.word in tokens_of(word)]
         return _words_around(words, set(places[:1]))
@@ -120,7 +120,7 @@ def open_slots(
 ) -> list[OpenSlot]:
     """Words of no concept directly before a person, or behind a verb that links them to one."""
     sentences = sentences_of(captions)
-    known = table.listed | table.frame | table.persons | group_words | _UNLIKE
+    known = table.concept_words | table.frame | table.persons | group_words | _UNLIKE
     candidate = np.array([_may_describe(word, known) for word in sentences.types], bool)
     places = np.flatnonzero(candidate[sentences.tokens]) if len(candidate) else np.empty(0, int)
     places = places[_in_slot(sentences, places, table)]
@@ -139,7 +139,7 @@ def _in_slot(sentences: Captions, places: IntArray, table: ConceptTable) -> Bool
     """Whether each word stands where adjectives of persons do."""
     slots = AdjectiveSlots(sentences, places, table)
     heads = slots.nouns | word_set(table.carriers)
-    before = slots.among(heads, places + 1) & slots.before() & slots.with_person
+    before = slots.is_among(heads, places + 1) & slots.is_before_person() & slots.with_person
     return before | (slots.behind_verb() & slots.closes())
 
 

@@ -98,7 +98,6 @@ class ConceptTable(Configurable):
 
     @cached_property
     def adjective_concepts(self) -> dict[str, int]:
-        """Adjective to the number of its concept."""
         listed = [of for kind in self.adjectives.values() for of in kind.items()]
         return self._numbers([*listed, *((w, w) for k in self.alone.values() for w in words_of(k))])
 
@@ -118,8 +117,7 @@ class ConceptTable(Configurable):
         return word_set([self.people.words, self.pronouns, self.more_people, self.roles])
 
     @cached_property
-    def listed(self) -> frozenset[str]:
-        """Every word of a concept."""
+    def concept_words(self) -> frozenset[str]:
         return frozenset((*self.adjective_concepts, *self.noun_concepts, *self.carried_concepts))
 
     @cached_property
@@ -157,7 +155,7 @@ class Descriptions:
     concept_of: IntArray  # (S,) the concept of each
 
 
-def described(captions: Captions, table: ConceptTable) -> Descriptions:
+def describe_captions(captions: Captions, table: ConceptTable) -> Descriptions:
     """What each caption says of a person; see the module for the rules."""
     return captions.read(_describe, table)
 
@@ -210,7 +208,7 @@ def content_words(
 ) -> Captions:
     """The captions' words without words of any concept; words of the group become "person"."""
     persons = group_words | frozenset(table.noun_concepts)
-    dropped = (table.listed if framed else table.listed | table.frame) - persons
+    dropped = (table.concept_words if framed else table.concept_words | table.frame) - persons
 
     def content(word: str) -> tuple[str, ...]:
         words = ("person" if w in persons else w for w in _tokens(word) if w[0].isalpha())
@@ -277,14 +275,14 @@ class AdjectiveSlots(Neighbours):
         """Whether each describes a person."""
         table = self.table
         behind = self.behind_verb() | self.behind_comma() | self.appearing() | self.only_person()
-        before_smile = self.among(word_set(table.smiles), self.places + 1)
-        size = self.among(word_set(table.sizes), self.places)
-        unlike = before_smile | self.within(word_set(table.negations), _NEAR)
-        unlike |= self.among(word_set(table.no_owners), self.places + 1)
-        unlike |= size & ~self.within(table.persons, (1, 2, 3))
-        return (self.before() | behind) & ~unlike
+        before_smile = self.is_among(word_set(table.smiles), self.places + 1)
+        size = self.is_among(word_set(table.sizes), self.places)
+        unlike = before_smile | self.is_within(word_set(table.negations), _NEAR)
+        unlike |= self.is_among(word_set(table.no_owners), self.places + 1)
+        unlike |= size & ~self.is_within(table.persons, (1, 2, 3))
+        return (self.is_before_person() | behind) & ~unlike
 
-    def before(self) -> BoolArray:
+    def is_before_person(self) -> BoolArray:
         """Rule a."""
         table = self.table
         passed = self.chain | word_set([table.looks, table.people.between])
@@ -292,42 +290,42 @@ class AdjectiveSlots(Neighbours):
         at, on = self.places + 1, np.ones(len(self.places), bool)
         head = np.zeros(len(self.places), bool)
         for _ in range(_FURTHEST_NOUN):
-            head |= on & self.among(heads, at)
-            on &= ~head & (self.among(passed, at) | self.among(roles, at + 1))
+            head |= on & self.is_among(heads, at)
+            on &= ~head & (self.is_among(passed, at) | self.is_among(roles, at + 1))
             at = at + on
         behind = self.past(self.nouns, at, 1)
-        return head & ~self.among(word_set(table.people.other_heads) - self.nouns, behind)
+        return head & ~self.is_among(word_set(table.people.other_heads) - self.nouns, behind)
 
     def behind_verb(self) -> BoolArray:
         """Rule b, with a verb."""
         table = self.table
         subjects = table.persons | word_set(table.carriers)
         ends = _STOPS | word_set(table.non_persons)
-        on = self.among(word_set(table.linking), self.verb)
+        on = self.is_among(word_set(table.linking), self.verb)
         subject = np.zeros(len(self.places), bool)
         for step in range(1, _FURTHEST_SUBJECT + 1):
-            subject |= on & self.among(subjects, self.verb - step)
-            on &= ~subject & ~self.among(ends, self.verb - step)
+            subject |= on & self.is_among(subjects, self.verb - step)
+            on &= ~subject & ~self.is_among(ends, self.verb - step)
         return subject
 
     def behind_comma(self) -> BoolArray:
         """Rule b, with a comma."""
-        comma = self.among(frozenset(","), self.verb + 1) & (self.verb + 1 < self.places)
-        return comma & self.closes() & self.among(self.nouns, self.verb)
+        comma = self.is_among(frozenset(","), self.verb + 1) & (self.verb + 1 < self.places)
+        return comma & self.closes() & self.is_among(self.nouns, self.verb)
 
     def closes(self) -> BoolArray:
         """Whether nothing stands behind the word that it could describe instead of a person."""
         following = self.past(self.chain - {","}, self.places + 1, 1)
         closing = _SIGNS | word_set([self.table.people.closing, self.table.linking])
-        return (following == self.end) | self.among(closing, following)
+        return (following == self.end) | self.is_among(closing, following)
 
     def appearing(self) -> BoolArray:
         """Rule c."""
-        return self.with_person & self.among(word_set(self.table.appearing), self.verb)
+        return self.with_person & self.is_among(word_set(self.table.appearing), self.verb)
 
     def only_person(self) -> BoolArray:
         """Rule d."""
-        return self.with_person & self.among(word_set(self.table.only_persons), self.places)
+        return self.with_person & self.is_among(word_set(self.table.only_persons), self.places)
 
 
 def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
@@ -337,7 +335,7 @@ def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, I
     following = near.past(word_set(table.looks), places + 1, 1)
     heads = word_set([table.no_owners, table.people.other_heads]) - table.persons
     row = np.searchsorted(sentences.starts, places, side="right") - 1
-    says = ~near.among(heads, following) & ~_of_another(sentences, table)[row]
+    says = ~near.is_among(heads, following) & ~_of_another(sentences, table)[row]
     return places[says], concepts[says]
 
 
@@ -350,9 +348,9 @@ def _carry(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray
     places, concepts = _places(sentences, number)
     near = Neighbours(sentences, places)
     row = np.searchsorted(sentences.starts, places, side="right") - 1
-    unlike = near.among(word_set([table.things, table.no_owners]), places + 1)
-    unlike |= near.within(word_set(table.negations), _NEAR)
-    unlike |= (concepts == number.get("hair", -1)) & near.within(word_set(table.grooming), _NEAR)
+    unlike = near.is_among(word_set([table.things, table.no_owners]), places + 1)
+    unlike |= near.is_within(word_set(table.negations), _NEAR)
+    unlike |= (concepts == number.get("hair", -1)) & near.is_within(word_set(table.grooming), _NEAR)
     unlike |= _of_camera(near, table)
     says = _find_owned(sentences, places, table) & ~unlike & ~_of_another(sentences, table)[row]
     return places[says], concepts[says]
@@ -360,11 +358,11 @@ def _carry(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray
 
 def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
     """Whether a word is "focus" where nobody concentrates."""
-    focus = near.among(frozenset(["focus"]), near.places)
-    on_it = near.among(word_set(table.before_focus), near.places - 1)
+    focus = near.is_among(frozenset(["focus"]), near.places)
+    on_it = near.is_among(word_set(table.before_focus), near.places - 1)
     camera = word_set(table.no_owners) | {"main", "center", "central", "out"}
-    beside = near.within(camera, (-4, -3, -2, -1, 1, 2, 3, 4))
-    of = near.among(frozenset(("of", "in")), near.places + 1)
+    beside = near.is_within(camera, (-4, -3, -2, -1, 1, 2, 3, 4))
+    of = near.is_among(frozenset(("of", "in")), near.places + 1)
     return focus & (~on_it | beside | of)
 
 
@@ -410,7 +408,9 @@ def _another(sentences: Captions, table: ConceptTable) -> BoolArray:
     rows, first = np.unique(row, return_index=True)
     near = Neighbours(sentences, places[first])
     another = np.zeros(len(sentences), bool)
-    another[rows] = near.among(bystanders, near.places) | near.within(word_set(table.others), _NEAR)
+    another[rows] = near.is_among(bystanders, near.places) | near.is_within(
+        word_set(table.others), _NEAR
+    )
     return another
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from urllib.parse import unquote
 
-from bias_pipeline.corpus.encoding import without_mojibake
+from bias_pipeline.corpus.encoding import without_half_pairs, without_mojibake
 
 
 def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
     """The texts that are mojibake, as they were meant."""
-    if isinstance(texts, Texts) and texts.together.isascii() and texts.together:
+    if isinstance(texts, Texts) and texts.joined_texts.isascii() and texts.joined_texts:
         return {}
     return changes((text for text in texts if not text.isascii()), without_mojibake)
 
@@ -42,8 +42,7 @@ def _plain_signs(text: str) -> str:
         text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     text = _BYTES.sub(lambda match: _from_bytes(match[0]), text)
     text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2] or " ", text)
-    # Two escapes of one sign beyond 16 bits (an emoji)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return without_half_pairs(text)  # two escapes of one sign beyond 16 bits (an emoji)
 
 
 def _from_bytes(written: str) -> str:
@@ -70,21 +69,21 @@ def with_blanks(texts: Sequence[str]) -> dict[str, str]:
         return {}
     known = words_known(texts)
 
-    def shown(match: re.Match[str]) -> str:
+    def show_blanks(match: re.Match[str]) -> str:
         parts = re.split("\u200b+", match[0])
         if len(match.string.split()) == 1 and "".join(parts).lower() not in known:
             return " ".join(parts)
         words = whole_or_parts(parts, " ", known)
         return words if " " in words else match[0]
 
-    return changes(hidden, lambda text: _HIDDEN_BLANK.sub(shown, text))
+    return changes(hidden, lambda text: _HIDDEN_BLANK.sub(show_blanks, text))
 
 
 class Texts(list[str]):
     """Texts of a file in which many signs are sought, all texts at once."""
 
     @cached_property
-    def together(self) -> str:
+    def joined_texts(self) -> str:
         """All texts with NUL between them; empty if one has NUL itself."""
         together = "\0".join(self)
         return together if together.count("\0") == len(self) - 1 else ""
@@ -93,7 +92,7 @@ class Texts(list[str]):
 def holding(texts: Sequence[str], *signs: str) -> list[str]:
     """The texts that hold one of some signs."""
     read = texts if isinstance(texts, Texts) else Texts(texts)
-    everything = read.together
+    everything = read.joined_texts
     if not everything:
         return [text for text in read if any(sign in text for sign in signs)]
     ends: dict[int, int] = {}  # where a text begins to where it ends
@@ -128,5 +127,4 @@ def whole_or_parts(parts: Sequence[str], between: str, known: frozenset[str]) ->
 
 
 def changes(texts: Iterable[str], rule: Callable[[str], str]) -> dict[str, str]:
-    """The texts that a rule changes, and what it makes of them."""
     return {text: changed for text in dict.fromkeys(texts) if (changed := rule(text)) != text}

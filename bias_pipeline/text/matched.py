@@ -141,7 +141,7 @@ class MatchedAlignment(TextTransform):
 
     def _usage(self, corpus: Corpus) -> WordUsage:
         images = np.flatnonzero(comparable(corpus))
-        words = _Words.of(corpus.model, corpus.human, self.excluded)
+        words = _Words.find(corpus.model, corpus.human, self.excluded)
         wanted, used = (
             _totals(_sum(words.indicators(side), side.image_rows, len(corpus))[images] > 0)
             for side in (corpus.model, corpus.human)
@@ -163,7 +163,7 @@ class MatchedAlignment(TextTransform):
         """Human captions after the changes, and the changes by position."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
-        words = _Words.of(model, human, self.excluded)
+        words = _Words.find(model, human, self.excluded)
         incidence = words.indicators(human)  # (captions, V)
         by_image = _sum(incidence, human.image_rows, len(corpus))
         wanted = _sum(words.indicators(model), model.image_rows, len(corpus))
@@ -299,7 +299,7 @@ class _Words:
     columns: dict[tuple[str, ...], IntArray]
 
     @classmethod
-    def of(cls, model: Captions, human: Captions, excluded: frozenset[str]) -> _Words:
+    def find(cls, model: Captions, human: Captions, excluded: frozenset[str]) -> _Words:
         """The words of two sides."""
         both = {*model.compact().types, *human.compact().types}
         names = sorted(word for word in both - excluded if not is_special(word))

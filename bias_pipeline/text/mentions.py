@@ -60,7 +60,7 @@ def describing_a_person(captions: Captions, places: IntArray, context: Context) 
         [True, False, False]
     """
     beside = _Beside(captions, places, context)
-    return beside.itself() | beside.before() | beside.after()
+    return beside.itself() | beside.is_before_person() | beside.is_linked_to_person()
 
 
 class Neighbours:
@@ -71,7 +71,7 @@ class Neighbours:
         row = np.searchsorted(captions.starts, places, side="right") - 1
         self.first, self.end = captions.starts[row], captions.starts[row + 1]
 
-    def among(self, words: frozenset[str], places: IntArray) -> BoolArray:
+    def is_among(self, words: frozenset[str], places: IntArray) -> BoolArray:
         """Whether the words at (P,) places are some of these."""
         known = np.array([word in words for word in self.captions.types], bool)
         inside = (self.first <= places) & (places < self.end)
@@ -81,13 +81,13 @@ class Neighbours:
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
         """(P,) the nearest places, from the given ones on, with none of these words."""
-        while (on := self.among(words, places)).any():
+        while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
-    def within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
+    def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
         """Whether one of these words stands so many words behind, or before if below 0."""
-        matches = [self.among(words, self.places + step) for step in steps]
+        matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
 
@@ -102,20 +102,20 @@ class _Beside(Neighbours):
 
     def itself(self) -> BoolArray:
         """Whether the word is a noun for a person."""
-        return self.among(self.words, self.places)
+        return self.is_among(self.words, self.places)
 
-    def before(self) -> BoolArray:
+    def is_before_person(self) -> BoolArray:
         """Whether it precedes a noun for a person; "police officer" counts as one."""
         noun = self.past(self.between - self.words, self.places + 1, 1)
         behind = self.past(self.words, noun, 1)
-        return (behind > noun) & ~self.among(self.other_heads, behind)
+        return (behind > noun) & ~self.is_among(self.other_heads, behind)
 
-    def after(self) -> BoolArray:
+    def is_linked_to_person(self) -> BoolArray:
         """Whether a verb links it to a noun for a person, and no noun follows that it describes."""
         noun = self.past(self.linking, self.places - 1, -1)
         following = self.places + 1
-        last = (following == self.end) | self.among(self.closing, following)
-        return (noun < self.places - 1) & self.among(self.words, noun) & last
+        last = (following == self.end) | self.is_among(self.closing, following)
+        return (noun < self.places - 1) & self.is_among(self.words, noun) & last
 
 
 def word_set(words: Words) -> frozenset[str]:
@@ -349,7 +349,7 @@ def _task_mentions(
 _REACH = 4  # words from a hedge to the group's word: "appears to be a young black man"
 
 
-def hedged(captions: Captions, attribute: Attribute) -> BoolArray:
+def find_hedged(captions: Captions, attribute: Attribute) -> BoolArray:
     """(N,) captions that name a group behind a hedge: "appears to be a young man".
 
     At most three words stand between the hedge and the group's word.
@@ -362,7 +362,7 @@ def hedged(captions: Captions, attribute: Attribute) -> BoolArray:
         >>> words = {"male": ["man"], "female": ["woman"]}
         >>> gender = Attribute("gender", ("male", "female"), words, {})
         >>> texts = ["what appears to be a tall man", "a man with what looks like a hat"]
-        >>> hedged(Captions.from_texts(texts), gender).tolist()
+        >>> find_hedged(Captions.from_texts(texts), gender).tolist()
         [True, False]
     """
     flags = np.zeros(len(captions), bool)

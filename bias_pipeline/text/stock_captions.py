@@ -40,12 +40,12 @@ def without_stock(
             sentences together are refused.
     """
     human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
-    sentences = _Sentences.of(human, frozenset(persons) - frozenset(_NOBODY))
+    sentences = _Sentences.find(human, frozenset(persons) - frozenset(_NOBODY))
     stock = sentences.stock()
     left_out = stock | marked if len(marked) else stock
     notes = []
     if left_out.any():
-        fault = _fault(human, left_out, sentences.shown(stock), int(marked.sum()))
+        fault = _fault(human, left_out, sentences.quote(stock), int(marked.sum()))
         absent = (int(left_out.sum()) + blank) / (len(human) + blank)
         if absent > blank_limit:
             raise DataError(
@@ -88,8 +88,7 @@ class _Sentences:
     describing: frozenset[str]  # words that describe somebody
 
     @classmethod
-    def of(cls, captions: Captions, describing: frozenset[str]) -> _Sentences:
-        """The sentences of some captions."""
+    def find(cls, captions: Captions, describing: frozenset[str]) -> _Sentences:
         hashes = _hashes(captions, list(map(_letters, captions.types)))
         _, numbers = np.unique(hashes, return_inverse=True)
         pairs = np.unique(hashes + mix(captions.image_rows.astype(np.uint64)), return_index=True)[1]
@@ -100,7 +99,6 @@ class _Sentences:
         return cls(captions, place[numbers], images[order], describing)
 
     def stock(self) -> BoolArray:
-        """(C,) captions that are stock sentences."""
         number = 0
         while self._stands_out(number):
             number += 1
@@ -119,8 +117,7 @@ class _Sentences:
     def _describes(self, number: int) -> bool:
         return not self.describing.isdisjoint(map(_letters, self._text(number).split()))
 
-    def shown(self, stock: BoolArray) -> str:
-        """The stock sentences in words."""
+    def quote(self, stock: BoolArray) -> str:
         texts = [self._text(number) for number in np.unique(self.numbers[stock]).tolist()]
         return ", ".join(
             repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...") for text in texts

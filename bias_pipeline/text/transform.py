@@ -39,7 +39,7 @@ class TextTransform(Configurable, ABC):
         """The rewritten captions of one side."""
 
 
-def applied(transforms: Iterable[Transform], corpus: Corpus) -> Corpus:
+def apply_transforms(transforms: Iterable[Transform], corpus: Corpus) -> Corpus:
     """The corpus after all transforms in order; mask-then-align differs from align-then-mask."""
     for transform in transforms:
         corpus = transform(corpus)
@@ -93,7 +93,7 @@ class Entries:
     def __len__(self) -> int:
         return len(self.captions)
 
-    def within(self, first: int, last: int) -> Entries:
+    def of_rows(self, first: int, last: int) -> Entries:
         """The pairs of the captions from one row up to another, rows counted from the first."""
         inside = (first <= self.captions) & (self.captions < last)
         return Entries(self.captions[inside] - first, self.types[inside])
@@ -122,7 +122,7 @@ def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions
     rows = captions.image_rows
     edges = np.unique(np.append(np.searchsorted(rows, rows[::_BLOCK]), len(captions)))
     edited = [
-        _edit(_block(captions, a, b), removed.within(a, b), added.within(a, b))
+        _edit(_block(captions, a, b), removed.of_rows(a, b), added.of_rows(a, b))
         for a, b in pairwise(edges.tolist())
     ]
     tokens, lengths = (np.concatenate(parts) for parts in zip(*edited, strict=True))

@@ -27,7 +27,7 @@ from bias_pipeline.io.hashing import UIntArray, mix, random_words
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.run import compose
 from bias_pipeline.text.matched import MatchedAlignment
-from bias_pipeline.text.transform import Entries, applied
+from bias_pipeline.text.transform import Entries, apply_transforms
 from experiments.flatness.speakers import SCENES, People, sample
 from experiments.study import lic_data, markdown, read_rows, write_page
 
@@ -295,7 +295,7 @@ def score_forms(
             assert isinstance(metric, LIC)
             *before, matched = metric.transforms
             assert isinstance(matched, MatchedAlignment)
-            ready = applied([*before, form(matched.excluded, matched.seed)], captions)
+            ready = apply_transforms([*before, form(matched.excluded, matched.seed)], captions)
             metric.transforms = ()  # so that people are not scored as the captioner too
             splits = metric.draw_splits(ready, cell.seeds)
             part = metric.compute(ready, splits=splits).parts["score"]

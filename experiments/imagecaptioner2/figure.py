@@ -62,7 +62,7 @@ def _photos(folder: Path, instances: Path) -> Iterator[Pictures]:
 
 def _edited_pictures(photo: Pictures) -> list[np.ndarray]:
     """The picture as attackers see it, after each edit."""
-    edited = [photo if edit is None else photo.edited(edit) for edit in ROWS]
+    edited = [photo if edit is None else photo.with_edit(edit) for edit in ROWS]
     return [read_pixels(picture, 0, SIDE) for picture in edited]
 
 

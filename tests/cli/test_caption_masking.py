@@ -12,7 +12,7 @@ from bias_pipeline.corpus.pictures import Pictures, Region
 from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.data.columns import Layout
 from bias_pipeline.data.image_masking import ImageMasking
-from bias_pipeline.data.photos import drawn, photo_size
+from bias_pipeline.data.photos import draw_picture, photo_size
 from bias_pipeline.data.regions import crop_person
 from tests.chat_stub import completion, picture_of, serving
 from tests.photo_folder import write_photos
@@ -123,7 +123,11 @@ def test_captions_are_those_of_pictures_as_attackers_see_them(
     Path("made").mkdir()
     for image in map(str, expected):
         one = Pictures((photos / f"{image}.png",), (regions[image],))
-        pixels = drawn(one.edited(shown), 0, 0).pixels if shown else crop_person(one, 0, "person")
+        pixels = (
+            draw_picture(one.with_edit(shown), 0, 0).pixels
+            if shown
+            else crop_person(one, 0, "person")
+        )
         Image.fromarray(np.asarray(pixels)).save(f"made/{image}.png")
     shoot(folder=Path("made"))
     (store,) = {path.name for path in Path("out").iterdir()} - before

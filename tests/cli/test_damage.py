@@ -2,7 +2,7 @@
 
 import json
 
-from bias_pipeline.io.digests import sealed, unsealed
+from bias_pipeline.io.digests import seal, unseal
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.results.store import ResultStore
 from tests.cli.commands import COUNTING, results
@@ -50,9 +50,9 @@ def test_no_damage_of_one_run_ends_a_report(ok, tmp_path, caplog):
     at["folder"].unlink()
     at["folder"].mkdir()
     at["deep"].write_text('{"schema": 1, "rows": ' + "[" * 10**5)
-    content = unsealed(json.loads(at["types"].read_text()), within="manifest")
+    content = unseal(json.loads(at["types"].read_text()), within="manifest")
     broken = {**content, "manifest": {**content["manifest"], "notes": {"a": []}}}
-    at["types"].write_bytes(sealed(broken, within="manifest"))
+    at["types"].write_bytes(seal(broken, within="manifest"))
     at["draws"].with_name("draws.parquet").write_bytes(b"no Arrow")
     at["link"].unlink()
     at["link"].symlink_to("nowhere")

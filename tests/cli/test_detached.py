@@ -79,7 +79,7 @@ def test_a_submitted_command_ends_with_its_exit_code(run, queue, tmp_path):
     assert len(results(tmp_path)) == 1
     with pytest.raises(SystemExit, match="2"):
         queue.functions[0](["run", "metric=absent"])
-    assert not signals.requested()
+    assert not signals.stop_is_requested()
 
 
 @pytest.mark.parametrize("name", ["embed", "caption", "data detect"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bias_pipeline.io.terminal import redacted, redacted_data, secrets
+from bias_pipeline.io.terminal import redact, redacted_data, secrets
 from bias_pipeline.run.loggers import WandbLogger
 from tests.cli.commands import SMALL, own_choice
 from tests.run.test_loggers import result
@@ -116,7 +116,7 @@ def test_a_short_value_and_another_variable_stay(monkeypatch):
     monkeypatch.setenv("MY_KEY", "seven77")
     monkeypatch.setenv("MY_NAME", "what I am called")
     secrets.cache_clear()
-    assert redacted("seven77 what I am called") == "seven77 what I am called"
+    assert redact("seven77 what I am called") == "seven77 what I am called"
 
 
 @pytest.mark.parametrize("name", ["A_KEY", "TOKEN", "x_secret", "DB_PASSWORD"])

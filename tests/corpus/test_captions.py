@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.corpus.captions import Captions, dense
+from bias_pipeline.corpus.captions import Captions, dense_ranks
 
 texts = st.lists(st.text(max_size=30), max_size=8)
 words = st.lists(st.sampled_from(["a", "b", "c"]), max_size=10).map(" ".join)
@@ -75,5 +75,5 @@ def test_a_caption_of_a_million_letters_is_one_word():
 def test_runs_of_words_have_the_same_numbers_with_and_without_a_table():
     codes = np.random.default_rng(0).integers(0, 300, 100)
     expected = np.unique(codes, return_inverse=True)[1]
-    assert np.array_equal(dense(codes), expected)
-    assert np.array_equal(dense(codes * 10), expected)
+    assert np.array_equal(dense_ranks(codes), expected)
+    assert np.array_equal(dense_ranks(codes * 10), expected)

@@ -143,13 +143,13 @@ def test_what_says_nothing_is_blank(text, blank):
     assert is_blank(text) == blank
 
 
-def spoiled(n: int) -> list[Record]:
+def with_blank_captions(n: int) -> list[Record]:
     """Thirty images, the first n with a blank model caption."""
     return [replace(r, model="NaN") if i < n else r for i, r in enumerate(records())]
 
 
 def test_a_blank_caption_is_an_absent_one():
-    corpus = make_corpus(spoiled(3))
+    corpus = make_corpus(with_blank_captions(3))
     assert (len(corpus.model), corpus.blanks["model"], corpus[0].model) == (27, 3, None)
 
 
@@ -160,7 +160,7 @@ def test_a_blank_human_caption_is_absent_too():
 
 @pytest.mark.parametrize(("n", "message"), [(1, "1 of 30"), (2, "warning: 2 of 30")])
 def test_blanks_are_told_and_above_a_share_warned_of(n, message):
-    assert make_corpus(spoiled(n)).notes[0].startswith(message)
+    assert make_corpus(with_blank_captions(n)).notes[0].startswith(message)
 
 
 def test_blanks_are_told_by_group():
@@ -179,7 +179,7 @@ def test_the_share_of_blanks_is_a_parameter():
 
 def test_a_blank_is_not_taken_for_an_image_without_a_caption():
     absent = [replace(r, model=None) if i < 3 else r for i, r in enumerate(records())]
-    assert make_corpus(spoiled(3)).digest != make_corpus(absent).digest
+    assert make_corpus(with_blank_captions(3)).digest != make_corpus(absent).digest
 
 
 def test_whose_group_nobody_could_tell_is_known_apart_from_no_label():

@@ -23,7 +23,7 @@ def records(n: int = 60) -> list[Record]:
     ]
 
 
-def doubled(records: list[Record]) -> list[Record]:
+def double_records(records: list[Record]) -> list[Record]:
     """Every image twice, its captions in another order the second time."""
     return [*records, *(replace(r, id=f"9{r.id:0>4}", human=r.human[::-1]) for r in records)]
 
@@ -76,18 +76,18 @@ def sets_of(corpus: Corpus, **options: bool) -> list[set[int]]:
 
 
 def test_copies_stay_in_one_part_and_every_image_is_in_one():
-    corpus = make_corpus(doubled(records()))
+    corpus = make_corpus(double_records(records()))
     assert len(set.union(*sets_of(corpus))) == sum(map(len, sets_of(corpus)))
     assert sorted(np.concatenate(parts(corpus)).tolist()) == list(range(120))
 
 
 def test_copies_are_torn_apart_if_asked():
-    train, test, _ = sets_of(make_corpus(doubled(records())), together=False)
+    train, test, _ = sets_of(make_corpus(double_records(records())), together=False)
     assert train & test
 
 
 def test_copies_stay_together_across_groups():
-    copied = doubled(records())
+    copied = double_records(records())
     other = [replace(r, labels={"gender": "mf"[i % 3 > 0]}) for i, r in enumerate(copied[60:])]
     train, test, _ = sets_of(make_corpus([*copied[:60], *other]))
     assert not train & test
@@ -126,7 +126,7 @@ def test_the_number_of_copies_stands_in_the_manifest():
     assert manifest["split"] == {"copies": {"images": 0, "together": True}}
 
 
-def twice(corpus: Corpus) -> Corpus:
+def double_corpus(corpus: Corpus) -> Corpus:
     """Every image twice, under another id."""
     side = {
         name: replace(
@@ -158,7 +158,7 @@ def test_images_that_stand_twice_do_not_move_a_score(metric):
     once, again = (
         next(row for row in run_cell(item, cell.build("metric"), (0, 12, 456), run_id="x").rows
              if row.part == "score")
-        for item in (cell.corpus(), twice(cell.corpus()))
+        for item in (cell.corpus(), double_corpus(cell.corpus()))
     )  # fmt: skip
     assert once.ci_low <= again.value <= once.ci_high
     assert again.ci_low <= once.value <= again.ci_high

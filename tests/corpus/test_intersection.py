@@ -17,7 +17,7 @@ GENDER = Attribute("gender", ("male", "female"), {"male": ["man"], "female": ["w
 RACE = Attribute("race", ("light", "dark"), {"light": ["pale"], "dark": ["afro"]}, {}, ["asian"])
 
 
-def crossed(min_images: int = 1) -> Intersection:
+def cross(min_images: int = 1) -> Intersection:
     parts = {"first": GENDER, "second": RACE}
     return Intersection("gender_race", (), {}, {}, parts=parts, min_images=min_images)
 
@@ -42,21 +42,21 @@ SKINS = corpus(
 )
 
 
-def both() -> Corpus:
-    return intersect([SEXES, SKINS], crossed())
+def corpus_of_both() -> Corpus:
+    return intersect([SEXES, SKINS], cross())
 
 
 def test_an_image_is_in_the_group_of_both_its_labels():
-    labels = {record.id: record.labels.get("gender_race") for record in both()}
+    labels = {record.id: record.labels.get("gender_race") for record in corpus_of_both()}
     groups = ("male-light", "male-dark", "female-light", "female-dark")
-    assert both().groupings["gender_race"].names == groups
+    assert corpus_of_both().groupings["gender_race"].names == groups
     assert labels == dict(zip("1234", groups, strict=True)) | {"5": None, "7": None}
 
 
 def test_images_without_a_group_of_both_are_counted_and_those_labelled_for_one_left_out():
-    assert both().groupings["gender_race"].strata == {"none-dark": 1, "male-none": 1}
+    assert corpus_of_both().groupings["gender_race"].strata == {"none-dark": 1, "male-none": 1}
     note = "1 image is labelled for only one attribute of gender_race: left out"
-    assert both().notes == (note,)
+    assert corpus_of_both().notes == (note,)
 
 
 def test_images_keep_their_captions_and_objects():
@@ -64,7 +64,7 @@ def test_images_keep_their_captions_and_objects():
         record.model == f"caption {record.id}"
         and record.human == (f"one {record.id}", f"two {record.id}")
         and record.objects == {f"object {record.id}"}
-        for record in both()
+        for record in corpus_of_both()
     )
 
 
@@ -75,7 +75,7 @@ def test_the_order_of_the_two_does_not_change_who_is_together():
 
 
 def test_both_attributes_words_are_masked():
-    assert crossed().all_words == ("afro", "asian", "man", "pale", "woman")
+    assert cross().all_words == ("afro", "asian", "man", "pale", "woman")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_both_attributes_words_are_masked():
 )
 def test_attributes_that_cannot_be_crossed_are_refused(skins, least, message):
     with pytest.raises(DataError, match=message):
-        intersect([SEXES, skins], crossed(min_images=least))
+        intersect([SEXES, skins], cross(min_images=least))
 
 
 def test_one_attribute_twice_is_refused():
@@ -98,7 +98,7 @@ def test_one_attribute_twice_is_refused():
 
 def test_a_bound_below_one_is_refused():
     with pytest.raises(UsageError, match="min_images=0"):
-        crossed(min_images=0)
+        cross(min_images=0)
 
 
 @pytest.mark.parametrize("word", ["attribute=[gender]", "attribute=[gender,race,age]"])
@@ -113,8 +113,8 @@ def test_other_words_stay_as_they_are(word):
 
 
 def test_rows_of_the_captioners_file_keep_their_order():
-    assert sorted(both().source_order.tolist()) == list(range(len(both())))
-    assert np.array_equal(both().model.image_rows, np.arange(len(both())))
+    assert sorted(corpus_of_both().source_order.tolist()) == list(range(len(corpus_of_both())))
+    assert np.array_equal(corpus_of_both().model.image_rows, np.arange(len(corpus_of_both())))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_rows_of_the_captioners_file_keep_their_order():
     ],
 )
 def test_a_caption_names_a_group_when_it_names_one_of_each(text, named):
-    names = crossed().groups
-    result = attribute_mentions(Captions.from_texts([text]), crossed(), names).toarray()[0]
+    names = cross().groups
+    result = attribute_mentions(Captions.from_texts([text]), cross(), names).toarray()[0]
     assert [name for name, flag in zip(names, result, strict=True) if flag] == named
 
 
@@ -145,5 +145,5 @@ def test_a_caption_names_a_group_when_it_names_one_of_each(text, named):
 def test_nobody_could_tell_both_where_nobody_could_tell_one(sex, skin, unsure):
     sexes = {"1": sex, "2": "male", "3": "male", "4": "female", "5": "female"}
     skins = {"1": skin, "2": "light", "3": "dark", "4": "light", "5": "dark"}
-    result = intersect([corpus(GENDER, sexes), corpus(RACE, skins)], crossed())
+    result = intersect([corpus(GENDER, sexes), corpus(RACE, skins)], cross())
     assert result.groupings["gender_race"].unsure.tolist() == [unsure, *[False] * 4]

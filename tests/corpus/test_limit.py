@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.corpus.split_rules import limited
+from bias_pipeline.corpus.split_rules import limit_images
 from tests.corpora import make_corpus
 
 
@@ -29,28 +29,28 @@ WHOLE = corpus(range(300))
 
 @given(st.integers(1, 199), st.integers(1, 199))
 def test_a_lower_limit_takes_from_a_higher_one(one, other):
-    few, many = (set(limited(WHOLE, n).ids) for n in sorted((one, other)))
+    few, many = (set(limit_images(WHOLE, n).ids) for n in sorted((one, other)))
     assert few <= many
 
 
 @given(st.permutations(range(60)))
 @settings(max_examples=25)
 def test_the_order_of_the_file_does_not_matter(order):
-    assert limited(corpus(order), 20).digest == limited(corpus(range(60)), 20).digest
+    assert limit_images(corpus(order), 20).digest == limit_images(corpus(range(60)), 20).digest
 
 
 def test_all_captioners_are_seen_on_the_same_images():
-    assert limited(WHOLE, 50).ids == limited(corpus(range(300), "a dog"), 50).ids
+    assert limit_images(WHOLE, 50).ids == limit_images(corpus(range(300), "a dog"), 50).ids
 
 
 def test_images_of_no_group_are_left_out():
-    chosen = limited(WHOLE, 50)
+    chosen = limit_images(WHOLE, 50)
     assert (len(chosen), bool((chosen.groupings["gender"].codes >= 0).all())) == (50, True)
     assert chosen.groupings["gender"].strata == {}
 
 
 def test_what_is_chosen_is_as_it_was_blank_captions_too():
-    chosen = limited(WHOLE, 50)
+    chosen = limit_images(WHOLE, 50)
     by_id = {record.id: record for record in WHOLE}
     blank = sum(int(name) % 5 == 0 for name in chosen.ids)
     assert list(chosen) == [by_id[record.id] for record in chosen]
@@ -58,14 +58,14 @@ def test_what_is_chosen_is_as_it_was_blank_captions_too():
 
 
 def test_a_limit_is_another_data_set():
-    chosen = limited(WHOLE, 50)
+    chosen = limit_images(WHOLE, 50)
     assert chosen.dataset == "toy (limit 50)"
     assert "50 of the 200 labelled images" in chosen.notes[-1]
 
 
 @pytest.mark.parametrize("limit", [None, 200, 1000])
 def test_no_limit_is_the_whole(limit):
-    assert limited(WHOLE, limit) is WHOLE
+    assert limit_images(WHOLE, limit) is WHOLE
 
 
 def test_the_choice_does_not_follow_the_split():
@@ -86,8 +86,8 @@ def test_images_without_a_caption_are_not_drawn():
             for i, text in texts.items()
         ]
     )
-    chosen = limited(sparse, 15)
+    chosen = limit_images(sparse, 15)
     assert (len(chosen), len(chosen.model)) == (15, 15)
     assert "15 of the 20 labelled images with a caption, chosen" in chosen.notes[-1]
-    assert limited(sparse, 20) is sparse
-    assert len(limited(replace(sparse, model=sparse.model.take(np.array([], int))), 15)) == 15
+    assert limit_images(sparse, 20) is sparse
+    assert len(limit_images(replace(sparse, model=sparse.model.take(np.array([], int))), 15)) == 15

@@ -38,13 +38,13 @@ def load(root: Path, *overrides: str) -> Corpus:
     return composed.corpus(*(f"{key}={value}" for key, value in settings.items()))
 
 
-def refused(root: Path, *overrides: str) -> str:
+def refusal_of(root: Path, *overrides: str) -> str:
     with pytest.raises(DataError) as caught:
         load(root, *overrides)
     return str(caught.value)
 
 
-def spoiled(content: Any, number: int, **changes: object) -> Any:
+def spoil(content: Any, number: int, **changes: object) -> Any:
     """A file with one annotation changed."""
     content["annotations"][number] |= changes
     return content
@@ -54,7 +54,7 @@ def caption(image: object, text: str | None = "a dog", **more: object) -> dict[s
     return {"image_id": image, "caption": text, **more}
 
 
-def drawn() -> list[dict[str, object]]:
+def draws_of_two() -> list[dict[str, object]]:
     """What ``caption --gather --n 2`` writes; both captions of an image may be the same."""
     numbered = [{**row, "sample": k, "decoding": "drawn"} for row in ROWS for k in (0, 1)]
     return [row | ({"caption": "a dog"} if row["sample"] else {}) for row in numbered]
@@ -63,7 +63,7 @@ def drawn() -> list[dict[str, object]]:
 ROWS, ALIKE = results(), f"captioner=ROOT/{MINE}"
 FOREIGN = [*ROWS, caption(7), caption("x", "a")]
 SECOND = [(100, "second"), (101, "other"), (100, "third"), (101, "other")]
-SAMPLES, DRAWS = [*ROWS, *(caption(*each) for each in SECOND)], drawn()
+SAMPLES, DRAWS = [*ROWS, *(caption(*each) for each in SECOND)], draws_of_two()
 SEVERAL, LENIENT = "dataset.multi_caption=true", "dataset.strict=false"
 NOT_SCORED = "left out, whose images are not scored here"
 
@@ -85,13 +85,13 @@ def test_human_captions_may_cover_a_part(tmp_path):
     assert (len(corpus.model), len(corpus.human)) == (60, 100)
 
 
-def boxed() -> dict[str, Any]:
+def instances_with_boxes() -> dict[str, Any]:
     boxes = {"bbox": [0.0, 1.5, 2, 3], "segmentation": [[1.0, 2.0]], "iscrowd": 0}
     content = instances()
     return {**content, "annotations": [each | boxes for each in content["annotations"]]}
 
 
-def turned() -> dict[str, Any]:
+def files_in_another_order() -> dict[str, Any]:
     """All files in another order."""
     files = {MINE: results(), CAPTIONS: human(), INSTANCES: instances()}
     for rows in (files[MINE], files[CAPTIONS]["annotations"], files[INSTANCES]["images"]):
@@ -104,12 +104,12 @@ SAME = {
     "JSON lines": ({"m.jsonl": "\n".join(map(json.dumps, ROWS))}, "captioner=ROOT/m.jsonl"),
     "CSV": ({"m.csv": pd.DataFrame(ROWS).to_csv(index=False)}, "captioner=ROOT/m.csv"),
     "Parquet": ({"m.parquet": pd.DataFrame(ROWS).to_parquet()}, "captioner=ROOT/m.parquet"),
-    "boxes": ({INSTANCES: boxed()}, ALIKE),
+    "boxes": ({INSTANCES: instances_with_boxes()}, ALIKE),
     "an ending in capitals": ({"captioners/M.JSON": ROWS}, "captioner=M"),
     "objects in capitals": ({"O.JSON": instances()}, "dataset.instances=ROOT/O.JSON"),
     "byte order mark": ({LABELS: b"\xef\xbb\xbf" + labels().encode()}, ALIKE),
     "ids as text": ({MINE: [caption(f"000{r['image_id']}", r["caption"]) for r in ROWS]}, ALIKE),
-    "order": (turned(), ALIKE),
+    "order": (files_in_another_order(), ALIKE),
 }
 
 
@@ -221,10 +221,10 @@ def test_a_split_file_without_a_part_is_refused(tmp_path):
 def test_an_image_in_two_parts_is_refused(tmp_path):
     root = write_folder(tmp_path, {"split.csv": "image_id,split\n100,val\n100,test\n"})
     words = (f"dataset.split_file={root / 'split.csv'}", "dataset.split=[val]")
-    assert "line 3: image id 100 is in 'val' and 'test'" in refused(root, *words)
+    assert "line 3: image id 100 is in 'val' and 'test'" in refusal_of(root, *words)
 
 
-def described() -> dict[str, Any]:
+def people_of_one_more_image() -> dict[str, Any]:
     """Human captions, one of them of an image that is nowhere else."""
     return {**human(), "annotations": [caption(7, id=1), *human()["annotations"]]}
 
@@ -237,7 +237,7 @@ NOTED = {
     "samples": ({MINE: SAMPLES}, SEVERAL, "number 0 of each is scored, 3 others are not"),
     "decoding": ({MINE: DRAWS}, ALIKE, "decoding: drawn"),
     "described": (
-        {MINE: FOREIGN[:61], CAPTIONS: described()},
+        {MINE: FOREIGN[:61], CAPTIONS: people_of_one_more_image()},
         ALIKE,
         f"1 caption is {NOT_SCORED}",
     ),
@@ -291,7 +291,7 @@ DAMAGED = [
 def test_a_damaged_file_is_refused_with_its_place(tmp_path, name, content, message):
     root = write_folder(tmp_path, {name: content})
     captioner = MINE if name in (CAPTIONS, INSTANCES, LABELS) else name
-    assert message.replace("ROOT", str(root)) in refused(root, f"captioner=ROOT/{captioner}")
+    assert message.replace("ROOT", str(root)) in refusal_of(root, f"captioner=ROOT/{captioner}")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_damaged_file_is_refused_with_its_place(tmp_path, name, content, messa
     ],
 )
 def test_a_faulty_entry_is_named(tmp_path, entry, message):
-    assert message in refused(write_folder(tmp_path, {MINE: [ROWS[0], entry, *ROWS[2:]]}))
+    assert message in refusal_of(write_folder(tmp_path, {MINE: [ROWS[0], entry, *ROWS[2:]]}))
 
 
 NOWHERE = "2 of 62 captions are of images that are in neither the labels nor another file"
@@ -321,21 +321,21 @@ UNFIT = {
         instances(58),
         f"{INSTANCES}: 2 of 60 labelled images are absent, so their objects",
     ),
-    "category": (INSTANCES, spoiled(instances(), 3, category_id=99), CATEGORY),
+    "category": (INSTANCES, spoil(instances(), 3, category_id=99), CATEGORY),
     "two captions": (MINE, [*ROWS, caption(100)], TWICE),
     "samples without decoding": (
         MINE,
         [{**caption(100, f"a dog {k}"), "sample": k} for k in (0, 1)],
         "to score all samples, add 'decoding' to every entry",
     ),
-    "annotation id": (CAPTIONS, spoiled(human(), 1, id=7), "annotation id 7 occurs twice"),
+    "annotation id": (CAPTIONS, spoil(human(), 1, id=7), "annotation id 7 occurs twice"),
     "sample": (MINE, [{**row, "sample": "a"} for row in DRAWS], NO_NUMBER),
 }
 
 
 @pytest.mark.parametrize(("name", "content", "message"), UNFIT.values(), ids=UNFIT)
 def test_files_that_do_not_fit_are_refused(tmp_path, name, content, message):
-    assert message in refused(write_folder(tmp_path, {name: content}))
+    assert message in refusal_of(write_folder(tmp_path, {name: content}))
 
 
 @pytest.mark.parametrize(
@@ -348,14 +348,14 @@ def test_files_that_do_not_fit_are_refused(tmp_path, name, content, message):
 )
 def test_a_number_that_captions_lack_is_refused(tmp_path, rows, message):
     root = write_folder(tmp_path, {MINE: rows})
-    assert message in refused(root, SEVERAL, "dataset.caption_index=2")
+    assert message in refusal_of(root, SEVERAL, "dataset.caption_index=2")
 
 
 # --- missing captions and unknown ids
 
 
 def test_missing_captions_are_refused_with_a_count_and_five_examples(tmp_path):
-    message = refused(write_folder(tmp_path, {MINE: ROWS[6:]}))
+    message = refusal_of(write_folder(tmp_path, {MINE: ROWS[6:]}))
     assert "6 of 60 labelled images have no caption (6 of them in a group of gender)" in message
     assert "such as 100, 101, 102, 103, 104; " in message
     assert "dataset.strict=false" in message

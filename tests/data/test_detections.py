@@ -18,7 +18,7 @@ ROWS: list[dict[str, Any]] = [
 DETECTED = {"7": (("kite", 0.75), ("dog", 0.5)), "8": (("sports ball", 1.0),)}
 
 
-def written(folder: Path, name: str, content: object) -> Path:
+def write_table(folder: Path, name: str, content: object) -> Path:
     path = folder / name
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     return path
@@ -44,16 +44,16 @@ def table(separator: str, confidence: str = "score") -> str:
     ],
 )
 def test_a_label_is_as_sure_as_its_surest_row(name, content, tmp_path):
-    assert detections_by_id(written(tmp_path, name, content)) == DETECTED
+    assert detections_by_id(write_table(tmp_path, name, content)) == DETECTED
 
 
 def test_a_category_is_named_by_its_number_at_coco(tmp_path):
     rows = [{"image_id": 7, "category_id": 18, "score": 0.5, "bbox": [1, 2, 3, 4]}]
-    assert detections_by_id(written(tmp_path, "seen.json", rows)) == {"7": (("dog", 0.5),)}
+    assert detections_by_id(write_table(tmp_path, "seen.json", rows)) == {"7": (("dog", 0.5),)}
 
 
 def test_the_order_of_rows_plays_no_part(tmp_path):
-    assert detections_by_id(written(tmp_path, "seen.json", ROWS[::-1])) == DETECTED
+    assert detections_by_id(write_table(tmp_path, "seen.json", ROWS[::-1])) == DETECTED
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_order_of_rows_plays_no_part(tmp_path):
     ],
 )
 def test_a_row_that_says_nothing_is_refused(change, message, tmp_path):
-    path = written(tmp_path, "seen.json", [{**ROWS[0], **change}])
+    path = write_table(tmp_path, "seen.json", [{**ROWS[0], **change}])
     with pytest.raises(DataError, match=message) as caught:
         detections_by_id(path)
     assert str(path) in str(caught.value)
@@ -95,4 +95,4 @@ def test_a_row_that_says_nothing_is_refused(change, message, tmp_path):
 )
 def test_a_file_that_is_no_table_of_detections_is_refused(name, content, message, tmp_path):
     with pytest.raises(BiasPipelineError, match=message):
-        detections_by_id(written(tmp_path, name, content))
+        detections_by_id(write_table(tmp_path, name, content))

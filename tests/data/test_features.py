@@ -17,27 +17,27 @@ IN_ARMS = Region("dog", (5, 5, 10, 10), SIZE)
 BLUR = FeatureMasking(background=True, fill="blur")
 
 
-def drawn(*regions: Region) -> Drawn:
+def draw_picture_of(*regions: Region) -> Drawn:
     pixels = np.random.default_rng(0).integers(0, 255, (*SIZE, 3), np.uint8)
     return Drawn(pixels, regions)
 
 
-def changed(masking: ImageMasking, *regions: Region) -> np.ndarray:
-    before = drawn(*regions)
+def changed_pixels(masking: ImageMasking, *regions: Region) -> np.ndarray:
+    before = draw_picture_of(*regions)
     return (masking.apply(before) != before.pixels).any(axis=2)
 
 
 def test_people_and_things_stay_sharp():
-    painted = changed(BLUR, PERSON, DOG)
+    painted = changed_pixels(BLUR, PERSON, DOG)
     assert not painted[:20, :10].any()
     assert not painted[20:30, 20:30].any()
     assert painted[30:, 30:].mean() > 0.9
 
 
 def test_a_greater_radius_blurs_more():
-    before = drawn().pixels.astype(float)
+    before = draw_picture_of().pixels.astype(float)
     spread = [
-        FeatureMasking(background=True, fill="blur", blur=blur).apply(drawn()).std()
+        FeatureMasking(background=True, fill="blur", blur=blur).apply(draw_picture_of()).std()
         for blur in (0.02, 0.1)
     ]
     assert before.std() > spread[0] > spread[1]
@@ -45,7 +45,7 @@ def test_a_greater_radius_blurs_more():
 
 def test_a_share_of_all_objects_is_hidden():
     regions = [Region("cup", (x, y, 3, 3), (999, 999)) for x in range(60) for y in range(50)]
-    hidden = FeatureMasking(objects=True, share=0.1).hidden([PERSON, *regions])
+    hidden = FeatureMasking(objects=True, share=0.1).choose_hidden([PERSON, *regions])
     assert len(hidden) / len(regions) == pytest.approx(0.1, abs=0.02)
     assert PERSON not in hidden
 
@@ -57,14 +57,16 @@ def test_background_and_objects_are_not_changed_together():
 
 def test_the_same_objects_are_hidden_each_time_and_more_hide_them_too():
     regions = [Region("cup", (x, 0, 3, 3), (99, 99)) for x in range(90)]
-    few, more = (FeatureMasking(objects=True, share=share).hidden(regions) for share in (0.2, 0.6))
-    assert few == FeatureMasking(objects=True, share=0.2).hidden(regions)
+    few, more = (
+        FeatureMasking(objects=True, share=share).choose_hidden(regions) for share in (0.2, 0.6)
+    )
+    assert few == FeatureMasking(objects=True, share=0.2).choose_hidden(regions)
     assert set(few) < set(more)
 
 
 def test_a_hidden_object_leaves_the_person_before_it():
     masking = FeatureMasking(objects=True, share=0.999999)
-    painted = changed(masking, PERSON, IN_ARMS)
+    painted = changed_pixels(masking, PERSON, IN_ARMS)
     assert not painted[:20, :10].any()
     assert painted[5:15, 10:15].all()
 

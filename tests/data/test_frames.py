@@ -37,7 +37,7 @@ def table_of(package, **columns):
     return module(package).DataFrame(columns)
 
 
-def reordered(values):
+def reorder(values):
     return [values[k] for k in ORDER]
 
 
@@ -53,9 +53,9 @@ def test_a_table_of_any_package_holds_what_a_mapping_holds(package, key):
     ids = [f"{number}.jpg" for number in IDS] if key == "filename" else IDS
     data = (
         table_of(package, **{key: ids, "caption": CAPTIONS}),
-        table_of(package, **{key: reordered(ids), "gender": reordered(LABELS)}),
+        table_of(package, **{key: reorder(ids), "gender": reorder(LABELS)}),
         table_of(package, **{key: ids, "caption": HUMAN}),
-        table_of(package, **{key: reordered(ids), "category": reordered(OBJECTS)}),
+        table_of(package, **{key: reorder(ids), "category": reorder(OBJECTS)}),
     )
     mappings = (dict(zip(ids, one, strict=True)) for one in (CAPTIONS, LABELS, HUMAN, OBJECTS))
     assert result(*data) == result(*mappings)
@@ -96,7 +96,7 @@ def test_a_column_is_a_list(column):
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_user_s_column_of_ids_counts(package):
     captions = table_of(package, photo_key=IDS, id=[1, 2, 3, 4], caption=CAPTIONS)
-    labels = table_of(package, photo_key=reordered(IDS), gender=reordered(LABELS))
+    labels = table_of(package, photo_key=reorder(IDS), gender=reorder(LABELS))
     expected = result(dict(zip(IDS, CAPTIONS, strict=True)), dict(zip(IDS, LABELS, strict=True)))
     assert result(captions, labels, dataset={"id_column": "photo_key"}) == expected
 
@@ -105,7 +105,7 @@ def test_names_of_files_count_more_than_the_places_of_rows_in_pandas():
     """Rows in two orders were matched by their places."""
     files = [f"{number}.jpg" for number in IDS]
     captions = pd.DataFrame({"file_name": files, "caption": CAPTIONS})
-    labels = pd.DataFrame({"file_name": reordered(files), "gender": reordered(LABELS)})
+    labels = pd.DataFrame({"file_name": reorder(files), "gender": reorder(LABELS)})
     expected = result(
         dict(zip(files, CAPTIONS, strict=True)), dict(zip(files, LABELS, strict=True))
     )

@@ -19,14 +19,14 @@ DOG = Region("dog", (4, 0, 2, 2), SIZE)
 UNSURE = Region("person", (0, 6, 2, 2), SIZE, score=0.2)
 
 
-def drawn(*regions: Region) -> Drawn:
+def draw_picture_of(*regions: Region) -> Drawn:
     pixels = np.random.default_rng(0).integers(0, 100, (*SIZE, 3), np.uint8)
     return Drawn(pixels, regions)
 
 
-def changed(masking: ImageMasking, *regions: Region) -> np.ndarray:
+def changed_pixels(masking: ImageMasking, *regions: Region) -> np.ndarray:
     """(8, 8) which pixels are painted over."""
-    before = drawn(*regions)
+    before = draw_picture_of(*regions)
     return (masking.apply(before) != before.pixels).any(axis=2)
 
 
@@ -47,46 +47,46 @@ def changed(masking: ImageMasking, *regions: Region) -> np.ndarray:
 )
 def test_so_many_pixels_are_painted_over(settings, n_painted):
     regions = (BIG, SMALL, DOG, UNSURE) if settings.get("person") != "part" else (BIG,)
-    assert changed(ImageMasking(**settings), *regions).sum() == n_painted
+    assert changed_pixels(ImageMasking(**settings), *regions).sum() == n_painted
 
 
 def test_a_part_is_of_the_height_with_gaps_in_the_outline():
     head, legs = (0, 0, 2, 0, 2, 1, 0, 1), (0, 4, 2, 4, 2, 8, 0, 8)
     parted = Region("person", (0, 0, 2, 8), SIZE, polygons=(head, legs))
-    painted = changed(ImageMasking(person="part", fraction=0.75), parted)
+    painted = changed_pixels(ImageMasking(person="part", fraction=0.75), parted)
     assert np.flatnonzero(painted.any(axis=1)).tolist() == [0, 4, 5]
 
 
 @pytest.mark.parametrize("fill", ["grey", "mean", "blur", "noise"])
 def test_nothing_outside_the_mask_is_touched(fill):
     masking = ImageMasking(fill=fill)
-    mask = masking.mask(drawn(BIG))
-    assert not changed(masking, BIG)[~mask].any()
+    mask = masking.mask(draw_picture_of(BIG))
+    assert not changed_pixels(masking, BIG)[~mask].any()
 
 
 @pytest.mark.parametrize("fill", ["grey", "mean", "noise"])
 def test_what_is_painted_does_not_depend_on_what_was_there(fill):
-    one, other = drawn(BIG), drawn(BIG)
+    one, other = draw_picture_of(BIG), draw_picture_of(BIG)
     other.pixels[:4, :4] = 250
     masking = ImageMasking(fill=fill)
     assert (masking.apply(one) == masking.apply(other)).all()
 
 
 def test_the_given_pixels_are_left_as_they_are():
-    given = drawn(BIG)
+    given = draw_picture_of(BIG)
     before = given.pixels.copy()
     ImageMasking().apply(given)
     assert (given.pixels == before).all()
 
 
 def test_a_silhouette_is_black_and_white():
-    apply = Silhouette(ImageMasking()).apply(drawn(BIG))
+    apply = Silhouette(ImageMasking()).apply(draw_picture_of(BIG))
     assert (apply[:4, :4] == 255).all()
     assert apply.sum() == 16 * 3 * 255
 
 
 def test_blank_pictures_are_all_alike():
-    assert (Blank().apply(drawn(BIG)) == Blank().apply(drawn())).all()
+    assert (Blank().apply(draw_picture_of(BIG)) == Blank().apply(draw_picture_of())).all()
 
 
 def corpus(*regions: tuple[Region, ...] | None, image: Path = Path("a.jpg")) -> Corpus:
@@ -136,7 +136,7 @@ def test_a_person_of_no_pixel_is_never_shown():
     """Run lengths of nothing, and a box beside the picture."""
     nobody = Region("person", (9, 9, 1, 1), (2, 2), counts=b"4")
     with pytest.raises(ValueError, match="contain no pixel"):
-        ImageMasking().mask(drawn(nobody))
+        ImageMasking().mask(draw_picture_of(nobody))
 
 
 def test_how_many_cannot_be_masked_is_noted():

@@ -40,11 +40,13 @@ def bare(picture: int) -> int:
     return picture
 
 
-def numbered(picture: int) -> int:
+def number_of(picture: int) -> int:
     return NUMBERS[picture]
 
 
-def listed(number: Ids = numbered, called: Callable[[int], str] = name) -> list[dict[str, object]]:
+def list_of_images(
+    number: Ids = number_of, called: Callable[[int], str] = name
+) -> list[dict[str, object]]:
     return [{"id": number(k), "file_name": called(k), "height": 8, "width": 8} for k in PICTURES]
 
 
@@ -56,14 +58,14 @@ def captions(ids: Ids) -> list[dict[str, object]]:
     return [{"image_id": ids(k), "caption": words(k)} for k in PICTURES]
 
 
-def people(number: Ids = numbered, called: Callable[[int], str] = name) -> dict[str, Any]:
+def people(number: Ids = number_of, called: Callable[[int], str] = name) -> dict[str, Any]:
     rows = [{"id": k, **row} for k, row in enumerate(captions(number))]
-    return {"images": listed(number, called), "annotations": rows}
+    return {"images": list_of_images(number, called), "annotations": rows}
 
 
-def objects(number: Ids = numbered) -> dict[str, Any]:
+def objects(number: Ids = number_of) -> dict[str, Any]:
     return {
-        "images": listed(number),
+        "images": list_of_images(number),
         "categories": [{"id": k, "name": f"thing{k}"} for k in PICTURES],
         "annotations": [
             {"id": k, "image_id": number(k), "category_id": k, "bbox": [0, 0, k % 7 + 1, 8]}
@@ -116,7 +118,7 @@ def test_names_win_over_a_files_own_numbers(tmp_path, ids, called):
     files = {
         "attributes": labels(ids),
         "captioner": captions(ids),
-        "captions": people(numbered, called),
+        "captions": people(number_of, called),
     }
     corpus = load(tmp_path, files)
     check(corpus, int)
@@ -150,13 +152,13 @@ def test_files_may_have_different_numbers_and_texts_as_numbers(tmp_path):
 
 
 def test_coco_itself_is_read_without_a_note(tmp_path):
-    def called(k: int) -> str:
+    def file_name_of(k: int) -> str:
         return f"COCO_val2014_{k:012d}.jpg"
 
     files = {
         "attributes": labels(bare),
         "captioner": captions(bare),
-        "captions": people(bare, called),
+        "captions": people(bare, file_name_of),
     }
     corpus = load(tmp_path, files | {"instances": objects(bare)})
     check(corpus, int)
@@ -166,20 +168,20 @@ def test_coco_itself_is_read_without_a_note(tmp_path):
 def test_numbers_without_names_are_those_of_the_files_list(tmp_path):
     """Labels by name, a captioner's results by the numbers of people's file: only that joins."""
 
-    def called(k: int) -> str:
+    def file_name_of(k: int) -> str:
         return f"kitchen_{k}.jpg"
 
     files = {
-        "attributes": labels(called),
-        "captioner": captions(numbered),
-        "captions": people(numbered, called),
+        "attributes": labels(file_name_of),
+        "captioner": captions(number_of),
+        "captions": people(number_of, file_name_of),
     }
     corpus = load(tmp_path, files)
     check(corpus, lambda i: int(i.removeprefix("kitchen_")))
     assert "captioner.json: image ids are those of captions.json" in notes(corpus)
 
 
-@pytest.mark.parametrize("ids", [numbered, bare])
+@pytest.mark.parametrize("ids", [number_of, bare])
 def test_words_say_what_a_captioners_numbers_are(tmp_path, ids):
     """Both readings of the captioner's numbers find every labelled image."""
     files = {"attributes": labels(name), "captioner": captions(ids), "captions": people()}
@@ -187,14 +189,18 @@ def test_words_say_what_a_captioners_numbers_are(tmp_path, ids):
 
 
 def test_words_say_that_all_files_have_one_programs_numbers(tmp_path):
-    files = {"attributes": labels(numbered), "captioner": captions(numbered), "captions": people()}
+    files = {
+        "attributes": labels(number_of),
+        "captioner": captions(number_of),
+        "captions": people(),
+    }
     corpus = load(tmp_path, files | {"instances": objects()})
     check(corpus, lambda i: TWIST[int(i)])
     assert "captions.json: joined by image id, not by file_name" in notes(corpus)
 
 
 def test_numbers_that_can_be_read_in_two_ways_are_refused(tmp_path):
-    same = [{**row, "caption": "a man"} for row in captions(numbered)]
+    same = [{**row, "caption": "a man"} for row in captions(number_of)]
     files = {"attributes": labels(name), "captioner": same, "captions": people()}
     with pytest.raises(DataError, match=r"captioner\.json: its image ids may be .* or those of "):
         load(tmp_path, files)
@@ -204,14 +210,18 @@ def test_a_tie_is_refused_and_the_advised_options_decide(tmp_path):
     """Names find the first half of the labelled images, numbers the second."""
     half = N // 2
 
-    def called(k: int) -> str:
+    def file_name_of(k: int) -> str:
         return name(k if k <= half else k + N)
 
     def number(k: int) -> int:
         return k + half if k <= half else k + 2 * N
 
     same = [{**row, "caption": "a man"} for row in captions(bare)]
-    files = {"attributes": labels(bare), "captioner": same, "captions": people(number, called)}
+    files = {
+        "attributes": labels(bare),
+        "captioner": same,
+        "captions": people(number, file_name_of),
+    }
     with pytest.raises(DataError, match="both find 20 of 40 images; choose with --id-column"):
         load(tmp_path, files)
     by_name = load(tmp_path, files, "dataset.id_column=file_name")
@@ -228,11 +238,11 @@ def test_the_column_of_names_may_be_named_where_nothing_is_doubtful(tmp_path):
 def test_more_joins_win_where_names_find_few(tmp_path):
     """Names that share a few numbers with the labels by chance do not win."""
 
-    def called(k: int) -> str:
+    def file_name_of(k: int) -> str:
         return name(k + N - 5)
 
     files = {"attributes": labels(bare), "captioner": captions(bare)}
-    corpus = load(tmp_path, files | {"captions": people(bare, called)})
+    corpus = load(tmp_path, files | {"captions": people(bare, file_name_of)})
     check(corpus, int)
     assert "joined by image id, not by file_name: ids find 40 of 40 images, names 5" in notes(
         corpus
@@ -242,7 +252,11 @@ def test_more_joins_win_where_names_find_few(tmp_path):
 def test_numbers_of_one_program_find_pictures_by_name(tmp_path):
     """Labels have own numbers; photos, and regions with other numbers, are found by file name."""
     write_photos(tmp_path / "photos", N)
-    files = {"attributes": labels(numbered), "captioner": captions(numbered), "captions": people()}
+    files = {
+        "attributes": labels(number_of),
+        "captioner": captions(number_of),
+        "captions": people(),
+    }
     files |= {"regions": objects(lambda k: OTHER[k])}
     corpus = load(tmp_path, files, f"dataset.images={tmp_path / 'photos'}")
     check(corpus, lambda i: TWIST[int(i)])
@@ -262,7 +276,11 @@ def test_regions_of_own_numbers_are_of_the_named_pictures(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        {"images": [{**row, "split": "a" if k % 2 else "b"} for k, row in enumerate(listed(), 1)]},
+        {
+            "images": [
+                {**row, "split": "a" if k % 2 else "b"} for k, row in enumerate(list_of_images(), 1)
+            ]
+        },
         {
             "images": [
                 {"cocoid": NUMBERS[k], "filename": name(k), "split": "a" if k % 2 else "b"}
@@ -283,7 +301,7 @@ def test_parts_are_of_the_named_pictures(tmp_path, content):
 
 def test_a_table_with_numbers_and_names_is_read_as_a_list_of_images(tmp_path):
     rows = [
-        {**row, "file_name": name(k)} for k, row in zip(PICTURES, captions(numbered), strict=True)
+        {**row, "file_name": name(k)} for k, row in zip(PICTURES, captions(number_of), strict=True)
     ]
     lines = [f"{OTHER[k]},{name(k)},{('male', 'female')[k % 2]}" for k in PICTURES]
     table = "\n".join(["image_id,file_name,gender", *lines])
@@ -298,7 +316,9 @@ def test_a_label_table_that_can_be_read_in_two_ways_is_refused(tmp_path):
         load(tmp_path, files | {"captioner": captions(bare)})
     chosen = load(tmp_path, files | {"captioner": captions(bare)}, "dataset.id_column=file_name")
     check(chosen, int)
-    chosen = load(tmp_path, files | {"captioner": captions(numbered)}, "dataset.id_column=image_id")
+    chosen = load(
+        tmp_path, files | {"captioner": captions(number_of)}, "dataset.id_column=image_id"
+    )
     check(chosen, lambda i: TWIST[int(i)])
 
 
@@ -321,7 +341,7 @@ def test_a_join_by_number_of_files_that_name_pictures_otherwise_is_told(tmp_path
 
 
 def test_two_numbers_of_one_picture_are_refused(tmp_path):
-    content = people(numbered, lambda k: name(min(k, N - 1)))
+    content = people(number_of, lambda k: name(min(k, N - 1)))
     files = {"attributes": labels(name), "captioner": captions(name), "captions": content}
     message = r"image ids \d+ and \d+ are one picture, '000039\.jpg'; give each picture one id"
     with pytest.raises(DataError, match=message):

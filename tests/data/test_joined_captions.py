@@ -37,11 +37,11 @@ def load(
     return composed.corpus("dataset=coco", f"dataset.root={root}", labels, *files, *words)
 
 
-def joined(sign: str) -> Callable[[random.Random], str]:
+def joiner_of(sign: str) -> Callable[[random.Random], str]:
     return lambda generator: sign.join(captions(generator))
 
 
-def numbered(generator: random.Random) -> str:
+def numbered_list(generator: random.Random) -> str:
     return " ".join(f"{k}. {text}" for k, text in enumerate(captions(generator), 1))
 
 
@@ -65,17 +65,18 @@ def paragraphs(generator: random.Random) -> str:
     return ".\n\n".join(halves) + "."
 
 
-def wrapped(generator: random.Random) -> str:
+def wrapped_text(generator: random.Random) -> str:
     return "\n".join(captions(generator, 3)).capitalize() + "."
 
 
 SEVERAL = {
     **{
-        sign: joined(sign) for sign in ("; ", ";", " | ", " || ", " /// ", "\n", "<sep>", " [SEP] ")
+        sign: joiner_of(sign)
+        for sign in ("; ", ";", " | ", " || ", " /// ", "\n", "<sep>", " [SEP] ")
     },
-    "<br>": joined("<br>"),
-    "numbers": numbered,
-    "numbered lines": lambda generator: numbered(generator).replace(" 2.", "\n2."),
+    "<br>": joiner_of("<br>"),
+    "numbers": numbered_list,
+    "numbered_list lines": lambda generator: numbered_list(generator).replace(" 2.", "\n2."),
     "one less now and then": lambda g: "; ".join(captions(g, 5 - (g.random() < 0.3))),
     "a sign at the end": lambda g: "; ".join(captions(g)) + ";",
     "sentences": lambda g: "; ".join(f"{text.capitalize()}." for text in captions(g)),
@@ -97,7 +98,7 @@ ONE = {
     "now and then": now_and_then,
     "sentences with a sign": sentence,
     "paragraphs": paragraphs,
-    "wrapped lines": wrapped,
+    "wrapped_text lines": wrapped_text,
     "tags": lambda generator: "; ".join(generator.sample(["dog", "cat", "red kite", "sky"], 3)),
     "written out for HTML": lambda generator: captions(generator, 1)[0] + " &amp; a dog &lt;3",
 }
@@ -126,7 +127,7 @@ def test_a_separator_that_is_in_some_cells_alone_is_refused(tmp_path: Path) -> N
 
 def test_a_separator_that_no_cell_has_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"dataset.separator=bars: no cell"):
-        load(tmp_path, joined(";"), "dataset.separator=bars")
+        load(tmp_path, joiner_of(";"), "dataset.separator=bars")
 
 
 @pytest.mark.parametrize("form", ["; ", " | ", "<sep>", "numbers"])
@@ -151,4 +152,4 @@ def test_marks_of_a_decoder_separate_nothing(tmp_path: Path, form: str) -> None:
 
 
 def test_a_captioners_paragraphs_stay_one_caption(tmp_path: Path) -> None:
-    assert len(load(tmp_path, joined("\n"), mine=True).model) == N
+    assert len(load(tmp_path, joiner_of("\n"), mine=True).model) == N

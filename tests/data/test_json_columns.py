@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.data import json_columns
+from bias_pipeline.data import json_columns, tables
 from bias_pipeline.data.coco_files import (
     human_captions,
     model_captions,
@@ -133,3 +133,33 @@ def test_numbers_of_samples_are_found_however_the_key_is_written(tmp_path, key):
     assert sample_numbers(path, Layout()) == [0, 1]
     path.write_text('[{"image_id": 7, "caption": "a sample"}]')
     assert sample_numbers(path, Layout()) == [0]
+
+
+@pytest.mark.parametrize("many", [1, 1 << 14])
+def test_images_and_captions_are_numbered_alike_by_array_and_one_by_one(
+    tmp_path, monkeypatch, many
+):
+    monkeypatch.setattr(tables, "_MANY", many)
+    ids = [9, 7, 9, 8, 7]
+    notes = [{"id": 50 - k, "image_id": i, "caption": f"a dog {k}"} for k, i in enumerate(ids)]
+    images = [{"id": i, "file_name": f"{i}.jpg"} for i in (7, 6)]
+    marks = [{"image_id": i, "category_id": 1 + k % 2} for k, i in enumerate(ids)]
+    categories = [{"id": 1, "name": "hot dog"}, {"id": 2, "name": "cat"}]
+    path = tmp_path / "people.json"
+    path.write_text(json.dumps({"images": images, "annotations": notes}))
+    captions = human_captions(path)[0]
+    assert list(captions) == ["9", "7", "8"]
+    assert captions["9"] == ("a dog 2", "a dog 0")
+    path.write_text(json.dumps({"images": images, "annotations": marks, "categories": categories}))
+    objects = objects_by_id(path)
+    assert list(objects) == ["7", "6", "9", "8"]
+    assert objects == {"7": {"hot dog", "cat"}, "6": set(), "9": {"hot dog"}, "8": {"cat"}}
+
+
+def test_the_first_unknown_category_is_named(tmp_path):
+    marks = [{"image_id": 7, "category_id": number} for number in (1, 5, 4)]
+    path = tmp_path / "objects.json"
+    whole = {"images": [{"id": 7}], "annotations": marks, "categories": [{"id": 1, "name": "dog"}]}
+    path.write_text(json.dumps(whole))
+    with pytest.raises(DataError, match="annotations entry 1: category_id 5 is not among"):
+        objects_by_id(path)

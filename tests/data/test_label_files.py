@@ -27,7 +27,7 @@ def read(folder: Path, text: str, attribute: Attribute = GENDER, **options: obje
     return read_labels(path, "coco", attribute, options.pop("own", {}), **options)
 
 
-def refused(folder: Path, text: str, attribute: Attribute = GENDER, **options: object) -> str:
+def refusal_of(folder: Path, text: str, attribute: Attribute = GENDER, **options: object) -> str:
     with pytest.raises(DataError) as caught:
         read(folder, text, attribute, **options)
     return str(caught.value)
@@ -133,7 +133,7 @@ DIFFER = "line 3: image id 7 occurs twice with different labels ('Male' and 'Fem
 )
 def test_labels_that_are_unclear_are_refused(tmp_path, text, message):
     name = "labels.json" if text.startswith("[") else "labels.csv"
-    assert message in refused(tmp_path, text, name=name)
+    assert message in refusal_of(tmp_path, text, name=name)
 
 
 # --- annotators
@@ -251,7 +251,7 @@ def test_a_label_may_be_mapped_from_nobodys_to_a_group(tmp_path):
     assert (labels.group_of("Unsure"), labels.is_unsure("Unsure")) == ("male", False)
 
 
-def twice(text: str) -> str:
+def misread_twice(text: str) -> str:
     """UTF-8 that was read as CP1252 two times."""
     for _ in range(2):
         text = text.encode().decode("cp1252")
@@ -260,7 +260,7 @@ def twice(text: str) -> str:
 
 SPOILED = {
     "mojibake": "MÃ¤nnlich",
-    "mojibake of mojibake": twice("Männlich"),
+    "mojibake of mojibake": misread_twice("Männlich"),
     "apart": "Ma\u0308nnlich",
     "hidden signs": "\u200bMänn\u00adlich\ufeff",
 }

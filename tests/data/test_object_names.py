@@ -37,7 +37,7 @@ def values(objects: object, **settings: object) -> dict[str, dict[str, float]]:
     }
 
 
-def renamed(names: Mapping[str, str]) -> dict[int, list[str]]:
+def objects_named(names: Mapping[str, str]) -> dict[int, list[str]]:
     return {i: [names.get(name, name) for name in listed] for i, listed in OBJECTS.items()}
 
 
@@ -81,7 +81,7 @@ def as_dict(objects: Mapping[int, Sequence[str]], path: Path) -> object:
 def test_other_names_of_objects_give_the_same_numbers(tmp_path, write: Callable, names):
     plain = values(OBJECTS)
     assert plain["ba_mals"]["score"] > 0.05
-    assert values(write(renamed(names), tmp_path / "objects")) == plain
+    assert values(write(objects_named(names), tmp_path / "objects")) == plain
 
 
 def test_two_names_of_one_object_in_an_image_count_once():
@@ -93,7 +93,9 @@ def test_two_names_of_one_object_in_an_image_count_once():
 
 
 def test_what_was_read_is_a_line():
-    result = bp.score("ba_mals", CAPTIONS, LABELS, objects=renamed({"couch": "Sofa"}), **QUICK)
+    result = bp.score(
+        "ba_mals", CAPTIONS, LABELS, objects=objects_named({"couch": "Sofa"}), **QUICK
+    )
     assert "names of objects: 'Sofa' is couch" in result.manifest["notes"]
     plain = bp.score("ba_mals", CAPTIONS, LABELS, objects=OBJECTS, **QUICK)
     assert not [note for note in plain.manifest["notes"] if "names of objects" in note]
@@ -101,7 +103,7 @@ def test_what_was_read_is_a_line():
 
 
 def test_unknown_names_are_counted_and_above_a_tenth_refused(tmp_path):
-    odd = as_table(renamed({"couch": "canapé"}), tmp_path / "objects")
+    odd = as_table(objects_named({"couch": "canapé"}), tmp_path / "objects")
     n = sum(listed == ["couch"] for listed in OBJECTS.values())
     with pytest.raises(DataError, match=rf"objects\.csv: {n} of 40 objects \(.* 'canapé' \({n}\)"):
         values(odd)
@@ -112,7 +114,7 @@ def test_unknown_names_are_counted_and_above_a_tenth_refused(tmp_path):
 
 def test_cooccurrence_has_all_but_distances_without_names_of_objects(tmp_path):
     people = {i: [text, f"{text} there"] for i, text in CAPTIONS.items()}
-    odd = as_table(renamed({"couch": "canapé"}), tmp_path / "odd")
+    odd = as_table(objects_named({"couch": "canapé"}), tmp_path / "odd")
     whole, lacking = (
         bp.score("cooccurrence", CAPTIONS, LABELS, people, objects, **QUICK)
         for objects in (OBJECTS, odd)
@@ -127,7 +129,7 @@ def test_cooccurrence_has_all_but_distances_without_names_of_objects(tmp_path):
 
 def test_data_validate_lists_unknown_names(tmp_path, capsys):
     names = {"couch": "canapé", "motorcycle": "moto"}
-    odd = as_table(renamed(names), tmp_path / "odd")
+    odd = as_table(objects_named(names), tmp_path / "odd")
     rows = [{"image_id": i, "caption": text} for i, text in CAPTIONS.items()]
     (tmp_path / "mine.json").write_text(json.dumps(rows))
     lines = [f"{i},{label}" for i, label in LABELS.items()]
@@ -161,7 +163,7 @@ def test_persons_in_every_image_do_not_thin_out_unknown_names():
 
 
 def test_the_fix_of_a_refusal_works(tmp_path, capsys):
-    odd = as_table(renamed({"couch": "canapé"}), tmp_path / "objects")
+    odd = as_table(objects_named({"couch": "canapé"}), tmp_path / "objects")
     words = ["metric=ba_mals", "dataset=coco", "logger=csv", f"paths.outputs={tmp_path / 'out'}"]
     for name, content in {"labels": LABELS, "mine": CAPTIONS}.items():
         column = {"labels": "gender", "mine": "caption"}[name]
@@ -176,7 +178,7 @@ def test_the_fix_of_a_refusal_works(tmp_path, capsys):
 
 
 def test_metrics_that_count_no_objects_run_with_any_names(tmp_path):
-    odd = as_table(renamed({"couch": "canapé"}), tmp_path / "objects")
+    odd = as_table(objects_named({"couch": "canapé"}), tmp_path / "objects")
     assert bp.score("gender_error", CAPTIONS, LABELS, objects=odd, **QUICK).rows
 
 

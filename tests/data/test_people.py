@@ -31,12 +31,12 @@ def person(size: tuple[int, int] = (40, 60), scale: float = 1) -> Region:
     return Region("person", (left, top, width, height), size)
 
 
-def shown(path: Path, *regions: Region, crop: Crop = "person") -> np.ndarray:
+def cropped_pixels(path: Path, *regions: Region, crop: Crop = "person") -> np.ndarray:
     return np.asarray(crop_person(Pictures((path,), (regions,)), 0, crop))
 
 
 def test_a_person_stands_in_the_middle_of_a_grey_square(picture):
-    crop = shown(picture, person())
+    crop = cropped_pixels(picture, person())
     assert crop.shape == (20, 20, 3)
     assert (crop[:, 5:15] == RED).all()
     assert (crop[:, :5] == crop[:, 15:]).all()
@@ -51,7 +51,7 @@ BESIDE = Region("person", (70, 0, 50, 30), (40, 60))
     "regions", [[person((80, 120), 2)], [SMALL, person()]], ids=["larger picture", "largest"]
 )
 def test_the_largest_person_is_shown_whatever_the_size_of_the_annotated_picture(picture, regions):
-    assert (shown(picture, *regions) == shown(picture, person())).all()
+    assert (cropped_pixels(picture, *regions) == cropped_pixels(picture, person())).all()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_largest_person_is_shown_whatever_the_size_of_the_annotated_picture(
     ids=["nobody", "uncropped", "beside the picture"],
 )
 def test_without_a_person_to_cut_out_all_is_shown(picture, regions, crop):
-    assert shown(picture, *regions, crop=crop).shape == (40, 60, 3)
+    assert cropped_pixels(picture, *regions, crop=crop).shape == (40, 60, 3)
 
 
 def test_a_broken_file_is_named(tmp_path):

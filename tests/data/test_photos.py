@@ -23,7 +23,7 @@ from bias_pipeline.errors import DataError, ResourceError
 RED, WHITE = (255, 0, 0), (255, 255, 255)
 
 
-def saved(path: Path, image: Image.Image, **options: Any) -> Path:
+def save_photo(path: Path, image: Image.Image, **options: Any) -> Path:
     image.save(path, **options)
     return path
 
@@ -73,7 +73,7 @@ def test_two_files_of_one_image_are_refused_with_both_names(names, tmp_path):
 
 def test_a_name_may_have_any_blank(tmp_path):
     """As macOS calls pictures of its screen; files of captions may have an ordinary one."""
-    path = saved(tmp_path / "Screenshot at 3.45\u202fPM.png", Image.new("L", (8, 8)))
+    path = save_photo(tmp_path / "Screenshot at 3.45\u202fPM.png", Image.new("L", (8, 8)))
     assert find_photos(tmp_path) == {"Screenshot at 3.45 PM": path}
 
 
@@ -107,18 +107,18 @@ def test_a_folder_without_photos_is_refused(tmp_path, name, message):
     ],
 )
 def test_any_kind_of_picture_is_rgb(mode, colour, suffix, recorded, tmp_path):
-    path = saved(tmp_path / f"x{suffix}", Image.new(mode, (8, 8), colour))
+    path = save_photo(tmp_path / f"x{suffix}", Image.new(mode, (8, 8), colour))
     photo = read_photo(path)
     assert (photo.mode, photo.getpixel((3, 3))) == ("RGB", recorded)
 
 
 def test_a_cmyk_jpeg_is_rgb(tmp_path):
-    path = saved(tmp_path / "x.jpg", Image.new("CMYK", (8, 8), (0, 255, 255, 0)))
+    path = save_photo(tmp_path / "x.jpg", Image.new("CMYK", (8, 8), (0, 255, 255, 0)))
     assert np.allclose(read_photo(path).getpixel((3, 3)), RED, atol=3)
 
 
 def test_transparency_of_a_palette_is_white(tmp_path):
-    path = saved(tmp_path / "x.png", Image.new("P", (8, 8), 0), transparency=0)
+    path = save_photo(tmp_path / "x.png", Image.new("P", (8, 8), 0), transparency=0)
     assert read_photo(path).getpixel((3, 3)) == WHITE
 
 
@@ -131,7 +131,7 @@ def test_a_photo_is_upright(turn, tmp_path):
     stored = upright if turn == 1 else upright.transpose(Image.Transpose(undone[turn]))
     exif = Image.Exif()
     exif[0x0112] = turn
-    path = saved(tmp_path / "x.png", stored, exif=exif)
+    path = save_photo(tmp_path / "x.png", stored, exif=exif)
     assert np.array_equal(np.asarray(read_photo(path)), np.asarray(upright))
 
 
@@ -140,7 +140,7 @@ def test_a_photo_is_upright(turn, tmp_path):
 def test_a_size_is_that_of_the_upright_photo(turn, ending, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = turn
-    path = saved(tmp_path / f"x.{ending}", Image.new("RGB", (24, 16)), exif=exif)
+    path = save_photo(tmp_path / f"x.{ending}", Image.new("RGB", (24, 16)), exif=exif)
     photo = read_photo(path)
     assert photo_size(path) == (photo.height, photo.width)
 
@@ -149,7 +149,7 @@ def test_a_size_is_that_of_the_upright_photo(turn, ending, tmp_path):
 @pytest.mark.parametrize("ending", ["jpg", "png", "webp"])
 @pytest.mark.parametrize("exif", [b"MM\0*\0\0\0\x08garbage", b"garbage", b"II*\0"])
 def test_broken_orientation_does_not_cost_the_photo(exif, ending, tmp_path):
-    path = saved(tmp_path / f"x.{ending}", Image.new("RGB", (8, 6)), exif=b"Exif\0\0" + exif)
+    path = save_photo(tmp_path / f"x.{ending}", Image.new("RGB", (8, 6)), exif=b"Exif\0\0" + exif)
     assert (read_photo(path).size, photo_size(path)) == ((8, 6), (6, 8))
 
 
@@ -196,7 +196,7 @@ def test_a_file_that_has_gone_may_come_back(tmp_path):
     ],
 )
 def test_a_picture_that_cannot_be_used_is_refused(mode, size, message, tmp_path):
-    path = saved(tmp_path / f"x.{'png' if mode == '1' else 'tif'}", Image.new(mode, size))
+    path = save_photo(tmp_path / f"x.{'png' if mode == '1' else 'tif'}", Image.new(mode, size))
     with pytest.raises(UnreadableError, match=message):
         read_photo(path)
 
@@ -204,7 +204,7 @@ def test_a_picture_that_cannot_be_used_is_refused(mode, size, message, tmp_path)
 def test_a_photo_below_the_threshold_of_pillow_may_be_too_large_too(tmp_path, monkeypatch):
     monkeypatch.setattr(photos, "MAX_PIXELS", 63)
     with pytest.raises(UnreadableError, match="more than 63 pixels"):
-        read_photo(saved(tmp_path / "x.png", Image.new("1", (8, 8))))
+        read_photo(save_photo(tmp_path / "x.png", Image.new("1", (8, 8))))
 
 
 def test_sixteen_bits_become_eight_in_any_format(tmp_path):

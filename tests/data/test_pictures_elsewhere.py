@@ -10,10 +10,10 @@ from bias_pipeline.commands.data import inventory
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import MissingPicture, Pictures
 from bias_pipeline.data.image_masking import ImageMasking
-from bias_pipeline.data.photos import drawn
+from bias_pipeline.data.photos import draw_picture
 from bias_pipeline.errors import DataError, NotApplicableError
 from tests.coco_folder import write_folder
-from tests.data.test_coco import load, refused
+from tests.data.test_coco import load, refusal_of
 
 IDS = range(100, 160)
 
@@ -61,7 +61,7 @@ def test_other_places_are_another_corpus(root):
 
 def test_who_looks_at_the_pixels_is_refused(root):
     with pytest.raises(NotApplicableError, match=r"only regions.*dataset\.images=DIR"):
-        drawn(pictures(root), 0, 8)
+        draw_picture(pictures(root), 0, 8)
 
 
 def test_a_picture_without_people_cannot_be_masked(root):
@@ -72,7 +72,7 @@ def test_a_picture_without_people_cannot_be_masked(root):
 def test_an_image_that_the_file_does_not_know_is_refused(root):
     images = [{"id": i, "width": 40, "height": 20} for i in IDS[:-1]]
     write_regions(root, images)
-    error = refused(root, f"dataset.regions={root / 'boxes.json'}")
+    error = refusal_of(root, f"dataset.regions={root / 'boxes.json'}")
     assert "1 of 60 labelled images has no picture in dataset.regions, such as 159" in error
 
 

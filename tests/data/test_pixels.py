@@ -36,7 +36,7 @@ def test_photos_of_other_modes_have_three_channels(tmp_path, mode):
 def test_masks_follow_the_photo_when_it_is_scaled(tmp_path, size):
     """On their edge the paint and the ground around it mix."""
     left = Region("person", (0, 0, 20, 20), size)
-    pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).edited(ImageMasking("box"))
+    pictures = Pictures((photo(tmp_path / "1.png"),), ((left,),)).with_edit(ImageMasking("box"))
     pixels = read_pixels(pictures, 0, 32)
     assert (pixels[:, :14] == 127).all()
     assert (pixels[:, 18:] == (200, 100, 50)).all()
@@ -63,7 +63,7 @@ def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(tmp_path, maskin
         ground[hidden] = rng.integers(0, 256, (hidden.sum(), 3))
         Image.fromarray(ground).save(tmp_path / f"{number}.png")
         pictures = Pictures((tmp_path / f"{number}.png",), ((person,),))
-        lines.append(read_pixels(pictures.edited(ImageMasking(masking)), 0, side))
+        lines.append(read_pixels(pictures.with_edit(ImageMasking(masking)), 0, side))
     assert (lines[0] == lines[1]).all()
 
 
@@ -80,7 +80,7 @@ def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(tmp_path, maskin
     ids=["another shape", "broken"],
 )
 def test_annotations_that_do_not_fit_are_refused(tmp_path, region, masking, message):
-    pictures = Pictures((photo(tmp_path / "1.png"),), ((region,),)).edited(ImageMasking(masking))
+    pictures = Pictures((photo(tmp_path / "1.png"),), ((region,),)).with_edit(ImageMasking(masking))
     with pytest.raises(DataError, match=rf"1\.png: .*{message}"):
         read_pixels(pictures, 0, 32)
 
@@ -91,7 +91,7 @@ def test_masks_are_of_the_photo_as_it_is_seen(tmp_path):
     exif[0x0112] = 6
     Image.new("RGB", (40, 20), (200, 100, 50)).save(tmp_path / "1.png", exif=exif)
     upper = Region("person", (0, 0, 20, 20), (40, 20))
-    pictures = Pictures((tmp_path / "1.png",), ((upper,),)).edited(ImageMasking("box"))
+    pictures = Pictures((tmp_path / "1.png",), ((upper,),)).with_edit(ImageMasking("box"))
     pixels = read_pixels(pictures, 0, 32)
     assert (pixels[:14] == 127).all()
     assert (pixels[18:] != 127).all()

@@ -13,7 +13,7 @@ from bias_pipeline.corpus.pictures import Region
 from bias_pipeline.data.regions import (
     box_mask,
     box_of_runs,
-    grown,
+    grow_mask,
     outline_mask,
     region_mask,
     union,
@@ -22,7 +22,7 @@ from bias_pipeline.data.regions import (
 MASKS = arrays.arrays(bool, arrays.array_shapes(min_dims=2, max_dims=2, max_side=12))
 
 
-def coded(mask: np.ndarray) -> Region:
+def region_of_mask(mask: np.ndarray) -> Region:
     counts = coco.encode(np.asfortranarray(mask, np.uint8))["counts"]
     height, width = mask.shape
     return Region("person", (0, 0, width, height), (height, width), counts=counts)
@@ -30,13 +30,13 @@ def coded(mask: np.ndarray) -> Region:
 
 @given(MASKS)
 def test_run_lengths_give_the_mask_they_were_made_of(mask):
-    assert (outline_mask(coded(mask), *mask.shape) == mask).all()
+    assert (outline_mask(region_of_mask(mask), *mask.shape) == mask).all()
 
 
 @given(MASKS)
 def test_a_mask_twice_as_large_has_each_pixel_four_times(mask):
     height, width = mask.shape
-    result = outline_mask(coded(mask), 2 * height, 2 * width)
+    result = outline_mask(region_of_mask(mask), 2 * height, 2 * width)
     assert (result == mask.repeat(2, axis=0).repeat(2, axis=1)).all()
 
 
@@ -87,18 +87,20 @@ def test_a_scaled_mask_has_all_that_lies_in_each_pixel(mask, height, width):
         ]
         for row in range(height)
     ]
-    assert outline_mask(coded(mask), height, width).tolist() == expected
+    assert outline_mask(region_of_mask(mask), height, width).tolist() == expected
 
 
 @given(MASKS, st.data())
 def test_run_lengths_of_another_size_are_refused(mask, data):
     """COCO's own reader would write beyond the mask."""
     height = data.draw(st.integers(1, 20).filter(lambda n: n != mask.shape[0]))
-    wrong = Region("person", (0, 0, 1, 1), (height, mask.shape[1]), counts=coded(mask).counts)
+    wrong = Region(
+        "person", (0, 0, 1, 1), (height, mask.shape[1]), counts=region_of_mask(mask).counts
+    )
     with pytest.raises(ValueError, match="run lengths do not fill"):
         outline_mask(wrong, height, mask.shape[1])
     with pytest.raises(ValueError, match="run lengths do not fill"):
-        box_of_runs(coded(mask).counts, height, mask.shape[1])
+        box_of_runs(region_of_mask(mask).counts, height, mask.shape[1])
 
 
 @given(st.binary(min_size=1, max_size=30))
@@ -119,7 +121,7 @@ def test_a_box_outside_is_cut_at_the_edge(box):
 def test_growing_takes_in_all_neighbours():
     mask = np.zeros((5, 5), bool)
     mask[2, 2] = True
-    assert grown(mask, 1).sum() == 9
+    assert grow_mask(mask, 1).sum() == 9
 
 
 def test_nothing_together_is_nothing():

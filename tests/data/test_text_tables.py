@@ -13,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from bias_pipeline.data import csv_tables
+from bias_pipeline.data.blocks import ArrowColumns
 from bias_pipeline.data.coco_files import human_captions, model_captions
 from bias_pipeline.data.columns import Layout
+from bias_pipeline.data.tables import open_rows
 from bias_pipeline.errors import DataError
 from tests.data.test_spreadsheets import workbook
 
@@ -201,3 +204,35 @@ def test_utf_16_is_refused_with_a_command_that_works(tmp_path):
     typed = command.replace("FILE", "mine.tsv").replace("NEW", "utf8.tsv")
     subprocess.run(["bash", "-c", typed], check=True, cwd=tmp_path)
     assert read(tmp_path / "utf8.tsv")[0] == {"7": "a dog"}
+
+
+UNQUOTED = {
+    "plain": "id,bb_gender\n007,Male\n8,NA\n9,\n",
+    "no line end at the end": "id,bb_gender\n7,Male\n8,Female",
+    "ends of Windows": "id,bb_gender\r\n7,Male\r\n8,Female\r\n",
+    "ends of old Macs": "id,bb_gender\r7,Male\r8,Female\r",
+    "blank lines": "id,bb_gender\n7,Male\n\n8,Female\n\n",
+    "title": "My labels\n\nid,bb_gender\n7,Male\n8,null\n",
+    "blank column": "id,bb_gender,\n7,Male,\n8,Female,\n",
+    "letters beyond ASCII": "id,bb_gender\n7,männlich\u2028x\n8,\u00a0w\n",
+    "byte order mark": "\ufeffid,bb_gender\n7,Male\n",
+    "one column": "id\n7\n\n8\n",
+    "NUL": "id,bb_gender\n7,a\0b\n8,c\n",
+    "numbers": "id,bb_gender\n1e3,1.0\n-0,0x1F\n 7 ,TRUE\n",
+}
+
+
+@pytest.mark.parametrize("content", UNQUOTED.values(), ids=UNQUOTED)
+def test_arrow_reads_a_table_as_the_reader_of_rows_does(tmp_path, monkeypatch, content):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(content.encode())
+    by_column = [(number, dict(row)) for number, row in open_rows(path, what="labels").items]
+    monkeypatch.setattr(csv_tables, "_without_marks", lambda *_: None)
+    assert [(n, dict(row)) for n, row in open_rows(path, what="labels").items] == by_column
+
+
+def test_arrow_reads_a_table_without_marks(tmp_path):
+    path = write(tmp_path / "labels.csv", "id,bb_gender", "7,Male", "8,Female")
+    (block,) = open_rows(path, what="labels").blocks
+    assert isinstance(block.columns, ArrowColumns)
+    assert list(block.numbers) == [2, 3]

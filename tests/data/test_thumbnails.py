@@ -13,7 +13,7 @@ from bias_pipeline.errors import DataError
 NOISE = np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8)
 
 
-def encoded(kind: str, side: int = SIDE) -> str:
+def encode_picture(kind: str, side: int = SIDE) -> str:
     content = io.BytesIO()
     Image.fromarray(NOISE[:side, :side]).save(content, kind)
     return base64.b64encode(content.getvalue()).decode()
@@ -38,10 +38,10 @@ def test_its_colours_stay():
 @pytest.mark.parametrize(
     "text",
     [
-        encoded("PNG"),
-        encoded("JPEG", 65),
-        encoded("JPEG")[:200],
-        encoded("JPEG") + '"onerror="x',
+        encode_picture("PNG"),
+        encode_picture("JPEG", 65),
+        encode_picture("JPEG")[:200],
+        encode_picture("JPEG") + '"onerror="x',
         base64.b64encode(b"<svg onload=x>").decode(),
         "",
         "/9j/" * MOST_SIGNS,

@@ -54,7 +54,7 @@ def run_extension(folder: Path, *, operators: bool) -> None:
 
 
 @pytest.fixture
-def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def completed_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of modules that were given operators."""
     names: list[str] = []
     monkeypatch.setattr(torchvision, "_complete", lambda module: names.append(module.__name__))
@@ -62,9 +62,9 @@ def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("operators", [False, True])
-def test_a_module_that_finds_no_operators_is_given_some(tmp_path, completed, operators):
+def test_a_module_that_finds_no_operators_is_given_some(tmp_path, completed_modules, operators):
     run_extension(tmp_path, operators=operators)
-    assert completed == ([] if operators else ["torchvision.extension"])
+    assert completed_modules == ([] if operators else ["torchvision.extension"])
 
 
 def test_suppression_runs_in_torchvision():

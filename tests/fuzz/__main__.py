@@ -36,13 +36,13 @@ def main(words: Sequence[str] | None = None) -> int:
     end = time.time() + options.seconds
     findings = 0
     while first <= last and time.time() < end:
-        died, first, more = _watched(options.only or [*READERS, *FORMS], seed, first, last, end)
+        died, first, more = _watch(options.only or [*READERS, *FORMS], seed, first, last, end)
         findings += died + more
     print(f"{first} rounds; {findings} findings")
     return 1 if findings else 0
 
 
-def _watched(
+def _watch(
     kinds: Sequence[str], seed: int, first: int, last: int, end: float
 ) -> tuple[int, int, int]:
     """Trials in a process of their own: a library may end it.

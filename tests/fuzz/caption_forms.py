@@ -114,7 +114,7 @@ def lists_of_one(files: Files, generator: random.Random) -> None:
 # Forms of issues D, E and H: texts that a program changed.
 
 
-def _rewritten(files: Files, generator: random.Random, rule: Rule) -> None:
+def _rewrite(files: Files, generator: random.Random, rule: Rule) -> None:
     """Write the captions of one side by a rule."""
     truth = files.truth
     if generator.random() < 0.5:
@@ -133,7 +133,7 @@ def mojibake(files: Files, generator: random.Random) -> None:
             text = text.encode().decode("cp1252")
         return text
 
-    _rewritten(files, generator, rule)
+    _rewrite(files, generator, rule)
 
 
 def invisible_signs(files: Files, generator: random.Random) -> None:
@@ -150,12 +150,12 @@ def invisible_signs(files: Files, generator: random.Random) -> None:
         ]
         return blank.join(words)
 
-    _rewritten(files, generator, rule)
+    _rewrite(files, generator, rule)
 
 
 def blanks_of_no_width(files: Files, generator: random.Random) -> None:
     """No other blank between words."""
-    _rewritten(files, generator, lambda text: "\u200b".join(text.split()))
+    _rewrite(files, generator, lambda text: "\u200b".join(text.split()))
 
 
 def sub_words(files: Files, generator: random.Random) -> None:
@@ -166,7 +166,7 @@ def sub_words(files: Files, generator: random.Random) -> None:
         place = generator.randint(1, len(word) - 1) if word.isalpha() and len(word) > 2 else 0
         return [word[:place], word[place:]] if place and generator.random() < 0.7 else [word]
 
-    def marked(number: int, pieces: list[str]) -> list[str]:
+    def mark_pieces(number: int, pieces: list[str]) -> list[str]:
         if style == "@@":
             return [*(f"{piece}@@" for piece in pieces[:-1]), pieces[-1]]
         if style == "##":
@@ -178,16 +178,14 @@ def sub_words(files: Files, generator: random.Random) -> None:
 
     def rule(text: str) -> str:
         words = enumerate(map(cut, text.split()))
-        return " ".join(piece for number, pieces in words for piece in marked(number, pieces))
+        return " ".join(piece for number, pieces in words for piece in mark_pieces(number, pieces))
 
-    _rewritten(files, generator, rule)
+    _rewrite(files, generator, rule)
 
 
 def cut_words(files: Files, generator: random.Random) -> None:
     """Words that a line's end cuts."""
-    _rewritten(
-        files, generator, lambda text: re.sub(r"\b(wo|mar|gar)([a-z]{2,})", r"\1-\n\2", text)
-    )
+    _rewrite(files, generator, lambda text: re.sub(r"\b(wo|mar|gar)([a-z]{2,})", r"\1-\n\2", text))
 
 
 _AROUND: Sequence[Rule] = (
@@ -215,18 +213,18 @@ def decoder_marks(files: Files, generator: random.Random) -> None:
 def tabs(files: Files, generator: random.Random) -> None:
     """Tables with tabs and without quoting; some captions begin with a quotation mark."""
     if generator.random() < 0.5:
-        _unquoted(files, MINE, "odd.tsv", "\t", list(files.truth.mine.items()))
+        _write_unquoted(files, MINE, "odd.tsv", "\t", list(files.truth.mine.items()))
     else:
-        _unquoted(files, PEOPLE, "odd.tsv", "\t", _pairs(files.truth.people))
+        _write_unquoted(files, PEOPLE, "odd.tsv", "\t", _pairs(files.truth.people))
 
 
 def unclosed_marks(files: Files, generator: random.Random) -> None:
     """Tables with commas whose quotation marks enclose nothing."""
     del generator
-    _unquoted(files, MINE, "odd.csv", ",", list(files.truth.mine.items()))
+    _write_unquoted(files, MINE, "odd.csv", ",", list(files.truth.mine.items()))
 
 
-def _unquoted(
+def _write_unquoted(
     files: Files, setting: str, name: str, sign: str, rows: Sequence[tuple[str, str]]
 ) -> None:
     lines = [f"image_id{sign}caption", *(f"{image}{sign}{text}" for image, text in rows)]
@@ -240,13 +238,13 @@ def joined_captions(files: Files, generator: random.Random) -> None:
     """Human captions of an image in one cell, between separators or numbered."""
     sign = generator.choice(["; ", ";", " | ", " || ", " /// ", "\n", "<sep>", "<br>", ""])
     lines = [
-        (image, sign.join(texts) if sign else _numbered(texts))
+        (image, sign.join(texts) if sign else _number_texts(texts))
         for image, texts in files.truth.people.items()
     ]
     files.table(PEOPLE, "odd.csv", [("image_id", "caption"), *lines])
 
 
-def _numbered(texts: Sequence[str]) -> str:
+def _number_texts(texts: Sequence[str]) -> str:
     return " ".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
 
 
@@ -278,7 +276,7 @@ def written_numbers(files: Files, generator: random.Random) -> None:
 
 def capitals(files: Files, generator: random.Random) -> None:
     """Captions in capitals."""
-    _rewritten(files, generator, str.upper)
+    _rewrite(files, generator, str.upper)
 
 
 def hidden_signs_in_labels(files: Files, generator: random.Random) -> None:

@@ -87,7 +87,7 @@ class Hunter:
         (place / name).write_bytes(content)
         canary = self.folder / CANARY
         try:
-            with limited():
+            with time_limit():
                 self.reader.read(place / name)
         except BiasPipelineError as error:
             return "" if str(error).strip() else "refused without a word"
@@ -132,7 +132,7 @@ class Comparer:
     def trial(self, seed: str) -> Finding | None:
         """Write a truth in an odd form by chance and compare its numbers."""
         try:
-            with limited():
+            with time_limit():
                 compare(self.kind, self.folder, random.Random(f"{self.kind}:{seed}"))
         except OtherNumberError as error:
             fault = str(error)
@@ -151,7 +151,7 @@ class Comparer:
 
 
 @contextmanager
-def limited() -> Iterator[None]:
+def time_limit() -> Iterator[None]:
     """Raise :class:`Hang` after the limit of processor time, or ten times that by the clock.
 
     On a busy machine the clock alone would find hangs where there are none.

@@ -52,7 +52,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(item, (*path, key))
 
 
-def at(tree: Any, path: tuple[Any, ...]) -> Any:
+def value_at(tree: Any, path: tuple[Any, ...]) -> Any:
     """What stands at a place."""
     for key in path:
         tree = tree[key]
@@ -67,8 +67,8 @@ def odd_tree(tree: Any, generator: random.Random, odd: Sequence[Any], keys: Sequ
         if not known:
             return generator.choice(odd)
         *above, key = generator.choice(known)
-        parent = at(tree, tuple(above))
-        chosen = generator.choice([*odd, at(tree, generator.choice(known))])
+        parent = value_at(tree, tuple(above))
+        chosen = generator.choice([*odd, value_at(tree, generator.choice(known))])
         kind = generator.randrange(6)
         if kind == 0:
             del parent[key]

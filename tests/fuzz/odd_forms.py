@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bias_pipeline.errors import BiasPipelineError
 from tests.fuzz.caption_forms import CAPTION_FORMS, Form
-from tests.fuzz.truth import OBJECTS, OTHER_NAMES, Files, Truth, numbers, plain
+from tests.fuzz.truth import OBJECTS, OTHER_NAMES, Files, Truth, numbers, plain_files
 
 
 class OtherNumberError(Exception):
@@ -100,7 +100,7 @@ ONE_CAPTION = ("copies",)  # kinds whose truth has one caption by people an imag
 def truth_of(kind: str, generator: random.Random) -> Truth:
     """A truth that a kind of form can be written of."""
     each, quoting = 1 if kind in ONE_CAPTION else 3, 0.1 if kind == "quotes" else 0.0
-    return Truth.drawn(generator, each, quoting)
+    return Truth.draw(generator, each, quoting)
 
 
 def compare(kind: str, folder: Path, generator: random.Random) -> str:
@@ -117,7 +117,7 @@ def compare(kind: str, folder: Path, generator: random.Random) -> str:
     Raises:
         OtherNumberError: if the numbers differ.
     """
-    files = plain(folder, truth_of(kind, generator))
+    files = plain_files(folder, truth_of(kind, generator))
     expected = numbers(files)
     form = generator.choice(FORMS[kind])
     form(files, generator)

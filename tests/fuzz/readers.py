@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.data.coco import CocoDataset
 from bias_pipeline.data.picture_files import detections_by_id
-from bias_pipeline.io.digests import sealed, sha256_of
+from bias_pipeline.io.digests import seal, sha256_of
 from bias_pipeline.published.convert import convert
 from bias_pipeline.published.pickles import load_pickle
 from bias_pipeline.report.page import report_of_folder
@@ -145,7 +145,7 @@ def humans(folder: Path) -> Reader:
     return Reader(files, coco(folder, "captions"))
 
 
-def pickled() -> dict[str, bytes]:
+def pickle_files() -> dict[str, bytes]:
     entries = {"model": lic_folder.entries(6), "human": lic_folder.human_entries(6)}
     return {
         f"{name}{protocol}.pkl": pickle.dumps(entry, protocol)
@@ -156,7 +156,7 @@ def pickled() -> dict[str, bytes]:
 
 def pickles(folder: Path) -> Reader:
     del folder
-    return Reader(pickled(), load_pickle)
+    return Reader(pickle_files(), load_pickle)
 
 
 def converting(folder: Path) -> Reader:
@@ -164,7 +164,7 @@ def converting(folder: Path) -> Reader:
         "mine.json": json.dumps(coco_folder.results(10)).encode(),
         "captions.json": json.dumps(coco_folder.human(5)).encode(),
         "instances.json": json.dumps(coco_folder.instances(10)).encode(),
-        "model4.pkl": pickled()["model4.pkl"],
+        "model4.pkl": pickle_files()["model4.pkl"],
     }
     return Reader(files, lambda path: convert(path, folder / "out"))
 
@@ -233,7 +233,7 @@ def _fit(outputs: Path, name: str) -> None:
         content["manifest"].pop("checksum", None)
         if name != path.name:
             content["manifest"]["files"][name] = sha256_of(path.with_name(name))
-        path.write_bytes(sealed(content, within="manifest"))
+        path.write_bytes(seal(content, within="manifest"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return
 

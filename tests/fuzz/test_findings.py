@@ -80,7 +80,7 @@ def test_a_hang_is_found(folder, monkeypatch):
         raise Hang
         yield
 
-    monkeypatch.setattr("tests.fuzz.hunt.limited", at_once)
+    monkeypatch.setattr("tests.fuzz.hunt.time_limit", at_once)
     assert "longer than" in hunter_of(folder, fail).fault("a", b"")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzz.odd_forms import FORMS, OtherNumberError, compare, truth_of
 from tests.fuzz.readers import READERS
-from tests.fuzz.truth import METRICS, Files, Truth, numbers, plain
+from tests.fuzz.truth import METRICS, Files, Truth, numbers, plain_files
 
 SEED = 20261128
 TRIALS = 2
@@ -31,14 +31,14 @@ def test_odd_forms_give_the_same_numbers_or_are_refused(tmp_path, kind):
 )
 def test_each_form_changes_a_file(tmp_path, kind, form):
     generator = random.Random(SEED)
-    files = plain(tmp_path, truth_of(kind, generator))
+    files = plain_files(tmp_path, truth_of(kind, generator))
     before = {setting: path.read_bytes() for setting, path in files.paths.items()}
     form(files, generator)
     assert {setting: path.read_bytes() for setting, path in files.paths.items()} != before
 
 
 def test_the_metrics_have_numbers(tmp_path):
-    values = numbers(plain(tmp_path, Truth.drawn(random.Random(SEED))))
+    values = numbers(plain_files(tmp_path, Truth.draw(random.Random(SEED))))
     assert {name.split()[0] for name in values if " " in name} == {*METRICS}
     assert 0.1 < float(values["gender_error score"]) < 0.35
 
@@ -46,14 +46,14 @@ def test_the_metrics_have_numbers(tmp_path):
 def test_another_number_in_silence_is_a_finding(tmp_path, monkeypatch):
     def swap(files: Files, generator: random.Random) -> None:
         del generator
-        files.table("attributes", "odd.csv", [("image_id", "gender"), *_swapped(files)])
+        files.table("attributes", "odd.csv", [("image_id", "gender"), *_swap_groups(files)])
 
     monkeypatch.setitem(FORMS, "objects", (swap,))
     with pytest.raises(OtherNumberError, match=r"swap: \d+ numbers differ, such as"):
         compare("objects", tmp_path, random.Random(SEED))
 
 
-def _swapped(files: Files) -> list[tuple[str, str]]:
+def _swap_groups(files: Files) -> list[tuple[str, str]]:
     other = {"Male": "Female", "Female": "Male"}
     return [(image, other[label]) for image, label in files.truth.groups.items()]
 

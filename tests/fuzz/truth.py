@@ -44,7 +44,7 @@ class Truth:
     people: Mapping[str, Sequence[str]]  # image id to human captions
 
     @classmethod
-    def drawn(cls, generator: random.Random, each: int = 3, quoting: float = 0.0) -> "Truth":
+    def draw(cls, generator: random.Random, each: int = 3, quoting: float = 0.0) -> "Truth":
         """A truth with wrong groups, and objects that lean towards one.
 
         Args:
@@ -116,7 +116,7 @@ class Files:
         self.write(PEOPLE, "people.json", json.dumps({"annotations": annotations}))
 
 
-def plain(folder: Path, truth: Truth) -> Files:
+def plain_files(folder: Path, truth: Truth) -> Files:
     """The truth in files that nothing is odd about."""
     files = Files(folder, truth)
     files.table(LABELS, "labels.csv", [("image_id", "gender"), *truth.groups.items()])

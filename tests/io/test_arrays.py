@@ -25,11 +25,13 @@ def test_an_array_comes_back_as_it_was(tmp_path_factory, array):
     np.testing.assert_array_equal(cache.get("abc"), array)
 
 
-def flipped(content: bytes) -> bytes:
+def flip_last_bit(content: bytes) -> bytes:
     return content[:-1] + bytes([content[-1] ^ 1])
 
 
-@pytest.mark.parametrize("damaged", [flipped, lambda content: content[:20]], ids=["flipped", "cut"])
+@pytest.mark.parametrize(
+    "damaged", [flip_last_bit, lambda content: content[:20]], ids=["flipped", "cut"]
+)
 def test_a_damaged_entry_counts_as_absent(tmp_path, damaged):
     cache, path = ArrayCache(tmp_path), tmp_path / "ab" / "abc"
     cache.put("abc", np.ones(3))
@@ -112,11 +114,11 @@ def test_what_killed_processes_left_is_removed_once_it_is_old(tmp_path):
 
 
 def test_a_full_disk_leaves_no_entry(tmp_path, monkeypatch):
-    def full(*_: object) -> None:
+    def report_full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     cache = ArrayCache(tmp_path)
-    monkeypatch.setattr("pathlib.Path.replace", full)
+    monkeypatch.setattr("pathlib.Path.replace", report_full_disk)
     with pytest.raises(ResourceError, match="No space left"):
         cache.put("abc", np.ones(3))
     assert list((tmp_path / "ab").iterdir()) == []

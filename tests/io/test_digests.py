@@ -14,9 +14,9 @@ from bias_pipeline.io.digests import (
     digest_mismatch,
     digest_of,
     digests_of,
-    sealed,
+    seal,
     sha256_of,
-    unsealed,
+    unseal,
 )
 from bias_pipeline.io.kept_files import Traits
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def written(folder: Path, name: str, content: str) -> Path:
+def write_old_file(folder: Path, name: str, content: str) -> Path:
     path = folder / name
     path.write_text(content)
     return path
@@ -50,7 +50,7 @@ def unreadable(*args: object) -> str:
 
 
 def test_known_files_are_not_read_again(folder, monkeypatch):
-    paths = [written(folder, str(n), str(n)) for n in range(5)]
+    paths = [write_old_file(folder, str(n), str(n)) for n in range(5)]
     first = digests_of(paths)
     as_another_process()
     monkeypatch.setattr(digests, "sha256_of", unreadable)
@@ -59,7 +59,7 @@ def test_known_files_are_not_read_again(folder, monkeypatch):
 
 
 def test_a_file_that_is_gone_has_no_digest(folder):
-    path = written(folder, "a", "one")
+    path = write_old_file(folder, "a", "one")
     assert digests_of([path, folder / "b"]) == [sha256_of(path), None]
 
 
@@ -69,7 +69,7 @@ def test_a_file_that_is_gone_is_refused(folder):
 
 
 def test_a_rewritten_file_of_equal_size_and_time_is_read(folder):
-    path = written(folder, "a", "one")
+    path = write_old_file(folder, "a", "one")
     os.utime(path, ns=(LONG_AGO, LONG_AGO))
     digest_of(path)
     as_another_process()
@@ -79,7 +79,7 @@ def test_a_rewritten_file_of_equal_size_and_time_is_read(folder):
 
 
 def test_a_file_under_anothers_name_is_read(folder):
-    path, other = written(folder, "a", "one"), written(folder, "b", "two")
+    path, other = write_old_file(folder, "a", "one"), write_old_file(folder, "b", "two")
     digests_of([path, other])
     other.replace(path)
     assert digest_of(path) == sha256_of(path)
@@ -87,19 +87,19 @@ def test_a_file_under_anothers_name_is_read(folder):
 
 def test_what_was_just_written_is_not_noted(folder, monkeypatch):
     monkeypatch.setattr(kept_files, "TICK", 2 * 10**9)
-    path = written(folder, "a", "one")
+    path = write_old_file(folder, "a", "one")
     digest_of(path)
     assert not (folder.parent / "cache").exists()
 
 
 def test_traits_settle_after_a_tick():
     traits = Traits(3, 5, 7, 1)
-    assert [traits.settled(7 + kept_files.TICK + late) for late in (0, 1)] == [False, True]
+    assert [traits.is_settled(7 + kept_files.TICK + late) for late in (0, 1)] == [False, True]
 
 
 @pytest.mark.parametrize("retained", ["", "[]", '{"a": []}', '{"a": [1, 2, 3, 4, 5]}', "{"])
 def test_a_damaged_ledger_is_none(folder, retained):
-    path = written(folder, "a", "one")
+    path = write_old_file(folder, "a", "one")
     digest_of(path)
     as_another_process()
     (ledger,) = (folder.parent / "cache/bias_pipeline/digests").iterdir()
@@ -108,8 +108,8 @@ def test_a_damaged_ledger_is_none(folder, retained):
 
 
 def test_an_unwritable_cache_costs_only_time(folder, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(written(folder, "file", "in the way")))
-    path = written(folder, "a", "one")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(write_old_file(folder, "file", "in the way")))
+    path = write_old_file(folder, "a", "one")
     assert digest_of(path) == sha256_of(path)
 
 
@@ -118,22 +118,22 @@ def test_who_has_no_home_has_no_ledger(folder, monkeypatch):
         raise ResourceError("Could not determine home directory")
 
     monkeypatch.setattr(digests, "user_cache", homeless)
-    path = written(folder, "a", "one")
+    path = write_old_file(folder, "a", "one")
     assert digest_of(path) == sha256_of(path)
 
 
 def test_files_that_are_gone_are_forgotten(folder):
-    paths = [written(folder, name, name) for name in "ab"]
+    paths = [write_old_file(folder, name, name) for name in "ab"]
     digests_of(paths)
     paths[0].unlink()
-    written(folder, "c", "c")
+    write_old_file(folder, "c", "c")
     digest_of(folder / "c")
     (ledger,) = (folder.parent / "cache/bias_pipeline/digests").iterdir()
     assert '"a"' not in ledger.read_text()
 
 
 def test_processes_add_to_each_other(folder, monkeypatch):
-    paths = [written(folder, str(n), str(n)) for n in range(6)]
+    paths = [write_old_file(folder, str(n), str(n)) for n in range(6)]
     code = (
         "import sys; from pathlib import Path; from bias_pipeline.io import digests, kept_files\n"
         "digests._WORTH, kept_files.TICK = 1, -(10**12)\n"
@@ -156,7 +156,7 @@ def noted_wrongly(path: Path) -> None:
 
 
 def test_files_that_belie_their_digest_are_named_and_put_right(folder):
-    path, sound = written(folder, "a", "one"), written(folder, "b", "two")
+    path, sound = write_old_file(folder, "a", "one"), write_old_file(folder, "b", "two")
     noted_wrongly(path)
     assert digest_mismatch([path, sound]) == [path]
     as_another_process()
@@ -166,19 +166,19 @@ def test_files_that_belie_their_digest_are_named_and_put_right(folder):
 def test_two_folders_have_a_ledger_each(folder):
     other = folder.parent / "others"
     other.mkdir()
-    digests_of([written(folder, "a", "one"), written(other, "a", "two")])
+    digests_of([write_old_file(folder, "a", "one"), write_old_file(other, "a", "two")])
     assert len([*(folder.parent / "cache/bias_pipeline/digests").iterdir()]) == 2
 
 
 @pytest.mark.parametrize("place", ["a", "checksum"])
 def test_a_file_as_it_is_is_checked_as_its_content_is(place):
-    written = sealed({"a": {place: "1"}, "b": {"x": 1}}, within="b")
-    assert unsealed(json.loads(written), within="b", written=written) == {
+    written = seal({"a": {place: "1"}, "b": {"x": 1}}, within="b")
+    assert unseal(json.loads(written), within="b", written=written) == {
         "a": {place: "1"},
         "b": {"x": 1},
     }
     changed = written.replace(b'"x": 1', b'"x": 2')
     with pytest.raises(ValueError, match="does not fit"):
-        unsealed(json.loads(changed), within="b", written=changed)
+        unseal(json.loads(changed), within="b", written=changed)
     spaced = json.dumps(json.loads(written)).encode()  # written again by another program
-    assert unsealed(json.loads(spaced), within="b", written=spaced)["b"] == {"x": 1}
+    assert unseal(json.loads(spaced), within="b", written=spaced)["b"] == {"x": 1}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.io.files import clear_drafts, drafted, replacing
+from bias_pipeline.io.files import clear_drafts, draft_of, replacing
 from bias_pipeline.models.blocks import BlockStore
 from tests.corpora import REPOSITORY
 
@@ -18,7 +18,7 @@ def age(path: Path) -> Path:
     return path
 
 
-def killed(code: str, place: Path) -> None:
+def run_and_kill(code: str, place: Path) -> None:
     """Run code that kills its own process."""
     preamble = "import os, signal\nfrom pathlib import Path\n"
     code = f"{preamble}place = Path({str(place)!r})\n{code}"
@@ -29,14 +29,14 @@ def killed(code: str, place: Path) -> None:
 
 
 def test_a_killed_fit_s_draft_is_cleared_by_the_next(tmp_path):
-    killed(
-        "from bias_pipeline.io.files import drafted\n"
-        "with drafted(place / 'o') as draft: os.kill(os.getpid(), signal.SIGKILL)\n",
+    run_and_kill(
+        "from bias_pipeline.io.files import draft_of\n"
+        "with draft_of(place / 'o') as draft: os.kill(os.getpid(), signal.SIGKILL)\n",
         tmp_path,
     )
     (draft,) = tmp_path.iterdir()
     age(draft)
-    with drafted(tmp_path / "o"):
+    with draft_of(tmp_path / "o"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["o"]
 
@@ -45,7 +45,7 @@ def test_a_killed_embedding_s_draft_is_cleared_by_the_next(tmp_path):
     store = BlockStore(tmp_path, {"prompt": ""}, "a model")
     place = store.folder / "blocks" / "ab"
     place.mkdir(parents=True)
-    killed(
+    run_and_kill(
         "from bias_pipeline.io.files import replacing\n"
         "with replacing(place / 'x.block') as file: os.kill(os.getpid(), signal.SIGKILL)\n",
         place,
@@ -67,9 +67,9 @@ def test_a_draft_that_a_process_holds_stays(tmp_path):
 
 
 def test_a_fit_that_takes_hours_keeps_its_draft(tmp_path):
-    with drafted(tmp_path / "o") as draft:
+    with draft_of(tmp_path / "o") as draft:
         age(draft)
-        with drafted(tmp_path / "o") as other:
+        with draft_of(tmp_path / "o") as other:
             assert draft.is_dir()
             assert other != draft
         (tmp_path / "o").rmdir()

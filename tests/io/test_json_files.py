@@ -25,7 +25,7 @@ def read(folder: Path, content: str | bytes, **limits: int) -> object:
     return load_json(path, what=WHAT, **limits)
 
 
-def refused(folder: Path, content: str | bytes, **limits: int) -> str:
+def refusal_of(folder: Path, content: str | bytes, **limits: int) -> str:
     """The message with which a file of that content is refused."""
     with pytest.raises(DataError) as caught:
         read(folder, content, **limits)
@@ -52,7 +52,7 @@ def test_a_file_is_read(tmp_path, content, value):
 
 
 def test_every_message_names_the_file_and_the_expected_format(tmp_path):
-    message = refused(tmp_path, "[")
+    message = refusal_of(tmp_path, "[")
     assert message.startswith(str(tmp_path / "results.json"))
     assert f"expected {WHAT}" in message
 
@@ -60,7 +60,7 @@ def test_every_message_names_the_file_and_the_expected_format(tmp_path):
 def test_truncated_file_is_refused(tmp_path):
     whole = '[{"image_id": 7, "caption": "a \\"dog\\"", "score": [true, null]}]'
     for cut in range(1, 59):
-        assert refused(tmp_path, whole[:cut]), cut
+        assert refusal_of(tmp_path, whole[:cut]), cut
 
 
 FAULTS: list[tuple[str | bytes, str]] = [
@@ -93,17 +93,17 @@ FAULTS: list[tuple[str | bytes, str]] = [
 
 @pytest.mark.parametrize(("content", "words"), FAULTS, ids=[words for _, words in FAULTS])
 def test_a_fault_is_named_with_its_place_or_what_helps(tmp_path, content, words):
-    assert words in refused(tmp_path, content)
+    assert words in refusal_of(tmp_path, content)
 
 
 def test_surroundings_are_at_most_80_characters(tmp_path):
-    message = refused(tmp_path, "[" + "1," * 500 + "x" + ",1" * 500 + "]")
+    message = refusal_of(tmp_path, "[" + "1," * 500 + "x" + ",1" * 500 + "]")
     assert len(message.split("near '")[1].split("';")[0]) == 80
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
 def test_constants_outside_json_are_refused_with_their_place(tmp_path, literal):
-    message = refused(tmp_path, f'[{{"text": "NaN Infinity -Infinity"}},\n {literal}]')
+    message = refusal_of(tmp_path, f'[{{"text": "NaN Infinity -Infinity"}},\n {literal}]')
     assert f"line 2, column 2: {literal} is not JSON" in message
 
 
@@ -121,14 +121,14 @@ def test_a_file_that_cannot_be_opened_is_a_resource_error(tmp_path, name, messag
 
 
 def test_right_to_left_override_is_escaped_in_messages(tmp_path):
-    assert "\u202e" not in refused(tmp_path, '["\u202egod", x]')
+    assert "\u202e" not in refusal_of(tmp_path, '["\u202egod", x]')
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 def test_nesting_of_ten_thousand_levels_is_refused(tmp_path, opening):
     closing = opening.replace('"a":', "")[::-1].translate(str.maketrans("[{", "]}"))
     content = opening * 10_000 + "1" + closing * 10_000
-    assert "nest deeper than 100 levels" in refused(tmp_path, content)
+    assert "nest deeper than 100 levels" in refusal_of(tmp_path, content)
 
 
 def test_nesting_at_the_limit_is_read(tmp_path):
@@ -143,7 +143,7 @@ def test_nesting_at_the_limit_is_read(tmp_path):
     ],
 )
 def test_a_file_over_a_limit_is_refused(tmp_path, content, limits, words):
-    assert words in refused(tmp_path, content, **limits)
+    assert words in refusal_of(tmp_path, content, **limits)
 
 
 ANY = st.recursive(

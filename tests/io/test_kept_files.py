@@ -26,7 +26,7 @@ def _hook() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _settle_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Files count as settled at once, and none is kept from other tests."""
     monkeypatch.setattr(kept_files, "TICK", -(10**12))
     kept_files._contents.clear()

@@ -30,7 +30,7 @@ def table(folder: Path, key: str = "key") -> Any:
     return mapped_table(str(folder), key, filling)
 
 
-def never() -> Filling:
+def refuse_to_make() -> Filling:
     raise AssertionError("the table is made again")
 
 
@@ -43,7 +43,12 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_table_has_the_rows_it_was_given_and_is_read_back(tmp_path):
     assert [int(row.min()) for row in table(tmp_path)] == [1, 2, 3, 4]
-    assert [int(row.max()) for row in mapped_table(str(tmp_path), "key", never)] == [1, 2, 3, 4]
+    assert [int(row.max()) for row in mapped_table(str(tmp_path), "key", refuse_to_make)] == [
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_rows_may_come_in_any_order(tmp_path):
@@ -55,7 +60,7 @@ def test_rows_may_come_in_any_order(tmp_path):
     assert (opened.dtype, [int(row.max()) for row in opened]) == (np.float16, [0, 1, 2, 3])
 
 
-def flipped(content: bytes, place: int) -> bytes:
+def flip_byte(content: bytes, place: int) -> bytes:
     changed = bytearray(content)
     changed[place] ^= 1
     return bytes(changed)
@@ -64,7 +69,7 @@ def flipped(content: bytes, place: int) -> bytes:
 @pytest.mark.parametrize(
     "damaged",
     [
-        *(partial(flipped, place=place) for place in (0, 60, 128, -1)),
+        *(partial(flip_byte, place=place) for place in (0, 60, 128, -1)),
         *(operator.itemgetter(slice(size)) for size in (0, 5, 130, -1)),
     ],
 )
@@ -85,16 +90,7 @@ def test_a_table_of_another_key_is_never_read(file):
     other = hashlib.sha256(b"other").hexdigest()[:32]
     file.rename(file.with_name(other + file.name[32:]))
     with pytest.raises(AssertionError, match="made again"):
-        mapped_table(str(file.parent), "other", never)
-
-
-def test_a_table_of_an_earlier_version_is_made_again_and_told(tmp_path, caplog):
-    """It was named by its key alone, so nothing says that it is whole."""
-    old = tmp_path / f"{hashlib.sha256(b'key').hexdigest()}.npy"
-    np.save(old, np.zeros(SHAPE, np.uint8))
-    with caplog.at_level(logging.WARNING):
-        result = table(tmp_path)
-    assert (int(result.max()), old.exists(), str(old) in caplog.text) == (4, False, True)
+        mapped_table(str(file.parent), "other", refuse_to_make)
 
 
 def test_what_fails_leaves_no_draft(tmp_path):
@@ -108,14 +104,14 @@ def test_what_fails_leaves_no_draft(tmp_path):
 
 
 def test_space_is_asked_for_before_any_row(tmp_path, monkeypatch):
-    def full(*_: object) -> None:
+    def report_full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     def unread() -> Iterator[tuple[int, Any]]:
         raise AssertionError("a row is read")
         yield
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "posix_fallocate", report_full_disk)
     with pytest.raises(ResourceError, match="No space left"):
         mapped_table(str(tmp_path), "key", lambda: Filling(SHAPE, np.uint8, unread()))
 

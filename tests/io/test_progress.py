@@ -30,7 +30,7 @@ def await_text(stream: io.StringIO, *texts: str) -> None:
         time.sleep(0.02)
 
 
-def ended(folder: Path, number: int, status: str) -> None:
+def end_job(folder: Path, number: int, status: str) -> None:
     (folder / str(number)).mkdir()
     (folder / str(number) / "outcome.json").write_text(json.dumps({"status": status}))
 
@@ -114,11 +114,11 @@ def test_the_time_left(total, done, sentence, monkeypatch):
 def test_the_time_left_of_a_sweep(cells, first, before, seconds, left, tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, cells), monkeypatch, before)
     for number, status in enumerate(first):
-        ended(tmp_path, number, status)
+        end_job(tmp_path, number, status)
     progress.update()
     assert progress.seconds_left() is None
     aged(progress, monkeypatch, seconds)
-    ended(tmp_path, len(first), "done")
+    end_job(tmp_path, len(first), "done")
     progress.update()
     assert progress.seconds_left() == pytest.approx(left, abs=2)
 
@@ -132,18 +132,18 @@ def test_nothing_is_told_where_all_steps_so_far_are_done():
 def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
     sweep_bar = SweepBar(tmp_path, [LIC] * 3)
     assert sweep_bar.place() == "job 1 of 3"
-    ended(tmp_path, 0, "done")
+    end_job(tmp_path, 0, "done")
     sweep_bar.update()
     assert sweep_bar.place() == "job 2 of 3"
-    ended(tmp_path, 1, "failed")
-    ended(tmp_path, 2, "done")
+    end_job(tmp_path, 1, "failed")
+    end_job(tmp_path, 2, "done")
     sweep_bar.update()
     assert sweep_bar.place() == "job 3 of 3"
 
 
 def test_a_dear_metric_takes_more_of_the_time_left_and_its_cell_shortens_it(tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR), monkeypatch, 1.0)
-    ended(tmp_path, 0, "done")
+    end_job(tmp_path, 0, "done")
     progress.update()
     before = progress.seconds_left() or 0
     assert before > 20
@@ -156,7 +156,7 @@ def test_metrics_whose_models_are_absent_take_no_time(tmp_path, monkeypatch):
     words = ["captioner=terse,faithful", "metric=lic,gender_score"]
     progress = aged(sweep_bar(tmp_path, parse_sweep([*words, "seeds=1"]), None), monkeypatch, 60.0)
     for number, status in enumerate(["done", "failed"]):
-        ended(tmp_path, number, status)
+        end_job(tmp_path, number, status)
     progress.update()
     assert progress.seconds_left() == pytest.approx(60, abs=2)
 
@@ -177,10 +177,10 @@ def test_a_slow_start_on_few_captions_announces_no_hours(tmp_path, monkeypatch):
     progress = aged(built, monkeypatch, 20.0)
     for number, seconds in enumerate([20.0, 40.0]):
         aged(progress, monkeypatch, seconds)
-        ended(tmp_path, number, "done")
+        end_job(tmp_path, number, "done")
         progress.update()
         assert progress.seconds_left() is None
     aged(progress, monkeypatch, 60.0)
-    ended(tmp_path, 2, "done")
+    end_job(tmp_path, 2, "done")
     progress.update()
     assert 5 < (progress.seconds_left() or 0) < 40

@@ -88,7 +88,7 @@ def test_nohup_is_respected():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signals.listen()
     signal.raise_signal(signal.SIGHUP)
-    assert not signals.requested()
+    assert not signals.stop_is_requested()
 
 
 def interrupt(_: list[str]) -> int:

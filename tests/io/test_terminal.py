@@ -66,7 +66,7 @@ def test_a_bar_obeys_no_label(monkeypatch):
 
 
 @pytest.fixture
-def logged() -> Iterator[io.StringIO]:
+def captured_log() -> Iterator[io.StringIO]:
     """What a handler wrote while the log is guarded."""
     before = logging.getLogRecordFactory()
     guard()
@@ -78,18 +78,18 @@ def logged() -> Iterator[io.StringIO]:
     logging.setLogRecordFactory(before)
 
 
-def test_logs_are_lines(logged):
+def test_logs_are_lines(captured_log):
     logging.getLogger("a.library").warning("of %s", HOSTILE)
-    assert logged.getvalue() == f"of {SHOWN}\n"
+    assert captured_log.getvalue() == f"of {SHOWN}\n"
 
 
-def test_the_text_of_a_logged_exception_is_shown(logged):
+def test_the_text_of_a_logged_exception_is_shown(captured_log):
     try:
         raise ValueError("x\x1b[8my\u202e")
     except ValueError:
         logging.getLogger("a.library").exception("failed")
-    assert "ValueError: x\\x1b[8my\\u202e\n" in logged.getvalue()
-    assert "\x1b" not in logged.getvalue()
+    assert "ValueError: x\\x1b[8my\\u202e\n" in captured_log.getvalue()
+    assert "\x1b" not in captured_log.getvalue()
 
 
 def test_the_text_of_the_last_exception_is_shown(capsys):
@@ -103,7 +103,7 @@ ANSWERING = {"published/_unpickle_child.py", "run/workspace.py"}
 TOO_OLD = "io/installation.py"  # a Python that is too old cannot import the terminal
 
 
-def written(path: Path) -> set[str]:
+def names_that_write(path: Path) -> set[str]:
     """What a file calls that writes to a terminal."""
     text = path.read_text()
     if not re.search(r"\b(print|write)\(", text):  # parsing all files takes a second
@@ -126,7 +126,7 @@ def test_nothing_else_writes_to_a_terminal():
         for name, path in names.items()
         if path.stem != "terminal"
         and name not in {*ANSWERING, TOO_OLD}
-        and (calls := written(path))
+        and (calls := names_that_write(path))
     } == {}
 
 
@@ -135,4 +135,4 @@ def test_nothing_else_writes_to_a_terminal():
 )
 def test_what_writes_to_a_terminal_is_noticed(source, tmp_path):
     (tmp_path / "a.py").write_text(source)
-    assert written(tmp_path / "a.py")
+    assert names_that_write(tmp_path / "a.py")

@@ -43,7 +43,7 @@ def counted_corpus() -> Corpus:
 
 
 def noise(rates: ErrorRates, attribute: Attribute = GENDER) -> LabelNoise:
-    return LabelNoise.of(attribute, rates)
+    return LabelNoise.from_rates(attribute, rates)
 
 
 def score_corpus(corpus: Corpus, rates: ErrorRates | None) -> Result:

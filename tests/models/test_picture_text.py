@@ -99,7 +99,7 @@ def test_an_answer_is_as_likely_as_the_model_is_to_write_it(kind, folder, pictur
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_the_picture_is_looked_at(kind, folder, pictures):
-    blank = pictures.edited(Blank())
+    blank = pictures.with_edit(Blank())
     recorded, unseen = (
         answer_log_probs(model(folder, kind), Question(item, 0, BEFORE, GROUPS))
         for item in (pictures, blank)

@@ -16,7 +16,7 @@ import pytest
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import BiasPipelineError, DataError
 from bias_pipeline.io.arrays import ArrayCache
-from bias_pipeline.io.digests import sealed, sha256, unsealed
+from bias_pipeline.io.digests import seal, sha256, unseal
 from bias_pipeline.report.page import finished_results, report_of_folder, write_page
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
@@ -137,7 +137,7 @@ def reseal(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     content = json.loads(path.read_text())
     del content["manifest"]["checksum"]
     change(content)
-    path.write_bytes(sealed(content, within="manifest"))
+    path.write_bytes(seal(content, within="manifest"))
 
 
 def folder_of_that_name(path: Path) -> None:
@@ -288,9 +288,9 @@ def test_foreign_draws_with_a_fitting_checksum_end_no_report(tmp_path, content):
         ResultStore(tmp_path).save(replace(built, manifest={**built.manifest, "config": config}))
     (tmp_path / "a" / "draws.parquet").write_bytes(content)
     path = tmp_path / "a" / "result.json"
-    outcome = unsealed(json.loads(path.read_text()), within="manifest")
+    outcome = unseal(json.loads(path.read_text()), within="manifest")
     outcome["manifest"]["files"]["draws.parquet"] = sha256(content)
-    path.write_bytes(sealed(outcome, within="manifest"))
+    path.write_bytes(seal(outcome, within="manifest"))
     assert "Its numbers are shown, but not compared" in str(report_of_folder(tmp_path))
 
 

@@ -32,7 +32,7 @@ def with_gender(image: Image, group: str) -> Image:
 
 
 def masked_pixels(drawing: SceneDrawing, side: int = 64) -> np.ndarray:
-    return read_pixels(Pictures((drawing,)).edited(ImageMasking()), 0, side)
+    return read_pixels(Pictures((drawing,)).with_edit(ImageMasking()), 0, side)
 
 
 @pytest.mark.parametrize("side", [32, 64, 97, 256])
@@ -117,8 +117,8 @@ def test_scenes_on_disk_are_the_scenes_that_are_drawn(tmp_path):
     people = ImageMasking(person="segment")
     for image in world.images:
         photo, regions = photos.photo(str(image.id)), photos.regions_of(str(image.id))
-        read = Pictures((photo,), (regions,)).edited(people)
-        drawn = Pictures((SceneDrawing(image, "gender"),)).edited(people)
+        read = Pictures((photo,), (regions,)).with_edit(people)
+        drawn = Pictures((SceneDrawing(image, "gender"),)).with_edit(people)
         assert np.array_equal(read_pixels(read, 0, 64), read_pixels(drawn, 0, 64))
 
 

@@ -34,7 +34,7 @@ def attribute(name: str, *words: str) -> Attribute:
     return built
 
 
-def named(text: str, attribute: Attribute, preset: str | None = None) -> list[str]:
+def groups_named(text: str, attribute: Attribute, preset: str | None = None) -> list[str]:
     flags = attribute_mentions(
         Captions.from_texts([text]), attribute, attribute.groups, preset
     ).toarray()[0]
@@ -66,7 +66,7 @@ def named(text: str, attribute: Attribute, preset: str | None = None) -> list[st
     ],
 )
 def test_race_is_named_of_persons(text, groups):
-    assert named(text, attribute("race")) == groups
+    assert groups_named(text, attribute("race")) == groups
 
 
 def test_words_on_either_side_of_the_end_of_a_caption_do_not_meet():
@@ -76,20 +76,20 @@ def test_words_on_either_side_of_the_end_of_a_caption_do_not_meet():
 
 @pytest.mark.parametrize("text", ["a black dog", "a black man", "a man in a black shirt"])
 def test_a_published_list_counts_as_it_was_published(text):
-    assert named(text, attribute("race"), "lic") == ["dark"]
+    assert groups_named(text, attribute("race"), "lic") == ["dark"]
 
 
 @pytest.mark.parametrize("name", ["race", "race_unsure"])
 def test_the_context_can_be_left_out(name):
     without = ("attribute.applies_to=null", "attribute.other_senses=[]")
-    assert named("a black dog", attribute(name)) == []
-    assert named("a black dog", attribute(name, *without)) == ["dark"]
+    assert groups_named("a black dog", attribute(name)) == []
+    assert groups_named("a black dog", attribute(name, *without)) == ["dark"]
 
 
 def test_any_attribute_can_have_it():
     everywhere = attribute("age", "+context@attribute.applies_to=person")
     texts = ["an old truck", "a little table", "an old man", "a child", "a young giraffe"]
-    assert [named(text, everywhere) for text in texts] == [[], [], ["old"], ["young"], []]
+    assert [groups_named(text, everywhere) for text in texts] == [[], [], ["old"], ["young"], []]
 
 
 def test_a_context_that_is_a_name_alone_is_refused():
@@ -206,7 +206,7 @@ def _describes_a_person(cut: list[str], i: int, context: Context) -> bool:
 @example("in black in black man")
 @settings(deadline=None)
 def test_the_rules_are_those_of_a_loop_over_words(text):
-    assert set(named(text, attribute("race"))) == by_hand(text, attribute("race"))
+    assert set(groups_named(text, attribute("race"))) == by_hand(text, attribute("race"))
 
 
 @given(st.lists(SENTENCE, max_size=6))
@@ -214,7 +214,7 @@ def test_the_rules_are_those_of_a_loop_over_words(text):
 def test_a_caption_names_what_it_names_alone(texts):
     race = attribute("race")
     together = attribute_mentions(Captions.from_texts(texts), race, race.groups).toarray()
-    alone = [[float(group in named(text, race)) for group in race.groups] for text in texts]
+    alone = [[float(group in groups_named(text, race)) for group in race.groups] for text in texts]
     assert together.tolist() == alone
 
 
@@ -222,7 +222,9 @@ def test_a_caption_names_what_it_names_alone(texts):
 @settings(deadline=None)
 def test_the_colour_of_a_thing_names_nobody(text, colour, thing):
     race = attribute("race")
-    assert named(f"{text} and a {colour} {thing}", race) == named(f"{text} and a {thing}", race)
+    assert groups_named(f"{text} and a {colour} {thing}", race) == groups_named(
+        f"{text} and a {thing}", race
+    )
 
 
 # --- real captions --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.run import compose
 from bias_pipeline.text.description_words import describing_words, open_slots
-from bias_pipeline.text.descriptions import described
+from bias_pipeline.text.descriptions import describe_captions
 
 METRIC = compose.cell(["metric=descriptions"]).build("metric")
 TABLE = METRIC.concepts
@@ -65,7 +65,7 @@ def test_every_mention_that_counts_is_marked_and_no_other():
     captions = Captions.from_texts(texts)
     words = describing_words(captions, TABLE)
 
-    concepts = described(captions, TABLE).concepts.toarray() > 0
+    concepts = describe_captions(captions, TABLE).concepts.toarray() > 0
     for row in range(len(texts)):
         marked = {k for k in words.in_caption(row) if k >= 0}
         assert marked == set(concepts[row].nonzero()[0].tolist())

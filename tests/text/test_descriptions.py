@@ -7,14 +7,14 @@ import pytest
 from bias_pipeline.corpus.attribute import words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.run import compose
-from bias_pipeline.text.descriptions import ConceptTable, content_words, described
+from bias_pipeline.text.descriptions import ConceptTable, content_words, describe_captions
 
 TABLE: ConceptTable = compose.cell(["metric=descriptions"]).build("metric").concepts
 
 
 def concepts(text: str) -> set[str]:
     """What one caption says of a person."""
-    described_one = described(Captions.from_texts([text]), TABLE)
+    described_one = describe_captions(Captions.from_texts([text]), TABLE)
     return {TABLE.concepts[k] for k in described_one.concepts.indices}
 
 
@@ -95,14 +95,16 @@ def test_each_person_of_a_sentence_may_be_described():
 
 def test_a_caption_says_what_it_says_alone():
     texts = ["a tall man", "", "a pretty woman. She smiles.", "a dog", "A calm man"]
-    together = described(Captions.from_texts(texts), TABLE).concepts
+    together = describe_captions(Captions.from_texts(texts), TABLE).concepts
     for row, text in enumerate(texts):
         columns = together.indices[together.indptr[row] : together.indptr[row + 1]]
         assert {TABLE.concepts[k] for k in columns} == concepts(text)
 
 
 def test_spellings_belong_to_their_concepts():
-    one = described(Captions.from_texts(["a handsome man", "a pretty man", "a pretty man"]), TABLE)
+    one = describe_captions(
+        Captions.from_texts(["a handsome man", "a pretty man", "a pretty man"]), TABLE
+    )
     assert one.words == ("handsome", "pretty")
     assert {TABLE.concepts[k] for k in one.concept_of} == {"good-looking"}
     assert one.spellings.sum(axis=0).tolist() == [1, 2]

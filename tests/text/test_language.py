@@ -110,7 +110,7 @@ def test_english_captions_do_not_fit_lists_of_another_language(attribute):
     assert "language: CODE, such as en" in note
 
 
-def mixed(english_share: float, second: Attribute = ENGLISH) -> Corpus:
+def mixed_corpus(english_share: float, second: Attribute = ENGLISH) -> Corpus:
     """Captions of men and women, some in English, the others in German."""
     texts = [SPOKEN["English" if i < 20 * english_share else "German"][i % 2] for i in range(20)]
     records = [
@@ -124,7 +124,7 @@ def mixed(english_share: float, second: Attribute = ENGLISH) -> Corpus:
     ("share", "tested", "noted"), [(1.0, True, 0), (0.6, True, 1), (0.5, True, 1), (0.4, False, 1)]
 )
 def test_half_of_the_captions_must_be_in_the_language(share, tested, noted):
-    corpus = mixed(share)
+    corpus = mixed_corpus(share)
     shares = language_shares(corpus, ENGLISH)
     assert shares == {"model": pytest.approx(share), "human": pytest.approx(share)}
     assert (untestable(shares, "en") == "") is tested

@@ -19,7 +19,7 @@ WORDS = ("dog", "cat", "bus", "tree", "car", "hat", "man", "woman")
 N_IMAGES = 60
 
 
-def made(human: list[tuple[str, ...]], model: str = "a dog", labels: str = "mf") -> Corpus:
+def corpus_with(human: list[tuple[str, ...]], model: str = "a dog", labels: str = "mf") -> Corpus:
     """A corpus of one caption by the model and several by people for each image."""
     n_labels = len(labels)
     return make_corpus(
@@ -144,7 +144,7 @@ def test_excluded_words_never_take_part(seed):
 
 
 def test_special_tokens_never_take_part():
-    matched = MatchedAlignment()(made([("<gender> dog", "a <gender>")] * 20)).human
+    matched = MatchedAlignment()(corpus_with([("<gender> dog", "a <gender>")] * 20)).human
     assert all("<gender>" in matched.words(row) for row in range(len(matched)))
 
 
@@ -168,7 +168,7 @@ def test_labels_play_no_part(seed):
     swapped = [
         replace(record, labels={"gender": "fm"[i // 7 % 2]}) for i, record in enumerate(records)
     ]
-    assert changed(records) == changed(swapped)
+    assert digest_of_matched(records) == digest_of_matched(swapped)
 
 
 def test_words_come_only_from_what_another_person_said_of_the_image():
@@ -181,17 +181,20 @@ def test_words_come_only_from_what_another_person_said_of_the_image():
 
 
 def test_a_vocabulary_that_nobody_shares_is_refused():
-    with pytest.raises(NotApplicableError, match="annotators use none of its words"):
-        MatchedAlignment()(made([("a dog", "one cat")] * 20, "zebra quagga"))
+    with pytest.raises(NotApplicableError, match="annotators use none of the captioner.s words"):
+        MatchedAlignment()(corpus_with([("a dog", "one cat")] * 20, "zebra quagga"))
 
 
 def test_a_vocabulary_that_nobody_shares_is_refused_on_both_sides():
-    with pytest.raises(NotApplicableError, match="use none of its words"):
-        BOTH(made([("eine Katze", "ein Hund")] * 20))
+    with pytest.raises(NotApplicableError, match="use none of the captioner.s words"):
+        BOTH(corpus_with([("eine Katze", "ein Hund")] * 20))
 
 
 def test_words_that_nobody_shares_lower_the_reach():
-    assert reach(MatchedAlignment()(made([("a dog", "dog")] * 20, "zebra dog"))) == [0.5, 0.5]
+    assert reach(MatchedAlignment()(corpus_with([("a dog", "dog")] * 20, "zebra dog"))) == [
+        0.5,
+        0.5,
+    ]
 
 
 def test_a_captioner_without_words_has_no_reach():
@@ -201,26 +204,26 @@ def test_a_captioner_without_words_has_no_reach():
 
 
 def test_a_constant_caption_leaves_people_nothing_else_to_say():
-    matched = MatchedAlignment()(made([("a dog runs", "the dog and a cat")] * 20)).human
+    matched = MatchedAlignment()(corpus_with([("a dog runs", "the dog and a cat")] * 20)).human
     assert {matched.text(row) for row in range(len(matched))} == {"a dog", "dog a"}
 
 
-def mixed(several: int, single: int) -> Corpus:
-    return made([("a cat", "dog")] * several + [("a cat",)] * single)
+def mixed_corpus(several: int, single: int) -> Corpus:
+    return corpus_with([("a cat", "dog")] * several + [("a cat",)] * single)
 
 
 def test_the_only_caption_of_an_image_is_left_out_and_that_is_noted():
-    matched = MatchedAlignment()(mixed(30, 5))
+    matched = MatchedAlignment()(mixed_corpus(30, 5))
     note = "alignment=matched: 5 images with one human caption are left out"
     assert (len(np.unique(matched.human.image_rows)), note in matched.notes) == (30, True)
 
 
 def test_where_people_wrote_one_caption_an_image_none_is_left_out():
-    assert len(MatchedAlignment()(mixed(0, 30)).human) == 30
+    assert len(MatchedAlignment()(mixed_corpus(0, 30)).human) == 30
 
 
 def test_captions_of_images_without_a_group_stay_as_they_are():
-    corpus = made([("a cat", "the dog")] * 30, labels=["m"] * 15 + ["unsure"] * 15)
+    corpus = corpus_with([("a cat", "the dog")] * 30, labels=["m"] * 15 + ["unsure"] * 15)
     matched = MatchedAlignment()(corpus)
     assert comparable(corpus).sum() == 15
     assert all(matched[row].human == corpus[row].human for row in range(15, 30))
@@ -233,16 +236,16 @@ def test_what_was_changed_is_told_with_examples():
     assert int(str(first["removed"])) > 0
 
 
-def changed(records: Sequence[Record]) -> str:
+def digest_of_matched(records: Sequence[Record]) -> str:
     return MatchedAlignment()(make_corpus(list(records))).human.digest
 
 
 def test_captioners_that_say_words_equally_often_have_the_same_people():
     records = records_of(5)
     rotated = [replace(record, model=records[i - 1].model) for i, record in enumerate(records)]
-    assert changed(records) == changed(rotated)
+    assert digest_of_matched(records) == digest_of_matched(rotated)
 
 
 @pytest.mark.parametrize("n_images", [2, 3])
 def test_two_images_are_enough(n_images):
-    assert MatchedAlignment()(mixed(n_images, 0)).tables[CHANGES]
+    assert MatchedAlignment()(mixed_corpus(n_images, 0)).tables[CHANGES]

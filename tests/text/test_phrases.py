@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bias_pipeline.corpus.attribute import Attribute, Context
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.text.mentions import hedged
+from bias_pipeline.text.mentions import find_hedged
 from bias_pipeline.text.phrases import plain_text, plain_texts
 from bias_pipeline.text.scored_text import (
     after_thoughts,
@@ -125,7 +125,7 @@ def test_a_shared_opening_of_a_third_of_the_captions_is_reported(texts, opening,
     ],
 )
 def test_a_hedge_is_before_the_group(text, expected):
-    assert hedged(Captions.from_texts([text]), GENDER).tolist() == [expected]
+    assert find_hedged(Captions.from_texts([text]), GENDER).tolist() == [expected]
 
 
 def test_a_phrase_before_a_hedge_does_not_move_it():
@@ -134,7 +134,7 @@ def test_a_phrase_before_a_hedge_does_not_move_it():
     senses = "black and white"
     race = Attribute("race", tuple(words), words, applies_to=person, other_senses=senses)
     text = "a black and white photo of what appears to be a black man"
-    assert hedged(Captions.from_texts([text]), race).tolist() == [True]
+    assert find_hedged(Captions.from_texts([text]), race).tolist() == [True]
 
 
 @pytest.mark.parametrize("text", ["A  dog’s", "a\tdog", " a Dog ", "İ dog", "ΟΔΟΣ", "", "a\nb"])

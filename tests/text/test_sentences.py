@@ -58,7 +58,7 @@ def test_sentences_on_persons(text, expected):
 LONG = "A hall. A man sits. It is dark."
 
 
-def long() -> Corpus:
+def long_corpus() -> Corpus:
     return make_corpus([Record(str(i), LONG, (LONG, "a dog"), {"gender": "m"}) for i in range(3)])
 
 
@@ -66,7 +66,7 @@ def long() -> Corpus:
     ("unit", "expected"), [("caption", LONG), ("sentence", "A hall."), ("subject", "A man sits.")]
 )
 def test_both_sides_are_scored_by_the_same_unit(unit, expected):
-    scored = ScoredText(unit=unit, subjects=Context("man")).of(long())
+    scored = ScoredText(unit=unit, subjects=Context("man")).of(long_corpus())
     assert (scored.model.text(0), scored.human.text(0)) == (expected, expected)
     assert scored.human.text(1) == "a dog"
 
@@ -76,7 +76,7 @@ def test_what_is_left_of_the_length_is_noted():
         "text.unit=sentence: words a caption that are scored: 2.0 of 8.0 (model), "
         "2.0 of 5.0 (annotators)"
     )
-    assert note in ScoredText(unit="sentence").of(long()).notes
+    assert note in ScoredText(unit="sentence").of(long_corpus()).notes
 
 
 def test_a_preamble_is_cut_before_the_first_sentence():

@@ -3,8 +3,8 @@
 import pytest
 
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.text.mending import with_both_words, with_whole_words
 from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS, named_group
-from bias_pipeline.text.spelling import with_both_words, with_whole_words
 from tests.corpora import GENDER
 
 

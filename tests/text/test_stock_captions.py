@@ -34,7 +34,7 @@ def texts(scored: Corpus) -> list[tuple[str, ...]]:
     return [scored.human.of_image(row) for row in range(len(scored))]
 
 
-def distinct(n: int, each: int = 2) -> list[list[str]]:
+def distinct_captions(n: int, each: int = 2) -> list[list[str]]:
     return [[f"a kite {i} {k}" for k in range(each)] for i in range(n)]
 
 
@@ -43,7 +43,9 @@ def distinct(n: int, each: int = 2) -> list[list[str]]:
     [(10, 90, True), (9, 91, False), (10, 490, False), (11, 489, True)],
 )
 def test_a_stock_sentence_is_in_ten_images_and_two_in_a_hundred(n_stock, n_others, dropped):
-    scored = DROP.of(corpus(*([STOCK, f"a dog {i}"] for i in range(n_stock)), *distinct(n_others)))
+    scored = DROP.of(
+        corpus(*([STOCK, f"a dog {i}"] for i in range(n_stock)), *distinct_captions(n_others))
+    )
     assert all((STOCK not in each) == dropped for each in texts(scored)[:n_stock])
     assert len(scored.human) == 2 * (n_stock + n_others) - dropped * n_stock
     assert any("describe nothing" in note for note in scored.notes) == dropped
@@ -51,19 +53,22 @@ def test_a_stock_sentence_is_in_ten_images_and_two_in_a_hundred(n_stock, n_other
 
 @pytest.mark.parametrize(("n_next", "dropped"), [(10, True), (11, False)])
 def test_a_stock_sentence_is_three_times_as_frequent_as_the_next(n_next, dropped):
-    lists = [*([STOCK, f"a dog {i}"] for i in range(30)), *distinct(60)]
+    lists = [*([STOCK, f"a dog {i}"] for i in range(30)), *distinct_captions(60)]
     lists += [["a red kite", f"a cat {i}"] for i in range(n_next)]
     assert (len(DROP.of(corpus(*lists)).human) < 2 * len(lists)) == dropped
 
 
 def test_case_and_signs_do_not_matter():
     written = [STOCK, STOCK.lower().rstrip("."), f"  {STOCK.upper()} "]
-    lists = [*([written[i % 3], f"a dog {i}"] for i in range(12)), *distinct(40)]
+    lists = [*([written[i % 3], f"a dog {i}"] for i in range(12)), *distinct_captions(40)]
     assert [len(each) for each in texts(DROP.of(corpus(*lists)))] == [1] * 12 + [2] * 40
 
 
 def test_a_second_stock_sentence_is_the_next_without_the_first():
-    lists = [*([(STOCK, "No caption")[i > 35], f"a dog {i}"] for i in range(48)), *distinct(60)]
+    lists = [
+        *([(STOCK, "No caption")[i > 35], f"a dog {i}"] for i in range(48)),
+        *distinct_captions(60),
+    ]
     scored = DROP.of(corpus(*lists))
     assert len(scored.human) == 2 * len(lists) - 48
     assert any(f"{STOCK!r}, 'No caption'" in note for note in scored.notes)
@@ -71,9 +76,9 @@ def test_a_second_stock_sentence_is_the_next_without_the_first():
 
 def test_what_describes_somebody_is_no_stock_sentence():
     persons = compose.cell(["metric=gender_error"]).build("text").scored
-    lists = [*(["A man.", f"a dog {i}"] for i in range(40)), *distinct(60)]
+    lists = [*(["A man.", f"a dog {i}"] for i in range(40)), *distinct_captions(60)]
     assert len(persons.of(corpus(*lists)).human) == 200
-    nobody = [*(["A photo of a person.", f"a dog {i}"] for i in range(40)), *distinct(60)]
+    nobody = [*(["A photo of a person.", f"a dog {i}"] for i in range(40)), *distinct_captions(60)]
     assert len(persons.of(corpus(*nobody)).human) == 160
 
 
@@ -83,13 +88,13 @@ def test_where_all_captions_are_the_same_none_stands_out():
 
 
 def test_an_image_without_another_caption_has_none():
-    scored = DROP.of(corpus(*([STOCK] for _ in range(20)), *distinct(80)))
+    scored = DROP.of(corpus(*([STOCK] for _ in range(20)), *distinct_captions(80)))
     assert texts(scored)[:20] == [()] * 20
     assert any(n.startswith("warning: 20 of 180 human captions (11.1%)") for n in scored.notes)
 
 
 def test_too_many_are_refused_with_what_scores_them():
-    lists = [*([STOCK] for _ in range(60)), *distinct(20)]
+    lists = [*([STOCK] for _ in range(60)), *distinct_captions(20)]
     with pytest.raises(DataError, match=r"60 of 100 human captions .* text\.stock=keep"):
         DROP.of(corpus(*lists))
     assert len(KEEP.of(corpus(*lists)).human) == 100
@@ -126,7 +131,7 @@ def test_equal_captions_of_an_image_are_one():
     assert [len(each) for each in texts(DROP.of(corpus(["a", "a"], ["b", "c"])))] == [1, 2]
 
 
-def filled(n: int, at_end: bool) -> list[list[str]]:
+def filled_lists(n: int, at_end: bool) -> list[list[str]]:
     """Lists of three captions that were filled to five."""
     lists = []
     for i in range(n):
@@ -138,12 +143,12 @@ def filled(n: int, at_end: bool) -> list[list[str]]:
 
 @pytest.mark.parametrize(("n", "at_end", "each"), [(30, True, 3), (29, True, 5), (30, False, 5)])
 def test_copies_that_fill_lists_are_left_out(n, at_end, each):
-    scored = DROP.of(corpus(*filled(n, at_end)))
+    scored = DROP.of(corpus(*filled_lists(n, at_end)))
     assert {len(listed) for listed in texts(scored)} == {each}
 
 
 def test_a_file_without_them_is_the_same_object_and_has_the_same_digest():
-    raw = corpus(*distinct(40))
+    raw = corpus(*distinct_captions(40))
     assert without_stock(raw) is raw
     assert DROP.of(raw).digest == KEEP.of(raw).digest == raw.digest
 

@@ -26,7 +26,7 @@ GENDER = Attribute(
 )
 
 
-def named(text: str, tasks: tuple[str, ...] = TASKS) -> set[str]:
+def tasks_named(text: str, tasks: tuple[str, ...] = TASKS) -> set[str]:
     row = task_mentions(Captions.from_texts([text]), VOCABULARY, tasks).toarray()[0]
     return {task for task, count in zip(tasks, row, strict=True) if count}
 
@@ -59,7 +59,7 @@ def test_a_listed_word_is_split_as_captions_are(word):
     ],
 )
 def test_tasks_are_named_by_their_words_the_longest_first(text, tasks):
-    assert named(text) == tasks
+    assert tasks_named(text) == tasks
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_mentions(texts, tasks, mentions):
 
 @pytest.mark.parametrize("text", ["a hot dog", "two hot dogs"])
 def test_phrases_of_excluded_tasks_still_take_their_words(text):
-    assert named(text, tasks=("dog", "car")) == set()
+    assert tasks_named(text, tasks=("dog", "car")) == set()
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a dog"]])
@@ -95,7 +95,7 @@ def test_mentions_do_not_depend_on_the_other_captions(captions):
     texts = [" ".join(words) for words in captions]
     result = task_mentions(Captions.from_texts(texts), VOCABULARY, TASKS).toarray()
     for text, row in zip(texts, result, strict=True):
-        assert {task for task, count in zip(TASKS, row, strict=True) if count} == named(text)
+        assert {task for task, count in zip(TASKS, row, strict=True) if count} == tasks_named(text)
 
 
 def test_our_objects_know_a_hot_dog_from_a_dog():

@@ -30,7 +30,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     rename_predictions,
 )
 from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL_PAIRED
-from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.text.transform import Transform, apply_transforms
 
 
 class AttackingMetric(Protocol):
@@ -85,7 +85,7 @@ class AttackedCaptions:
 
     @cached_property
     def _unaligned(self) -> Corpus:
-        return applied(self.transforms[: self._first], self.corpus)
+        return apply_transforms(self.transforms[: self._first], self.corpus)
 
     @cached_property
     def captioner(self) -> AttackRunner:

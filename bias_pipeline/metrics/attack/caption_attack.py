@@ -61,7 +61,7 @@ from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, fill
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.mentions import neutral_rate
-from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.text.transform import Transform, apply_transforms
 
 GAP = PartName("gap")
 
@@ -133,7 +133,7 @@ class CaptionAttack(Metric, ABC):
 
     def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         """The corpus as attackers read it."""
-        return applied(transforms, corpus)
+        return apply_transforms(transforms, corpus)
 
     def attackable(self, transformed: Corpus) -> BoolArray:
         """(N,) images that have all that attackers need besides captions; here nothing."""

@@ -28,7 +28,7 @@ from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.scoring import Scoring
-from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.text.transform import Transform, apply_transforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Direction:
     @cached_property
     def transformed(self) -> Corpus:
         """The captions that attackers read."""
-        return applied(self.settings.transforms[self.name], self.corpus)
+        return apply_transforms(self.settings.transforms[self.name], self.corpus)
 
     @property
     def tables(self) -> dict[str, list[dict[str, object]]]:

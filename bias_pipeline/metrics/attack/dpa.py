@@ -295,7 +295,7 @@ class _Direction:
             check_tested(data, splits)
         return {
             "model": train(*model),
-            "human": Predictions.joined([train(data, splits) for data, splits in by_seed]),
+            "human": Predictions.of_all_seeds([train(data, splits) for data, splits in by_seed]),
         }
 
     def _labelled(self, side: str, labels: IntArray) -> LabelledCaptions:

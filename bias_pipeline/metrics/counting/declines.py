@@ -25,7 +25,7 @@ from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes
 from bias_pipeline.metrics.value_names import MODEL, SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
 from bias_pipeline.stats.shares import same_share_p
-from bias_pipeline.text.mentions import hedged
+from bias_pipeline.text.mentions import find_hedged
 from bias_pipeline.text.scored_text import declined_images
 
 OVERALL = PartName("overall")
@@ -68,7 +68,7 @@ class Declines(CorrectedByGold):
         declined, answered = declined_images(view.corpus), _answered_images(view)
         described = answered & ~declined
         unsure = np.zeros(len(view.corpus), bool)
-        unsure[view.images("model")[hedged(view.corpus.model, view.attribute)]] = True
+        unsure[view.images("model")[find_hedged(view.corpus.model, view.attribute)]] = True
         counted = {
             "answered": answered,
             "declined": answered & declined,

@@ -111,7 +111,7 @@ class _Examples:
                 "word": slot.word,
                 **{f"captions:{g}": int(n) for g, n in zip(self.groups, counts, strict=True)},
                 "image_id": self.images.corpus.ids[captions.image_rows[rows[slot.rows[0]]]],
-                **_caption_line(slot.marked(shown.words(int(slot.rows[0])))),
+                **_caption_line(slot.mark_words(shown.words(int(slot.rows[0])))),
             }
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.metrics.corpus_view import sum_by_image
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
-from bias_pipeline.text.descriptions import Descriptions, described
+from bias_pipeline.text.descriptions import Descriptions, describe_captions
 from bias_pipeline.text.matched import MatchedAlignment
 
 
@@ -25,11 +25,11 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def model(self) -> Descriptions:
-        return described(self.corpus.model, self.table)
+        return describe_captions(self.corpus.model, self.table)
 
     @cached_property
     def human(self) -> Descriptions:
-        return described(self.corpus.human, self.table)
+        return describe_captions(self.corpus.human, self.table)
 
     @cached_property
     def concepts(self) -> IntArray:

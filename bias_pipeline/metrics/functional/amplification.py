@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.captions import dense, ranges
+from bias_pipeline.corpus.captions import dense_ranks, ranges
 from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 from bias_pipeline.metrics.functional.groups import group_shares
 
@@ -338,7 +338,7 @@ def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2)
     image, which = np.arange(rows.shape[0]), np.zeros(rows.shape[0], np.int64)
     for _ in range(max_size):
         image, places, codes = _extend_sets(rows, image, places, which)
-        which = dense(codes)  # so that codes stay far below 2 ** 63, whatever the size
+        which = dense_ranks(codes)  # so that codes stay far below 2 ** 63, whatever the size
         distinct = np.zeros(int(which.max(initial=-1)) + 1, np.int64)
         distinct[which] = codes
         steps = (divmod(code, rows.shape[1]) for code in distinct.tolist())

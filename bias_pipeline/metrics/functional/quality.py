@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, Int32Array, IntArray
-from bias_pipeline.corpus.captions import dense
+from bias_pipeline.corpus.captions import dense_ranks
 from bias_pipeline.metrics.functional.counts import share
 
 ORDERS = (1, 2, 3, 4)
@@ -72,7 +72,7 @@ def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> l
             fits = places + n <= last[caption[places]]
             places, run = places[fits], run[fits]
             run = run * n_types + words[places + n - 1]
-        run = dense(run)
+        run = dense_ranks(run)
         shape = (len(lengths), int(run.max(initial=-1)) + 1)
         cells = caption[places], run.astype(np.int32)
         tables.append(sparse.coo_array((np.ones(len(run), np.uint16), cells), shape).tocsr())

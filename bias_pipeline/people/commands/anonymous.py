@@ -21,7 +21,7 @@ from bias_pipeline.errors import (
     cannot_write,
     counted,
 )
-from bias_pipeline.io.files import drafted, replace_file
+from bias_pipeline.io.files import draft_of, replace_file
 from bias_pipeline.io.machine import DIFFUSION, REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.run import compose
@@ -119,7 +119,7 @@ def _draw_scenes(options: Namespace) -> None:
     cell = compose.cell([*_SCENES, *options.overrides])
     scenes = cell.build("dataset")
     names = scenes.all_captioners(cell.build("attribute"))
-    with drafted(options.out) as draft:
+    with draft_of(options.out) as draft:
         n_pictures = write_unmarked(scenes, draft, names, options.side or _SIDE)
     print_out(f"{options.out}: {counted(n_pictures, 'pictures')}, captions of {', '.join(names)}")
 

@@ -13,7 +13,7 @@ from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.data.columns import IMAGE, Layout
 from bias_pipeline.data.image_numbers import noting_names, of_photos
-from bias_pipeline.data.label_values import recognised
+from bias_pipeline.data.label_values import recognise_labels
 from bias_pipeline.data.rating_tables import CANNOT_TELL
 from bias_pipeline.data.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
@@ -145,14 +145,14 @@ def known_answers(
     if path is None:
         return {}
     what, layout = "known answers: a table of image_id and value", Layout()
-    wanted = ("image_id", "value", *layout.wanted(IMAGE))
+    wanted = ("image_id", "value", *layout.columns_wanted(IMAGE))
     rows = open_rows(check_file(path, "--gold"), what=what, wanted=wanted)
     rows.require("image_id", "value")
     first, rows = rows.peek()
     rows = noting_names(rows, first, "image_id", layout)
     lines = [(line, row, rows.text(line, row, "value").strip()) for line, row in rows.items]
     answers = LabelMap("value", {value: value for value in question.values})
-    answers, facts = recognised((value for _, _, value in lines), answers, attribute)
+    answers, facts = recognise_labels((value for _, _, value in lines), answers, attribute)
     for fact in facts:
         print_out(f"{path}: {fact}")
     known, by_short = dict[str, str](), dict[str, str]()

@@ -20,15 +20,15 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.corpus.pictures import MissingPicture, Pictures
-from bias_pipeline.data.photos import drawn
+from bias_pipeline.data.photos import draw_picture
 from bias_pipeline.errors import DataError
 from bias_pipeline.people.web.shared_reads import SharedReads
 from bias_pipeline.results.rows import Result
 from bias_pipeline.text.description_words import describing_words
-from bias_pipeline.text.descriptions import ConceptTable, described
+from bias_pipeline.text.descriptions import ConceptTable, describe_captions
 from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
 from bias_pipeline.text.tokenize import tokenize_word
-from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.text.transform import Transform, apply_transforms
 
 OTHER = 5  # the mark of a word of no labelled group
 NO_CAPTION = -3  # beside the codes of named_group
@@ -71,7 +71,7 @@ class CaptionsBehind:
     @cached_property
     def _concepts_of_captions(self) -> sparse.csc_array:
         """(C, Q) which concepts each caption says of a person."""
-        return described(self.corpus.model, self.concepts).concepts.tocsc()
+        return describe_captions(self.corpus.model, self.concepts).concepts.tocsc()
 
     def describing(self, concepts: Collection[str]) -> BoolArray:
         """(N,) images whose caption says one of these concepts of a person."""
@@ -141,7 +141,7 @@ class CaptionsBehind:
     def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
         """The words of images' captions after the transforms; empty where there is no caption."""
         part = self.corpus.take(np.sort(rows))
-        ready = applied(self.transforms, part).model
+        ready = apply_transforms(self.transforms, part).model
         words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}
         return [words.get(self.corpus.ids[row], []) for row in rows.tolist()]
 
@@ -150,7 +150,7 @@ class CaptionsBehind:
         """Those that the run scored, else the photos; None if no image has one."""
         if self.corpus.pictures is not None:
             return self.corpus.pictures
-        return Pictures.of([self.photos.get(short_id(image)) for image in self.corpus.ids])
+        return Pictures.from_files([self.photos.get(short_id(image)) for image in self.corpus.ids])
 
     def has_picture(self, row: int) -> bool:
         pictures = self.pictures
@@ -163,7 +163,7 @@ class CaptionsBehind:
         side = _SMALL if small else _SIDE
         if self.pictures is None or self.pictures.files[row] is None:
             raise DataError("this image has no picture")
-        photo = Image.fromarray(drawn(self.pictures, row, _DRAWN).pixels)
+        photo = Image.fromarray(draw_picture(self.pictures, row, _DRAWN).pixels)
         photo.thumbnail((side, side))
         content = BytesIO()
         photo.save(content, "JPEG", quality=_QUALITY)

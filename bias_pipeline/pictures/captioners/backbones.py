@@ -307,7 +307,7 @@ def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
     if file is None:
         return ()
     if isinstance(file, Path | MissingPicture):
-        regions = in_size(pictures.known(row) or (), file)
+        regions = in_size(pictures.regions_of(row) or (), file)
     else:
         regions = file.draw(_DRAWN).regions
     return tuple(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bias_pipeline.corpus.image_ids import canonical_id, few, short_id
+from bias_pipeline.corpus.image_ids import canonical_id, first_ids, short_id
 from bias_pipeline.data.chat_answers import (
     Answer,
     answer_of_row,
@@ -93,16 +93,19 @@ class BatchAnswers:
                     others.add(image)
         named = ", ".join(map(str, paths))
         if others and not self._answers:
-            raise DataError(f"{named}: no answer is about a photo; they are about {few(others)}")
+            raise DataError(
+                f"{named}: no answer is about a photo; they are about {first_ids(others)}"
+            )
         if others:
             warn(
-                f"{named}: {counted(len(others), 'images are')} not among the photos: {few(others)}"
+                f"{named}: {counted(len(others), 'images are')} not among the photos: "
+                f"{first_ids(others)}"
             )
 
         if self._repeated:
             warn(
                 f"{named}: {counted(len(self._repeated), 'images have')} two different answers; "
-                f"the first is taken: {few(self._repeated)}"
+                f"the first is taken: {first_ids(self._repeated)}"
             )
 
     def _add(self, image: str, answer: Answer) -> None:

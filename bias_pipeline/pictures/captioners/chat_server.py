@@ -22,12 +22,12 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.corpus.image_ids import first_ids
 from bias_pipeline.data.chat_answers import REFUSALS, REFUSED, Answer
 from bias_pipeline.data.image_masking import PhotoReader
 from bias_pipeline.data.photos import NO_METADATA, UnreadableError, read_photo
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, counted
-from bias_pipeline.io.terminal import redacted
+from bias_pipeline.io.terminal import redact
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.pictures.captioners.bounded_client import UnfitAnswerError
 
@@ -164,7 +164,7 @@ class AnswerCounts:
             ['1 caption is cut (length), such as of image 42']
         """
         return [
-            f"{counted(len(images), 'captions are')} {kind}, such as of image {few(images)}"
+            f"{counted(len(images), 'captions are')} {kind}, such as of image {first_ids(images)}"
             for kind, images in sorted(self._images.items())
         ]
 
@@ -176,7 +176,7 @@ def _plain_text(text: str) -> str:
         >>> _plain_text(" a dog \ud83d ")
         'a dog ?'
     """
-    return redacted(text.encode("utf-8", "replace").decode().strip())
+    return redact(text.encode("utf-8", "replace").decode().strip())
 
 
 _SHOWN = 160  # characters of a server's words
@@ -247,7 +247,7 @@ def broken_answer(server: ChatServer, fault: str) -> Fault:
 
 def _absent(reason: str, server: ChatServer) -> Fault:
     words = (
-        f"no server answers at {server.url} ({redacted(reason)[:_SHOWN]}); start it, or correct "
+        f"no server answers at {server.url} ({redact(reason)[:_SHOWN]}); start it, or correct "
         "--server; what is finished stays"
     )
     return Fault(words, attempts=ATTEMPTS, absent=True, silent=True)
@@ -296,7 +296,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
     """What a response of the client means that is an error of this status."""
     detail = _detail(response)
     fields = detail if isinstance(detail, dict) else {"message": detail}
-    words = redacted(" ".join(str(fields.get("message") or "").split()))[:_SHOWN]
+    words = redact(" ".join(str(fields.get("message") or "").split()))[:_SHOWN]
     words = words or response.reason_phrase
     code, metadata = str(fields.get("code") or ""), fields.get("metadata")
     if status == _MODERATED and isinstance(metadata, dict) and "reasons" in metadata:
@@ -307,7 +307,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         return Fault(words, UsageError(f"{server.host} {known} ({reason})"), status=status)
     if status in _NO_SUCH_PLACE or 300 <= status < 400:
         place = response.headers.get("location", "")
-        moved = UsageError(f"{server.url} redirects to another address: {redacted(place)}; name it")
+        moved = UsageError(f"{server.url} redirects to another address: {redact(place)}; name it")
         return Fault(words, moved if status < 400 else None, status=status, doubts=True)
     if any(sign in words.lower() for sign in _NO_PICTURES):
         blind = UsageError(

@@ -12,7 +12,7 @@ from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.photos import BATCH, Batch
 from bias_pipeline.declared import NotNegativeCount
 from bias_pipeline.errors import UsageError, counted
-from bias_pipeline.io.files import drafted, require_new
+from bias_pipeline.io.files import draft_of, require_new
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.model_location import require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
@@ -166,7 +166,7 @@ def _explain(
         "edits": [dict(edit.spec) for edit in corpus.pictures.edits],
         "digest": corpus.digest,
     }
-    with drafted(options.out) as draft:
+    with draft_of(options.out) as draft:
         rows = write_attribution(
             draft, how.explain(corpus), pictures=options.pictures, with_maps=options.maps
         )

@@ -25,7 +25,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
-from bias_pipeline.io.files import drafted
+from bias_pipeline.io.files import draft_of
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.pictures.captioners.backbones import (
     Backbone,
@@ -221,7 +221,7 @@ def fit_captioner(
     With several devices, one process each; the batches are the same as with one.
     """
     side_of(lesson.encoder)
-    with drafted(folder) as draft:
+    with draft_of(folder) as draft:
         if lesson.backbone.cache is not None:
             lesson.backbone.read(lesson.images)  # once, before there are several processes
         epochs = draft / EPOCHS if each_epoch else None

@@ -24,7 +24,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Pixels
 from bias_pipeline.data.image_masking import ImageMasking
-from bias_pipeline.data.photos import drawn
+from bias_pipeline.data.photos import draw_picture
 from bias_pipeline.errors import DataError, NotApplicableError, counted
 from bias_pipeline.pictures.gradcam.layers import LayerSearch, MapLayer
 from bias_pipeline.pictures.gradcam.maps import Shares, Target, area_means, maps, shares_outside
@@ -209,7 +209,7 @@ def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Itera
         )
     side = min(captioner.side, _LARGEST_DRAWING)
     for row in np.flatnonzero(pictures.present).tolist():
-        one = drawn(pictures, row, side)
+        one = draw_picture(pictures, row, side)
         yield Picture(row, one, captioner.prepare(Pillow.fromarray(one.pixels)))
 
 

@@ -44,7 +44,7 @@ from bias_pipeline.report.explain import gradients, linear
 from bias_pipeline.report.explain.gradients import Gradients
 from bias_pipeline.report.explain.linear import Example, Gram, WordFit
 from bias_pipeline.stats.bootstrap import combined_error, quantile
-from bias_pipeline.text.transform import applied
+from bias_pipeline.text.transform import apply_transforms
 
 RESAMPLES = 100  # each trains every attacker again, so more would cost too much
 MOST_KEPT = 300
@@ -103,7 +103,7 @@ def words(
         raise UsageError(f"--resamples={resamples} must be at least 2")
     attack, fits, method = _explainer(metric, how)
     corpus = without_small_groups(corpus, attack.attribute.name)  # as for the score
-    ready = applied(attack.transforms, corpus)
+    ready = apply_transforms(attack.transforms, corpus)
     tables = _tables(attack, ready)
     splits = attack.draw_splits(corpus, seeds)
     stats = replace(attack.stats, resamples=resamples)

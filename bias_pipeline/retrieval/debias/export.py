@@ -29,7 +29,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array, Float64Array
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.files import drafted
+from bias_pipeline.io.files import draft_of
 from bias_pipeline.retrieval.debias import load_debias
 from bias_pipeline.retrieval.debias.base import Debias, Debiased, EmbeddingEdit, Examples
 from bias_pipeline.retrieval.dual_encoders import DualEncoder
@@ -81,7 +81,7 @@ def write_debias(
         numbers |= {f"{side}.weight": matrix, f"{side}.bias": vector}
     again = all(embedder.renormalise for embedder in edited.values())
     tensors = {name: array.astype(np.float32) for name, array in numbers.items()}
-    with drafted(folder) as draft:
+    with draft_of(folder) as draft:
         metadata = {"renormalise": json.dumps(again)}
         save_file(tensors, draft / "debias.safetensors", metadata=metadata)
         shutil.copyfile(Path(load_debias.__file__), draft / "load_debias.py")

@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from starlette.testclient import TestClient
 
 from bias_pipeline.data.photos import find_photos
-from bias_pipeline.io.digests import sealed, sha256_of, unsealed
+from bias_pipeline.io.digests import seal, sha256_of, unseal
 from bias_pipeline.people.commands.web import ScoredFiles
 from bias_pipeline.people.image_scores import ImageScores
 from bias_pipeline.people.web.browsing import BrowsePages
@@ -354,9 +354,9 @@ def test_a_run_that_was_done_again_shows_its_new_guesses(runs_copy, runs):
     table = table.slice(0, len(table) // 2)
     pq.write_table(table, path)
     result = runs_copy / run / RESULT
-    content = unsealed(json.loads(result.read_text()), within="manifest")
+    content = unseal(json.loads(result.read_text()), within="manifest")
     content["manifest"]["files"][EXCLUSIVE] = sha256_of(path)
-    result.write_bytes(sealed(content, within="manifest"))
+    result.write_bytes(seal(content, within="manifest"))
     client.get("/")
     assert shares_added(client.get(f"/run/{run}/images").text) != before
 
@@ -366,9 +366,9 @@ def test_a_run_that_was_done_again_shows_its_new_guesses(runs_copy, runs):
 
 def test_changed_data_show_numbers_alone(runs_copy, runs):
     path = runs_copy / runs[1].run_id / RESULT
-    content = unsealed(json.loads(path.read_text()), within="manifest")
+    content = unseal(json.loads(path.read_text()), within="manifest")
     content["manifest"]["corpus"]["digest"] = "0" * 64
-    path.write_bytes(sealed(content, within="manifest"))
+    path.write_bytes(seal(content, within="manifest"))
     text = client_of(runs_copy).get(f"/run/{runs[1].run_id}/images").text
     assert "their digest differs" in text
     assert "<img" not in text

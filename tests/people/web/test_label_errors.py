@@ -63,7 +63,7 @@ def test_what_three_raters_tell_is_written_for_label_noise(tmp_path):
     assert f"dataset.label_noise={tmp_path}/label_errors.csv" in last
     here = cell([f"dataset.label_noise={tmp_path}/label_errors.csv"])
     assert here.label_noise is not None
-    assert here.label_noise.wrong(GROUPS)["male"] == pytest.approx(0.028, abs=0.01)
+    assert here.label_noise.wrong_shares(GROUPS)["male"] == pytest.approx(0.028, abs=0.01)
 
 
 def test_of_few_items_it_is_said_that_they_are_few_and_cannot_tell_is_no_answer():

@@ -65,7 +65,7 @@ def test_a_place_is_in_shares_of_the_picture_wherever_its_file_is(tmp_path):
     ("edit", "left"), [(ImageMasking("box"), ["dog"]), (Blank(), [])], ids=["masked", "blank"]
 )
 def test_what_is_hidden_has_no_box(tmp_path, edit, left):
-    pictures = photo(tmp_path, PERSON, DOG).edited(edit)
+    pictures = photo(tmp_path, PERSON, DOG).with_edit(edit)
     assert [item.name for item in placed_objects(pictures, 0)] == left
 
 

@@ -162,7 +162,7 @@ def test_weights_and_the_second_gate_decide_the_attacker_and_the_cache_does_not(
 def test_blank_pictures_tell_all_alike_under_one_caption():
     labelled = data(64)
     assert labelled.pictures is not None
-    blank = replace(labelled, pictures=labelled.pictures.edited(Blank()))
+    blank = replace(labelled, pictures=labelled.pictures.with_edit(Blank()))
     predictions = probe(epochs=1).fit_predict(blank, [split(64)])
     assert np.ptp(predictions.probs[0], axis=0).max() < 1e-6
 

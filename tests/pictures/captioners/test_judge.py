@@ -80,7 +80,7 @@ def test_another_picture_is_another_question(model, data, read, tmp_path):
     judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
     judge.answer_log_probs(data)
     assert data.pictures is not None
-    masked = replace(data, pictures=data.pictures.edited(Blank()))
+    masked = replace(data, pictures=data.pictures.with_edit(Blank()))
     judge.answer_log_probs(masked)
     assert len(read) == 6
     assert judge.digest(masked) != judge.digest(data)

@@ -227,7 +227,7 @@ def test_unmasked_pictures_tell_the_group_under_one_caption():
 
 def test_blank_pictures_tell_all_alike_under_one_caption():
     labelled = data()
-    blank = replace(labelled, pictures=labelled.pictures.edited(Blank()))
+    blank = replace(labelled, pictures=labelled.pictures.with_edit(Blank()))
     predictions = probe(epochs=3).fit_predict(blank, [split()])
     assert np.ptp(predictions.probs[0], axis=0).max() < 1e-6
 
@@ -241,7 +241,7 @@ def test_other_words_keep_their_share_where_answers_do_not_share_it():
 def test_other_pictures_are_other_predictions(tmp_path):
     """Although captions and labels are the same."""
     labelled, brief = data(), probe(epochs=1, cache=str(tmp_path))
-    blank = replace(labelled, pictures=labelled.pictures.edited(Blank()))
+    blank = replace(labelled, pictures=labelled.pictures.with_edit(Blank()))
     brief.fit_predict(labelled, [split()])
     assert brief.fit_predict(blank, [split()]).training.trained == 1
 
