@@ -69,7 +69,8 @@ class SharedFeatures:
         """(M, ...) numbers of the items at M positions, (R, ...) summed by distinct item."""
         n_items, rows = self.matrix.shape[0], self.rows[positions]
         if numbers[:1].size <= 1:
-            return np.bincount(rows, numbers.ravel(), n_items).reshape(-1, *numbers.shape[1:])
+            total = np.bincount(rows, numbers.ravel(), n_items).astype(np.float64, copy=False)
+            return total.reshape(-1, *numbers.shape[1:])
         total = np.zeros((n_items, *numbers.shape[1:]))
         np.add.at(total, rows, numbers)
         return total

@@ -74,11 +74,12 @@ def estimates_of(
         ends = np.cumsum([len(of_part) for of_part in block_keys][:-1])
         of_images, *of_noise = np.split(weights, ends, axis=1)
         single = of_images.astype(np.float32)
-        totals = {
-            name: (single if table.dtype == np.float32 else of_images) @ table
+        totals: dict[str, Float64Array] = {
+            name: np.asarray(
+                (single if table.dtype == np.float32 else of_images) @ table, np.float64
+            )
             for name, table in sums.items()
         }
-        totals = {name: total.astype(np.float64, copy=False) for name, total in totals.items()}
         for (name, smoothing), drawn in zip(tally.smoothing.items(), of_noise, strict=True):
             totals[name] = totals[name] + (drawn - 1) * smoothing.amounts
         return {
