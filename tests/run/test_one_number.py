@@ -113,7 +113,7 @@ def test_screen_page_rows_and_file_have_the_number_of_each_answer(shown_numbers)
         assert deciding_number(answer) in page
         row = frame[(frame.run_id == answer.run_id) & (frame.part == answer.part)]
         assert row.value.tolist() == [answer.value]
-    answers = [answer.stored() for answer in audit.answers]
+    answers = [answer.as_plain_data() for answer in audit.answers]
     stored = json.loads(baseline.baseline_bytes(audit.results, answers=answers))["answers"]
     values = [one["value"] for one in stored if one["value"] is not None]
     assert values == [answer.value for answer in shown]
