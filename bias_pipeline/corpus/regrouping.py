@@ -225,7 +225,7 @@ class LabelNoise:
             >>> noise.wrong_shares(("male", "female"))
             {'male': 0.02, 'female': 0.1}
         """
-        if attribute.crossed:
+        if attribute.is_crossed:
             names = [single.name for single in attribute.singles]
             raise UsageError(
                 f"dataset.label_noise is of one attribute, not of attribute=[{','.join(names)}]; "
