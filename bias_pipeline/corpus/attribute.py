@@ -274,7 +274,7 @@ class Attribute(Configurable):
         return (self,)
 
     @property
-    def crossed(self) -> bool:
+    def is_crossed(self) -> bool:
         """Whether its groups combine several attributes."""
         return len(self.singles) > 1
 

@@ -42,18 +42,18 @@ class Region:
     score: float = 1.0
 
     @property
-    def outlined(self) -> bool:
+    def has_outline(self) -> bool:
         """Whether there is an outline or mask, not only a box."""
         return bool(self.polygons or self.counts)
 
     @property
-    def outside(self) -> bool:
+    def is_outside(self) -> bool:
         """Whether it lies outside the picture, if the picture's size is known.
 
         A mask (run lengths) is always inside.
 
         Example:
-            >>> [Region("person", (left, 0, 2, 2), (4, 4)).outside for left in (-2, -1, 3, 4)]
+            >>> [Region("person", (left, 0, 2, 2), (4, 4)).is_outside for left in (-2, -1, 3, 4)]
             [True, False, False, True]
         """
         height, width = self.size

@@ -40,7 +40,7 @@ class Intersection(Attribute):
 
     def __post_init__(self) -> None:
         """Check that the parts are two attributes, with words of one language."""
-        first, second = self.both
+        first, second = self.pair
         if first.name == second.name:
             raise UsageError(f"attribute=[{first.name},{second.name}]: name two attributes")
         if first.language != second.language:
@@ -56,14 +56,14 @@ class Intersection(Attribute):
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
         """The words that name a group of both attributes; a caption must name both."""
-        return tuple(naming for part in self.both for naming in part.namings(preset))
+        return tuple(naming for part in self.pair for naming in part.namings(preset))
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        return self.both
+        return self.pair
 
     @property
-    def both(self) -> tuple[Attribute, Attribute]:
+    def pair(self) -> tuple[Attribute, Attribute]:
         """The two attributes."""
         return self.parts["first"], self.parts["second"]
 
@@ -86,13 +86,13 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     rows = np.array([row for row, i in enumerate(first.ids) if i in place], np.int64)
     if not len(rows):
         raise DataError(
-            f"no image has labels of both {attribute.both[0].name} and {attribute.both[1].name}"
+            f"no image has labels of both {attribute.pair[0].name} and {attribute.pair[1].name}"
         )
     others = np.array([place[first.ids[row]] for row in rows], np.int64)
     grouping = cross_attributes(
         [
             replace(corpus.groupings[part.name], codes=corpus.groupings[part.name].codes[chosen])
-            for corpus, part, chosen in zip(corpora, attribute.both, (rows, others), strict=True)
+            for corpus, part, chosen in zip(corpora, attribute.pair, (rows, others), strict=True)
         ]
     )
     _check_sizes(grouping, attribute)
@@ -225,7 +225,7 @@ class LabelNoise:
             >>> noise.wrong_shares(("male", "female"))
             {'male': 0.02, 'female': 0.1}
         """
-        if attribute.crossed:
+        if attribute.is_crossed:
             names = [single.name for single in attribute.singles]
             raise UsageError(
                 f"dataset.label_noise is of one attribute, not of attribute=[{','.join(names)}]; "

@@ -28,7 +28,7 @@ Votes = Mapping[str, Mapping[str, str]]  # image to rater to label
 
 def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
     """The gold labels of one attribute; of several raters the majority's."""
-    if attribute.crossed:
+    if attribute.is_crossed:
         raise UsageError("dataset.gold is of one attribute; score two attributes one by one")
     votes, chances = _read(open_rows(check_file(path, "dataset.gold"), what=_WHAT), attribute)
     groups, known = label_map(dataset, attribute, {})

@@ -156,7 +156,9 @@ class ImageMasking(Configurable):
         if self.person == "none":
             return True
         people = self._people(in_size(regions, file))
-        return bool(people) and (self.person == "box" or all(region.outlined for region in people))
+        return bool(people) and (
+            self.person == "box" or all(region.has_outline for region in people)
+        )
 
     def _people(self, regions: Iterable[Region]) -> list[Region]:
         """The people to mask."""
@@ -172,7 +174,7 @@ class ImageMasking(Configurable):
     def certain(self, regions: Iterable[Region]) -> list[Region]:
         """Regions with a sufficient score, within the picture."""
         return [
-            region for region in regions if region.score >= self.min_score and not region.outside
+            region for region in regions if region.score >= self.min_score and not region.is_outside
         ]
 
     def hides(self, category: str) -> bool:

@@ -43,7 +43,7 @@ def largest_person(regions: Sequence[Region]) -> Region | None:
         >>> largest_person((small, large)).box
         (0, 0, 5, 5)
     """
-    people = [one for one in regions if one.category == PERSON and not one.outside]
+    people = [one for one in regions if one.category == PERSON and not one.is_outside]
     return max(people, key=lambda region: region.box[2] * region.box[3], default=None)
 
 
@@ -71,7 +71,7 @@ def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
     # All regions decide what an edit paints over
     content = pictures.digest_of_row(row) if pictures.edits else pictures.contents[row]
     place = pictures.regions_of(row) if crop == "person" else None
-    place = place and tuple(region for region in place if not region.outside)
+    place = place and tuple(region for region in place if not region.is_outside)
     parts: tuple[object, ...] = (VERSION, crop, content, [], place)  # [] is in keys since long
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -142,7 +142,7 @@ def box_mask(region: Region, height: int, width: int) -> BoolArray:
 
 def region_mask(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels of its outline, or of its box if there is no outline pixel."""
-    if region.outlined:
+    if region.has_outline:
         mask = outline_mask(region, height, width)
         if mask.any():
             return mask

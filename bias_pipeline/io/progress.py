@@ -34,7 +34,7 @@ class Bar:
         self._start = time.monotonic()
 
     @property
-    def elapsed(self) -> float:
+    def elapsed_s(self) -> float:
         """Seconds since it was opened."""
         return time.monotonic() - self._start
 
@@ -49,7 +49,7 @@ class Bar:
         """
         if not _TELLING <= self.done < self.total:
             return None
-        return self.elapsed / self.done * (self.total - self.done)
+        return self.elapsed_s / self.done * (self.total - self.done)
 
     def place(self) -> str:
         """The current step.
@@ -197,7 +197,7 @@ class _Screen(_BarThread):
         self._tasks: dict[int, TaskID] = {}
 
     def show(self) -> None:
-        if self.opened.elapsed < PATIENCE_S:
+        if self.opened.elapsed_s < PATIENCE_S:
             return
         self._drawn = self._drawn or _drawing()
         open_bars = [

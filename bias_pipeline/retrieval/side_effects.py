@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:
     """The groups of every other attribute of a corpus, and of every two together."""
     known = dict(corpus.groupings)
-    if attribute.crossed:
+    if attribute.is_crossed:
         known.pop(attribute.name)
     pairs = {
         f"{one}_{other}": cross_attributes([known[one], known[other]])

@@ -182,7 +182,7 @@ class Cell:
 
             path = Path(rates)
             tables = read_label_errors(path)
-            if attribute.name not in tables and not attribute.crossed:
+            if attribute.name not in tables and not attribute.is_crossed:
                 raise UsageError(
                     f"dataset.label_noise: {path} has no line on attribute {attribute.name!r}; "
                     f"{did_you_mean(attribute.name, tables)}"

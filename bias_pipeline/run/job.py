@@ -418,7 +418,7 @@ class SweepBar(Bar):
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         now = time.time()
         times = {  # when each ended, in seconds; not before the last recorded one
-            number: max(self._heard, self.elapsed - (now - ended[number].stat().st_mtime))
+            number: max(self._heard, self.elapsed_s - (now - ended[number].stat().st_mtime))
             for number in ended.keys() - self._ended
         }
         for number in sorted(times, key=lambda number: (times[number], number)):
@@ -448,7 +448,7 @@ class SweepBar(Bar):
             for kind, weight in left.items()
             if self._run[kind]
         )
-        expected -= self.elapsed - self._heard
+        expected -= self.elapsed_s - self._heard
         return expected if expected > 0 else None
 
     def place(self) -> str:

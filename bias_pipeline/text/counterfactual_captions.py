@@ -72,7 +72,7 @@ def captions_naming_nobody(
 
 
 def _naming(attribute: Attribute) -> Naming:
-    if attribute.crossed:
+    if attribute.is_crossed:
         raise NotApplicableError(
             f"attribute {attribute.name!r} is an intersection, whose groups no single word names; "
             "choose one of its attributes"

@@ -54,7 +54,7 @@ def _photos(folder: Path, instances: Path) -> Iterator[Pictures]:
     outlined = (
         image
         for image, regions in known.items()
-        if any(item.category == PERSON and item.outlined for item in regions)
+        if any(item.category == PERSON and item.has_outline for item in regions)
     )
     for image in islice(outlined, N_PHOTOS):
         yield Pictures((files.photo(image),), (known[image],))

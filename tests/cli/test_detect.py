@@ -36,7 +36,7 @@ def test_image_masking_reads_it(ok, words):
     assert sum(map(len, result.values())) == len(rows)
     regions = [item for recorded in result.values() for item in recorded]
     assert {item.category for item in regions} <= {"person", "dog", "kite", "dining table"}
-    assert all(item.outlined for item in regions)
+    assert all(item.has_outline for item in regions)
 
 
 def test_nothing_certain_enough_is_told(ok, ends, words):

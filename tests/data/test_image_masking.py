@@ -129,7 +129,7 @@ def test_a_person_beside_a_picture_of_unknown_size_masks_nothing(tmp_path):
 def test_an_outline_says_where_somebody_is_whatever_the_box(polygon, is_outside):
     boxes = [(0.0, 0.0, 4.0, 4.0), (9.0, 9.0, 3.0, 3.0)]
     regions = [Region("person", box, SIZE, polygons=(polygon,)) for box in boxes]
-    assert [region.outside for region in regions] == [is_outside] * 2
+    assert [region.is_outside for region in regions] == [is_outside] * 2
 
 
 def test_a_person_of_no_pixel_is_never_shown():

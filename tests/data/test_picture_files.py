@@ -37,7 +37,7 @@ def test_boxes_and_outlines_are_read(tmp_path):
     path = instances(tmp_path / "i.json", {"bbox": BOX, "segmentation": [SQUARE]})
     (region,) = regions_by_id(path)["1"]
     assert (region.category, region.box, region.size) == (PERSON, (1, 2, 3, 4), (10, 10))
-    assert region.outlined
+    assert region.has_outline
 
 
 def test_an_image_without_annotations_holds_nothing(tmp_path):
@@ -125,7 +125,9 @@ def photos() -> Path:
 )
 def test_real_annotations_are_read(name, n_outlined):
     result = regions_by_id(photos() / f"{name}.json")
-    assert sum(region.outlined for regions in result.values() for region in regions) == n_outlined
+    assert (
+        sum(region.has_outline for regions in result.values() for region in regions) == n_outlined
+    )
 
 
 @pytest.mark.real

@@ -181,12 +181,12 @@ def test_words_come_only_from_what_another_person_said_of_the_image():
 
 
 def test_a_vocabulary_that_nobody_shares_is_refused():
-    with pytest.raises(NotApplicableError, match=r"annotators use none of the captioner.s words"):
+    with pytest.raises(NotApplicableError, match=r"annotators use none of the captioner's words"):
         MatchedAlignment()(corpus_with([("a dog", "one cat")] * 20, "zebra quagga"))
 
 
 def test_a_vocabulary_that_nobody_shares_is_refused_on_both_sides():
-    with pytest.raises(NotApplicableError, match=r"use none of the captioner.s words"):
+    with pytest.raises(NotApplicableError, match=r"use none of the captioner's words"):
         BOTH(corpus_with([("eine Katze", "ein Hund")] * 20))
 
 

@@ -299,7 +299,7 @@ class CaptionAttack(Metric, ABC):
 
     def _groups(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
-        if not self.attribute.crossed:
+        if not self.attribute.is_crossed:
             return Score({})
         grouping = corpus.groupings[self.attribute.name]
         images = {name: both & (grouping.codes == k) for k, name in enumerate(grouping.names)}

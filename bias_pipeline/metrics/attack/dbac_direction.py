@@ -157,7 +157,7 @@ class Direction:
     @property
     def by_group(self) -> bool:
         """Whether each group also has a score, as the groups of an intersection have."""
-        return self.settings.attribute.crossed and self.settings.prior != dbac.OBJECT_SET
+        return self.settings.attribute.is_crossed and self.settings.prior != dbac.OBJECT_SET
 
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

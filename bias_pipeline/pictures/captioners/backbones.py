@@ -314,7 +314,7 @@ def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
         NamedObject(region.category, _place(region))
         for region in regions
         if all(region.size)
-        and not region.outside
+        and not region.is_outside
         and not any(edit.hides(region.category) for edit in pictures.edits)
     )
 

@@ -189,7 +189,7 @@ class Attribution:
     def _people(self, picture: Picture) -> Float64Array:
         """(h, w) the share of each place of the map that people cover; NaN without outlines."""
         people = [one for one in picture.drawn.regions if one.category == PERSON]
-        if not people or not all(one.outlined for one in people):
+        if not people or not all(one.has_outline for one in people):
             return np.full(self.layer.grid, np.nan)
         try:
             mask = ImageMasking(target=self.target).mask(picture.drawn)  # type: ignore[arg-type]
