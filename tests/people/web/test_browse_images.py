@@ -223,13 +223,13 @@ def test_concepts_are_indexed_once_and_only_when_asked_for(tmp_path, monkeypatch
 
     run = run_of_files(tmp_path / "runs", tmp_path / "files", "who is old")
     reads: list[int] = []
-    usual = captions_behind.described
+    usual = captions_behind.describe_captions
 
     def read(captions, table):
         reads.append(len(captions))
         return usual(captions, table)
 
-    monkeypatch.setattr(captions_behind, "described", read)
+    monkeypatch.setattr(captions_behind, "describe_captions", read)
     client = client_of(tmp_path / "runs")
     assert count(client.get(f"/run/{run}/images").text) == 60
     assert reads == []
