@@ -209,7 +209,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "rows between two such marks",
+        "rows that two stray quotation marks join",
         {"mine.csv": table() + '200,"a tv of 40\n201,a man\n202,a tv of 40"\n'},
         "line 14: a quotation mark opens a cell of 3 lines here, which holds the row of 201",
         code=3,
@@ -246,7 +246,7 @@ VARIANTS = [
     ),
     Variant("decimal ids in Parquet", {"mine.parquet": decimals}),
     Variant(
-        "a spreadsheet of before 2007", {"mine.xls": b"x"}, "the ending '.xls' is unknown", code=3
+        "a spreadsheet from before 2007", {"mine.xls": b"x"}, "the ending '.xls' is unknown", code=3
     ),
 ]
 
