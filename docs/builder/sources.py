@@ -66,7 +66,7 @@ def place_on_site(path: Path) -> Path:
     """Where a linked file is on the site: scripts and tables as text.
 
     Example:
-        >>> str(shown(Path("a/b.py"))), str(shown(Path("c.svg")))
+        >>> str(place_on_site(Path("a/b.py"))), str(place_on_site(Path("c.svg")))
         ('a/b.py.txt', 'c.svg')
     """
     return path.with_name(f"{path.name}.txt") if path.suffix in _SHOWN else path

@@ -119,7 +119,8 @@ def test_an_interrupt_within_exec_exits_with_its_code(tmp_path):
     (tmp_path / "interrupted.py").write_text(
         "import signal, sys\n"
         "from bias_pipeline.commands import main\n"
-        "main._run = lambda _: exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
+        "interrupt = 'signal.raise_signal(signal.SIGINT)'\n"
+        "main.run_command = lambda _: exec(interrupt, {'signal': signal})\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sys.exit(main.main([]))\n"
     )
