@@ -22,11 +22,11 @@ class LabelledCaptions:
     captions: Captions  # N captions
     labels: IntArray  # (N,) int64 classes below `n_classes`, or (N, T) 0/1 for T independent tasks
     n_classes: int  # K, or T for tasks
-    # Names of the classes, for files; empty where nobody will read them
+    # Names of the classes, for files; empty if no file will have them
     classes: tuple[str, ...] = ()
-    # Of the captions' images, N of them, where attackers may look at them
+    # The pictures of the N captions' images, if attackers may see them
     pictures: Pictures | None = None
-    # That may be seen in each of the N captions' images, where attackers may
+    # The objects in each of the N captions' images, if attackers may know them
     objects: Sequence[frozenset[str]] | None = None
 
     @property
@@ -99,7 +99,7 @@ class Predictions:
         return zip(self.images, self.truth, self.probs, strict=True)
 
     def of_first_seed(self) -> Predictions:
-        """Those of the first seed alone."""
+        """The predictions of the first seed."""
         return replace(
             self,
             seeds=self.seeds[:1],
@@ -110,7 +110,7 @@ class Predictions:
 
     @classmethod
     def of_all_seeds(cls, parts: Sequence[Predictions]) -> Predictions:
-        """Predictions of the same kind on other seeds as one."""
+        """Predictions of the same kind on different seeds, joined."""
         return cls(
             name=parts[0].name,
             seeds=tuple(seed for one in parts for seed in one.seeds),

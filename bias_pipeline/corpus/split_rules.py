@@ -132,7 +132,7 @@ def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed
 
 
 def _draw_from_file(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
-    """The order of draws of the published code: every group's training set, then the test sets."""
+    """Draw in the order of the published code: each group's training set, then the test sets."""
     generator = random.Random(seed)  # noqa: S311 - the published draws, not a secret
     pools = [group[np.argsort(corpus.source_order[group])].tolist() for group in groups]
     smallest = min(len(pool) for pool in pools)
@@ -166,7 +166,7 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
 
     Args:
         corpus: what is read.
-        limit: images; None: all. Without a captioner they need no caption.
+        limit: how many images; None: all. Without a captioner images need no caption.
 
     Returns:
         The corpus itself if it has no more images.
@@ -207,7 +207,7 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
 
 
 def _have_caption(corpus: Corpus) -> BoolArray:
-    """(N,) whether the captioner described an image, with a blank caption too."""
+    """(N,) whether each image has a caption by the captioner; a blank caption counts."""
     described = np.zeros(len(corpus), bool)
     described[corpus.model.image_rows] = True
     return described | (np.asarray(corpus.blank_counts.get("model", 0)) > 0)

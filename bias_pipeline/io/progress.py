@@ -35,14 +35,14 @@ class Bar:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since it was opened."""
+        """Seconds since the bar was opened."""
         return time.monotonic() - self._start
 
     def update(self) -> None:
-        """Update ``done``, if :func:`track` does not count the steps."""
+        """Set ``done``, for steps that :func:`track` does not count."""
 
     def seconds_left(self) -> float | None:
-        """Expected seconds until the last step is done, None as long as that is unknown.
+        """Expected seconds until the last step is done, None while that is unknown.
 
         The first step is not representative: it also reads and imports. If all known steps are
         done, more may still be added.
@@ -63,7 +63,7 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """The current step and the time left; of a bar inside it the name and a percentage.
+        """The current step and the time left; also name and percentage of a bar inside this one.
 
         Example:
             >>> jobs, pictures, images = Bar("jobs"), Bar("pictures"), Bar("images")
@@ -189,7 +189,7 @@ class _Log(_BarThread):
 
 
 class _Screen(_BarThread):
-    """Draws every open bar; erased at the end."""
+    """Draws every open bar, and erases the bars at the end."""
 
     def __init__(self, opened: Bar) -> None:
         super().__init__(opened, DRAW_S)

@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
     def __init__(self, code: str, detail: str = "", offset: int | None = None) -> None:
         super().__init__(code, detail)
-        # The kind of fault, for which `pickles.py` has words; the name or value; its byte
+        # The kind of fault, for which `pickles.py` has messages; the name or value; its byte
         self.code, self.detail, self.offset = code, detail[:_SHOWN], offset
         self.where: list[object] = []  # keys and indices that lead to it, outermost first
 
@@ -129,7 +129,8 @@ class _Meter:
     def __init__(self, max_size: int, max_depth: int) -> None:
         self.max_size = max_size
         self.max_depth = max_depth
-        self._known: dict[int, tuple[int, int] | None] = {}  # by id; None: not yet left
+        # By id; None while it is being measured
+        self._known: dict[int, tuple[int, int] | None] = {}
 
     def measure(self, value: Any, depth: int) -> tuple[int, int]:
         """Characters and levels of a value at nesting level ``depth``."""
