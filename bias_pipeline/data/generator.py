@@ -1,6 +1,6 @@
 """The protocol of the embedded data set, which draws its own pictures.
 
-Who needs pictures that nobody has to fetch asks the class that ``conf/dataset/scenes.yaml`` names.
+Code that needs pictures without a download uses the class that ``conf/dataset/scenes.yaml`` names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def activities(cls) -> Mapping[str, str]:
-        """What its people do: the name, and a text about a person."""
+        """Name of each activity of its people to a text about a person who does it."""
 
     @classmethod
     @abstractmethod
@@ -64,7 +64,7 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
-        """Headline of a metric to what is planted for it; none where that is unknown."""
+        """Headline of a metric to what is planted for it; empty if that is unknown."""
 
     @abstractmethod
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:

@@ -1,6 +1,6 @@
 """Reads rows from JSON that is no list of objects: a mapping of ids, or a table by its columns.
 
-``DataFrame.to_json`` writes columns unless told otherwise (``orient="records"`` has rows).
+``DataFrame.to_json`` writes columns by default (``orient="records"`` writes rows).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _FIRST_TWO = frozenset(
 
 
 class NotWholeError(Exception):
-    """A print whose texts are not all there, or that cannot be read; the message says which."""
+    """A print that lacks texts, or that cannot be read; the message says which."""
 
 
 class _Pairs(NamedTuple):
@@ -64,7 +64,7 @@ def may_be_printed(text: str) -> bool:
         >>> may_be_printed("['a dog' 'a cat']"), may_be_printed("array of dogs")
         (True, False)
     """
-    if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # of a million captions nearly all
+    if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # nearly all captions return here
         return False
     return bool(_LIST.match(text) or _PERHAPS.match(text))
 
@@ -152,7 +152,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """What stands between brackets; what a call such as ``array([...])`` is called with."""
+    """The value between brackets; of a call such as ``array([...])`` its argument."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0
@@ -189,7 +189,7 @@ def _string(written: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    """An escape that Python knows as it is; of another its backslash is a character."""
+    """A known escape of Python as it is; the backslash of any other escape becomes a character."""
     return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 
@@ -220,7 +220,7 @@ def _text_of(item: Any) -> str:
 
 
 def _text_in(mapping: Mapping[str, Any]) -> object:
-    """The caption of ``{"caption": "a dog", "conf": 0.9}``: the only text, or one that is named so.
+    """The caption of ``{"caption": "a dog", "conf": 1}``: the only text, or one with a usual name.
 
     Example:
         >>> _text_in({"raw": "a dog", "tokens": ["a", "dog"]})
