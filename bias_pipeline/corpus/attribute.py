@@ -273,12 +273,12 @@ class Attribute(Configurable):
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        """The attributes that labels are read for: itself, or the attributes of an intersection."""
+        """The attributes whose labels are read: this attribute, or the two of an intersection."""
         return (self,)
 
     @property
     def is_crossed(self) -> bool:
-        """Whether its groups combine several attributes."""
+        """Whether the groups combine several attributes."""
         return len(self.singles) > 1
 
     @property

@@ -35,7 +35,7 @@ class ReadCache:
         return state
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
-        """The cached result of a function of this object; do not change it.
+        """The cached result of a function of this object; do not change the result.
 
         Example:
             >>> data = ReadCache()
@@ -306,7 +306,7 @@ class Captions(ReadCache):
         return occurrences
 
     def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
-        """Those of the given places where a phrase begins that lies within one caption."""
+        """Those of the given places at which the phrase begins and stays within one caption."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]

@@ -352,7 +352,7 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(b"object names")
         if self.pictures is not None:
             sha.update(f"pictures:{self.pictures.digest}".encode())
-        if any(self.blanks.values()):  # an image without a caption need not have a blank one
+        if any(self.blanks.values()):  # an image without a caption need not have a blank caption
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
         if self.picture_ids is not None:
             sha.update("\n".join(self.picture_ids).encode("utf-8", "surrogatepass"))

@@ -22,7 +22,7 @@ class GoldLabels:
 
     file: str  # the file that they were read from
     attribute: str  # its name
-    groups: Mapping[str, str]  # the group of each image that belongs to one
+    groups: Mapping[str, str]  # the group of each image that belongs to a group
     unsure: frozenset[str]  # images whose group people cannot tell
     others: frozenset[str]  # images of no group for another reason
     # Each image's chance of having been drawn; empty: all had the same chance

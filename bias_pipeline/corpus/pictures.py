@@ -48,7 +48,7 @@ class Region:
 
     @property
     def is_outside(self) -> bool:
-        """Whether it lies outside the picture, if the picture's size is known.
+        """Whether the region lies outside the picture; False if the picture's size is unknown.
 
         A mask (run lengths) is always inside.
 
@@ -167,7 +167,7 @@ class Pictures:
         return None if self.regions is None else self.regions[row]
 
     def with_edit(self, edit: Edit) -> Pictures:
-        """The same pictures with one more edit, the last."""
+        """The same pictures with one more edit, applied after all others."""
         return replace(self, edits=(*self.edits, edit))
 
     @property
@@ -196,7 +196,7 @@ class Pictures:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def digest_of_row(self, row: int) -> str:
-        """SHA-256 (hex) of all that is seen of one picture."""
+        """SHA-256 (hex) of everything that decides how one picture looks."""
         return self.take(np.array([row])).digest
 
     def copies(self) -> Iterator[IntArray]:

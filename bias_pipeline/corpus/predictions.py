@@ -61,7 +61,7 @@ class Training:
 
     @classmethod
     def total(cls, accounts: Iterable[Training]) -> Training:
-        """Several accounts as one.
+        """The sum of several accounts.
 
         Example:
             >>> Training.total([Training(trained=2), Training(cached=1, world_size=1)]).trained
@@ -85,7 +85,7 @@ class Training:
 class Predictions:
     """What attackers predicted for their test captions, one block per seed."""
 
-    name: str  # of the `LabelledCaptions` they were trained on
+    name: str  # name of the `LabelledCaptions` that attackers were trained on
     seeds: tuple[int, ...]  # the S seeds
     images: tuple[IntArray, ...]  # S arrays (M_s,) of corpus rows
     truth: tuple[IntArray, ...]  # S arrays (M_s,) or (M_s, T)

@@ -65,7 +65,7 @@ class Split:
     validation: IntArray
     # Whether every group is cut to the size of the smallest; the rows drawn last are dropped
     balanced: bool
-    copies: Copies = NO_COPIES  # of images, see `Copies`
+    copies: Copies = NO_COPIES  # copies among the drawn images
     whole_test: bool = False  # whether the test part is exempt from that cut
 
     def notes(self) -> list[str]:

@@ -183,7 +183,7 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
         ('toy (limit 4)', 4, True)
     """
     codes = [grouping.codes for grouping in corpus.groupings.values()]
-    labelled = (np.array(codes) >= 0).any(axis=0)  # in a group of any attribute
+    labelled = (np.array(codes) >= 0).any(axis=0)  # in a group of at least one attribute
     captioned = _have_caption(corpus)
     scored = np.flatnonzero(labelled & captioned if captioned.any() else labelled)
     if limit is None or len(scored) <= limit:
@@ -306,7 +306,7 @@ def _other_folds(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
 
 @dataclass(frozen=True)
 class SameImages(SplitRule):
-    """Attackers learn from all images and are tested on the same, as DBAC's authors' code has it.
+    """Attackers learn from all images and are tested on the same images, as in DBAC's code.
 
     Such an attacker has seen the captions that it guesses from, so its quality says little.
     """

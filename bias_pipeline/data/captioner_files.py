@@ -80,9 +80,9 @@ class CaptionerFolder:
 class ImageMatch:
     """Checks of one captioner's file."""
 
-    path: Path | None  # of the captions, None for pictures without a captioner
-    attribute: str  # whose groups are scored
-    labels: Labels  # of the images
+    path: Path | None  # the file of captions; None for pictures without a captioner
+    attribute: str  # the attribute whose groups are scored
+    labels: Labels  # labels of the images
     images: Sequence[str]  # the labelled images of the parts that are scored
     strict: bool  # whether what does not fit is refused; else it is noted
 

@@ -107,8 +107,8 @@ def model_captions(
 class _Spoken:
     """A captioner's captions by image."""
 
-    rows: Rows  # of the file
-    column: str  # of the captions
+    rows: Rows  # rows of the file
+    column: str  # the column of captions
     several: bool  # whether an image may have several captions
     captions: dict[str, str] = field(default_factory=dict)
     more: dict[str, list[str]] = field(default_factory=dict)  # second and later captions
@@ -202,7 +202,7 @@ def _may_have_keys(path: Path, *keys: str) -> bool:
 class _Numbered:
     """The rows of one number, in files of ``caption --gather`` that number an image's captions."""
 
-    rows: Rows  # of the file
+    rows: Rows  # rows of the file
     index: int  # the wanted number, from 0; all rows of other files are taken
     others: int = 0  # how many rows were not taken
     # How captions were decoded and photos were masked, if the file says so
@@ -311,7 +311,7 @@ def _index() -> dict[str, int]:
 class _Written:
     """Human captions, by the rows of a file."""
 
-    rows: Rows  # of the file
+    rows: Rows  # rows of the file
     images: dict[str, int] = field(default_factory=_index)  # image to its place among all
     # The captions of each row; a text where a column has one in each cell
     captions: list[str | Sequence[str]] = field(default_factory=list)
@@ -328,7 +328,7 @@ class _Written:
         annotations: tuple[IntArray, BoolArray],
         captions: Sequence[str | Sequence[str]],
     ) -> None:
-        """Add the rows of a block; of a captioner's file only an image's first human captions."""
+        """Add the rows of a block; in captioners' files an image's first human captions count."""
         numbers, (ids, known) = np.array(block.numbers, np.int64), annotations
         if self.rows.people:
             rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
@@ -417,7 +417,7 @@ def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str
 
 
 def _annotation_ids(rows: Rows, block: Block, image: str) -> tuple[IntArray, BoolArray]:
-    """The id of each row's annotation, 0 where it has none, and which rows have one."""
+    """The id of each row's annotation (0 without an id), and which rows have an id."""
     if image == "id" or "id" not in block.columns:
         return np.zeros(len(block), np.int64), np.zeros(len(block), bool)
     numbers = block.whole_numbers("id")
@@ -526,7 +526,7 @@ def _table_objects(
 
 
 def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:
-    """The categories in a cell: one, none, or a list of them."""
+    """The categories in a cell: no category, one category, or a list of categories."""
     if isinstance(cell, list):
         return [name for name in rows.texts(number, {"category": cell}, "category") if name]
     return [rows.text(number, {"category": cell}, "category")] if cell not in (None, "") else ()

@@ -50,7 +50,7 @@ class Kind:
     """A kind of column."""
 
     name: str  # the column of the format itself
-    what: str  # in words
+    what: str  # a description for messages
     key: str  # configuration key by which a user names the column; the option has the same name
     # Plain names that are recognised, in tiers; the first tier in the file wins
     usual: tuple[frozenset[str], ...]
@@ -179,7 +179,7 @@ class Layout:
         return [*names, *(name for kind in kinds for name in kind.names)]
 
     def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
-        """The columns of a kind in a file: numbered ones together, or one."""
+        """A file's columns of a kind: a single column, or several that are numbered."""
         numbered = kind.numbered_columns(row)
         plain = {plain_name(str(name)) for name in row}
         if self.column_named(kind) or not numbered or plain & frozenset().union(*kind.usual):

@@ -76,7 +76,7 @@ def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
 
 
 def all_enclosed(line: str, separator: str) -> bool:
-    """Whether marks enclose every cell of a line, as some programs write them.
+    """Whether marks enclose every cell of a line, as some programs write.
 
     Example:
         >>> all_enclosed('"image_id","caption"', ","), all_enclosed('image_id,"caption"', ",")
@@ -94,7 +94,7 @@ def _is_enclosed(cell: str) -> bool:
 
 
 def fits_quoted(lines: Iterable[str], n_columns: int) -> bool:
-    """Whether, if marks enclose cells, all rows are whole and no cell has further rows."""
+    """Whether all rows are whole, and no cell has further rows, if marks enclose cells."""
     try:
         return all(
             not cells

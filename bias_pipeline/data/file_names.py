@@ -19,7 +19,7 @@ _FILES = ("file_name", "filename")
 
 
 def listed_names(path: Path, images: object) -> dict[str, str]:
-    """The file's numbers of images to names in its list; empty if they agree, as in COCO's files.
+    """Map a file's numbers of images to the names in its list; empty if both agree, as in COCO.
 
     Example:
         >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
@@ -57,7 +57,7 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
     """Add the name of an image's file by its number; anything but an id or a name is ignored."""
-    if isinstance(number, float) and number.is_integer():  # as tables with gaps have it
+    if isinstance(number, float) and number.is_integer():  # tables with gaps have such ids
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):
         return

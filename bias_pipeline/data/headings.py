@@ -18,9 +18,9 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # Excel reads an
 class Heading(NamedTuple):
     """Where a text table's heading is."""
 
-    place: int  # lines before it
-    separator: str  # of its columns
-    note: str  # how it deviates from the usual, empty if it does not
+    place: int  # number of lines before the heading
+    separator: str  # separator of the columns
+    note: str  # how the heading deviates from the usual; empty if it does not
 
 
 def heading_place(rows: Sequence[Sequence[str]]) -> int | None:

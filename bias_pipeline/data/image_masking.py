@@ -1,4 +1,4 @@
-"""``image_masking=``: pictures without people, without objects, or without both.
+"""``image_masking=``: pictures without people, without objects, or without people and objects.
 
 ``background|some_objects`` change parts of pictures that show no people. Scores of bias should
 hardly change when a background is slightly blurred or one object in ten is hidden; published ones

@@ -64,7 +64,7 @@ class _Sign:
     """A separator."""
 
     shown: str  # the separator in messages
-    hints: tuple[str, ...]  # every text with it has one of these
+    hints: tuple[str, ...]  # every text with the separator has one of these
     split: Callable[[str], Sequence[str]]
     strong: bool = False  # whether no caption contains the separator
     prose: bool = False  # whether a description contains the separator too

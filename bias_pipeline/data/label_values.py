@@ -137,7 +137,7 @@ def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]
 
 
 def group_columns(columns: Sequence[str], labels: LabelMap, attribute: Attribute) -> dict[str, str]:
-    """The column of each group; empty unless every group has one.
+    """The column of each group; empty unless every group has a column.
 
     Example:
         >>> gender = Attribute("gender", ("male", "female"), {}, {})

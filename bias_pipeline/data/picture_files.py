@@ -28,8 +28,8 @@ WHAT = (
     "COCO instances {images, categories, annotations: [{image_id, category_id, bbox, "
     "segmentation}, ...]}, or results [{image_id, category_id, bbox, segmentation, score}, ...]"
 )
-_FEWEST = 6  # numbers of a polygon
-_UNKNOWN = (0, 0)  # as a size: the size of the picture's file
+_FEWEST = 6  # a polygon has at least so many numbers
+_UNKNOWN = (0, 0)  # as a size, it stands for the size of the picture's file
 
 Regions = Mapping[str, tuple[Region, ...]]
 Box = tuple[float, float, float, float]
@@ -247,7 +247,7 @@ def _box_of(
 def readable_pictures(
     pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
 ) -> tuple[PictureFiles, list[str]]:
-    """The readable pictures of a data set's images, and notes on the others."""
+    """The readable pictures of a data set's images, and notes on unreadable ones."""
     if not pictures.photos:
         return pictures, []
     place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"

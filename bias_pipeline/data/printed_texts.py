@@ -1,4 +1,4 @@
-"""Reads the texts in a cell, also where Python, NumPy or JSON printed a list or mapping into it.
+"""Reads the texts in a cell, even if Python, NumPy or JSON printed a list or mapping into it.
 
 ``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
 ``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
@@ -194,7 +194,7 @@ def _python_escape(match: re.Match[str]) -> str:
 
 
 def texts_in(value: Any) -> list[str]:
-    """The texts of a value: of a text, of a mapping that has one, or of a list of these.
+    """The texts of a value, which is a text, a mapping with a text, or a list of these.
 
     Example:
         >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")
@@ -212,7 +212,7 @@ def _text_of(item: Any) -> str:
         item = {str(key): value for key, value in item.items}
     if isinstance(item, Mapping):
         item = _text_in(item)
-    if item is None or item != item:  # NaN, as JSON has it
+    if item is None or item != item:  # NaN, which JSON files may have
         return ""
     if not isinstance(item, str):
         raise NotWholeError("has an item that is no text")

@@ -1,4 +1,4 @@
-"""Tables that ``rate`` writes: raters' answers, and how often labels err.
+"""Tables that ``rate`` writes: raters' answers, and the rates at which labels err.
 
 A line of a table of label errors has an attribute, a group, a label, and the share of the group's
 images that have this label.

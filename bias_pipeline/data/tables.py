@@ -187,7 +187,7 @@ class Rows:
         return block.columns[name]
 
     def ids(self, block: Block, name: str) -> list[str]:
-        """The canonical image ids of a column, as :meth:`id` reads each."""
+        """The canonical image ids of a column, as :meth:`id` reads each id."""
         cells = self.column(block, name)
         plain = plain_ids(cells)
         if plain is not None:
@@ -207,7 +207,7 @@ class Rows:
         return places_of(map(str, distinct.tolist()), index)[rows]
 
     def labels(self, block: Block, name: str) -> list[str]:
-        """The labels of a column, as :meth:`label` reads each."""
+        """The labels of a column, as :meth:`label` reads each label."""
         cells = self.column(block, name)
         if set(map(type, cells)) != {str}:
             pairs = zip(block.numbers, cells, strict=True)
@@ -253,7 +253,7 @@ class Rows:
             )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """The canonical image id of a row; 42.0, as tables with gaps have it, is 42."""
+        """The canonical image id of a row; 42.0, which tables with gaps have, becomes 42."""
         try:
             cell = self.value(number, row, name)
             return canonical_id(int(cell) if is_whole(cell) else cell)
@@ -383,7 +383,7 @@ def is_json(path: Path) -> bool:
 
 
 def check_file(path: Path, key: str | None = None) -> Path:
-    """Refuse a file that is not there, or a folder that cannot be read as one."""
+    """Refuse a missing file, or a folder that cannot be read as a file."""
     if path.is_file() or is_saved(path):
         return path
     if path.is_dir():

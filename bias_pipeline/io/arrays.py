@@ -108,8 +108,8 @@ _NO_ALLOCATION = (
 class Filling(NamedTuple):
     """The content of a table."""
 
-    shape: tuple[int, ...]  # of the table
-    kind: type[np.generic]  # of its numbers
+    shape: tuple[int, ...]  # the table's shape
+    kind: type[np.generic]  # the type of the table's numbers
     rows: Iterable[tuple[int, npt.NDArray[Any]]]  # number and values of each row, in any order
 
 

@@ -1,9 +1,9 @@
 """Digests of files, and files that say whether they are unchanged.
 
-A large file is read again only after a change. As git does for a work tree, a ledger for each
-folder, in the user's cache, records the digests of its files. A JSON file with a checksum, and a
-cache folder with a list of checksums in the format of ``sha256sum --check``, are refused or made
-again if they have changed.
+A large file is read again only after a change. Each folder has a ledger in the user's cache, which
+records the digests of the folder's files, as git does for a work tree. A JSON file with a checksum,
+and a cache folder with a list of checksums in the format of ``sha256sum --check``, are refused or
+made again if they have changed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def seal(content: Mapping[str, Any], *, within: str) -> bytes:
     return strict_json({**content, within: section})
 
 
-_CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # as the last entry of an object
+_CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # matches the last entry of an object
 
 
 def unseal(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:

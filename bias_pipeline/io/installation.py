@@ -1,4 +1,4 @@
-"""Which copy of this package runs, under which Python, beside which versions of others."""
+"""Which copy of this package runs, under which Python, and with which versions of others."""
 
 from __future__ import annotations
 

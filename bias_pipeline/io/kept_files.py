@@ -24,7 +24,7 @@ class Traits(NamedTuple):
     written: int  # when its content was written, in nanoseconds; programs can set this time back
     # When content or attributes changed, in nanoseconds; no program can set this time back
     changed: int
-    inode: int  # its number; a file that replaces another has a different one
+    inode: int  # the file's number; a file that replaces another has a different number
 
     @classmethod
     def read(cls, path: Path) -> Traits:
@@ -85,6 +85,6 @@ def open_kept(path: Path) -> BinaryIO:
 
 
 def _forget_oldest() -> None:
-    """Drop contents until the rest fits into the room for them."""
+    """Drop the oldest contents until the rest takes at most ``_ROOM`` bytes."""
     while sum(traits.size for traits, _ in _contents.values()) > _ROOM:
         del _contents[next(iter(_contents))]

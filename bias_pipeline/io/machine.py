@@ -74,13 +74,13 @@ def disable_tf32() -> None:
 class Extra:
     """An optional dependency group, ``pip install 'bias_pipeline[NAME]'``."""
 
-    name: str  # of the extra
+    name: str  # the extra's name
     purpose: str  # what needs it, as the beginning of a sentence
     modules: tuple[str, ...]  # modules that must be importable
 
     @property
     def is_installed(self) -> bool:
-        """Whether all its packages are installed.
+        """Whether all packages of the extra are installed.
 
         Example:
             >>> Extra("x", "drawing", ("json", "no_such_pens.pen")).is_installed

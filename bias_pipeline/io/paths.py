@@ -122,7 +122,7 @@ class _IncludedFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of an included package, None for all others."""
+        """The spec of an included package; None for all other modules."""
         del path, target
         if fullname not in included_packages():
             return None
@@ -155,7 +155,7 @@ def shield_processes() -> None:
 
 
 def find_included_packages() -> None:
-    """Search the working folder for included packages, after all other places; done once."""
+    """Search the working folder for included packages, after all other places."""
     if not any(isinstance(finder, _IncludedFinder) for finder in sys.meta_path):
         sys.meta_path.append(_IncludedFinder())
 

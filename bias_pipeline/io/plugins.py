@@ -21,8 +21,8 @@ _PACKAGE = re.compile(r"([A-Za-z]\w*)(?:[.:][\w.:]+)?", re.ASCII)
 class Plugin(NamedTuple):
     """What a package announces."""
 
-    group: str  # of the configuration, such as `metric`
-    name: str  # of the choice
+    group: str  # the group of the configuration, such as `metric`
+    name: str  # the name of the choice
     package: str  # the package that a user includes
     release: str  # name and version of the installed distribution
 
@@ -44,7 +44,7 @@ def plugins_not_included() -> list[Plugin]:
 
 
 def plugin_lines() -> list[str]:
-    """A line for each choice that the user would get by including a package; possibly empty."""
+    """A line for each choice that the user would get by including a further package."""
     lines = [
         f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in plugins_not_included()
     ]
@@ -52,7 +52,7 @@ def plugin_lines() -> list[str]:
 
 
 def releases() -> dict[str, str]:
-    """Each included package that announces something to its distribution's name and version."""
+    """Map each included package that announces something to its distribution's name and version."""
     return {
         plugin.package: plugin.release
         for plugin in announced_plugins()

@@ -63,7 +63,7 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """The current step and the time left; also name and percentage of a bar inside this one.
+        """The current step and the time left; if a bar is inside, also its name and percentage.
 
         Example:
             >>> jobs, pictures, images = Bar("jobs"), Bar("pictures"), Bar("images")
@@ -121,7 +121,7 @@ def bar(label: str) -> Iterator[Bar]:
 
 @contextmanager
 def showing(opened: Bar) -> Iterator[Bar]:
-    """Show a bar; inside another bar, as a part of it."""
+    """Show a bar; inside another bar it is shown as a part of the other."""
     outer = _current.get()
     token = _current.set(opened)
     if outer is None:
@@ -179,7 +179,7 @@ class _BarThread(threading.Thread):
 
 
 class _Log(_BarThread):
-    """A line a minute, for people who read a log later or follow it."""
+    """Writes a line a minute, for people who follow a log or read it later."""
 
     def __init__(self, opened: Bar) -> None:
         super().__init__(opened, LINE_S)

@@ -85,7 +85,7 @@ def _under_slurm() -> bool:
 
 def _terminate(number: int, _: object) -> None:
     """Stop as SIGTERM does, for which libraries such as web servers set their own handlers."""
-    signal.signal(number, signal.SIG_IGN)  # the shell and the system both send it
+    signal.signal(number, signal.SIG_IGN)  # the shell and the system may both send this signal
     os.kill(os.getpid(), signal.SIGTERM)
 
 

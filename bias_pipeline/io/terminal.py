@@ -80,7 +80,7 @@ def _fill(number: int) -> None:
 
 
 def _text(number: int, name: str) -> io.TextIOWrapper:
-    """A stream as Python opens it; a character its encoding lacks becomes ``?``."""
+    """A stream as Python opens it; characters that its encoding lacks become ``?``."""
     stream = getattr(sys, name)
     return io.TextIOWrapper(
         io.BufferedWriter(_Sink(number, "w", closefd=False)),
@@ -209,7 +209,7 @@ def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
 
 
 def reword(text: str) -> str:
-    """A text after the functions of all contexts of :func:`lines_as` that are open."""
+    """A text as the functions of all open contexts of :func:`lines_as` reword it."""
     for wording in _wordings:
         text = wording(text)
     return text

@@ -83,7 +83,7 @@ class ArtemisDataset(Dataset):
         self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
-        """The captioners that have a file, and ``none``, for human captions alone."""
+        """The captioners that have a file, and ``none``, for which only human captions are read."""
         return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
@@ -227,7 +227,7 @@ FILES: Mapping[int, str] = {1: "artemis_dataset_release_v0.csv", 2: "Contrastive
 PARTS = ("train", "val", "test", "rest")
 UNKNOWN = "<unk>"
 _COLUMNS = ("art_style", "painting", "emotion", "utterance", "repetition")
-_ANCHOR = "anchor_painting"  # of version 2: the painting that this one was chosen to contrast with
+_ANCHOR = "anchor_painting"  # version 2's column of the painting that this painting contrasts with
 _SHARES = (0.85, 0.05, 0.1)  # train, val, test
 
 
@@ -361,7 +361,7 @@ class Cleaning(Configurable):
     # Words that the training part has less often than this become `<unk>`
     word_frequency: Annotated[int, Range(low=0)] = 5
     rest_from: Count = 41  # paintings with so many annotations or more are the part `rest`
-    seed: Seed = 2021  # of the draw of the parts
+    seed: Seed = 2021  # seed of the draw of parts
 
     def apply(self, release: Release) -> tuple[Release, Mapping[str, str]]:
         """The annotations that are kept, with rare words replaced, and the part of each painting.

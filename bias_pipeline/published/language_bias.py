@@ -109,7 +109,7 @@ class LanguageBiasDataset(Dataset):
     def _groups_named(
         self, captions: Captions, attribute: Attribute, groups: Sequence[str]
     ) -> IntArray:
-        """(C,) the single group that each caption names; below 0 for no group or both."""
+        """(C,) the single group that each caption names; below 0 for none and for both."""
         if self.gender_by == "word":
             return named_group(captions, attribute, groups)
         absent = [group for group in groups if not self.pronouns.get(group)]
@@ -135,7 +135,7 @@ class LanguageBiasDataset(Dataset):
         return fitting
 
     def _verbs(self, task: str, lowered: Captions) -> IntArray:
-        """(C,) which of a task's two verbs each caption has; below 0 for no verb or both."""
+        """(C,) which of a task's two verbs each caption has; below 0 for none and for both."""
         mentioned = np.stack([lowered.mentions(words) for words in self.verbs[task]], axis=1)
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 

@@ -36,7 +36,7 @@ class Label:
     attribute: str  # the column's name
     value: str  # as it is written in the data set
     source: str  # file and place of the label, for messages
-    person: str = ""  # which person of the picture; empty if it shows one
+    person: str = ""  # which person of the picture; empty if the picture shows only one person
     # Left and upper edge, width and height, in units of `size`; None: the whole picture
     box: tuple[float, float, float, float] | None = None
     # Height and width of the box's units; (0, 0): the picture's own pixels

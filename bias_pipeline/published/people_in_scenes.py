@@ -114,7 +114,7 @@ def _box(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[float, float,
 
 
 Part = Literal["train", "val", "test", "all"]
-_FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # of Open Images
+_FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # folders of Open Images
 _EDGES = ("XMin", "XMax", "YMin", "YMax")  # in this order, shares of the picture
 _WHAT = "MIAP's boxes"
 

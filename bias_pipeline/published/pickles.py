@@ -1,4 +1,4 @@
-"""Users' pickles, read without ever trusting them.
+"""Reads users' pickles without trusting them.
 
 A pickle is a program. Here it may build plain data and nothing else: every look-up of a class or
 function is refused before any call. The pickle is read in a separate process, which has little
@@ -61,7 +61,7 @@ def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> obj
         [{'img_id': 7, 'pred': 'a dog'}]
     """
     open_input(path, what=_FORMAT, max_bytes=limits.file_bytes).close()
-    with path.open("rb") as handle:  # which another process reads
+    with path.open("rb") as handle:  # another process reads this file
         reader = _Reader(path, limits)
         answer = reader.answer(handle)
         if answer[:1] == b"-":

@@ -1,4 +1,4 @@
-"""Which words of captions describe a person, and words of no concept that stand like them."""
+"""The words of captions that describe a person, and words of no concept in such places."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords
 
 
 def _words_at(captions: Captions, sentences: Captions) -> IntArray:
-    """(T,) the word that each token of the sentences belongs to; of a phrase the last word."""
+    """(T,) the word of each token of the sentences; for a joined phrase, its last word."""
     numbers = np.array([len(tokens_of(word)) for word in captions.types], np.int64)
     widths = np.array([len(token.split(" ")) for token in sentences.types], np.int64)
     if not len(sentences.tokens):
@@ -118,7 +118,7 @@ _UNLIKE = word_set(
 def open_slots(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], fewest: int = 1
 ) -> list[OpenSlot]:
-    """Words of no concept directly before a person, or behind a verb that links them to one."""
+    """Words of no concept that stand directly before a person, or behind a verb about a person."""
     sentences = sentences_of(captions)
     known = table.concept_words | table.frame | table.persons | group_words | _UNLIKE
     candidate = np.array([_may_describe(word, known) for word in sentences.types], bool)

@@ -11,7 +11,7 @@ b. behind a verb that links it to one ("he looks tired"), or behind a comma ("a 
 c. behind "looking", in a sentence with a person,
 d. if only a person can be this ("smiling"), in such a sentence;
 
-a noun for a person that describes ("girl") does so unless an animal or a thing follows;
+a noun for a person that also describes ("girl") counts unless an animal or a thing follows;
 
 e. a noun, verb or adverb of what a person has or does ("hair", "smiles", "skillfully") counts if
    the nearest possible owner in the sentence is a person;
@@ -58,7 +58,7 @@ class ConceptTable(Configurable):
     carried: Mapping[str, Words]  # concept to what a person has or does; "-haired" is an ending
     pronouns: Words
     more_people: Words = ()
-    roles: Words = ()  # nouns for persons with a noun of what they do before them
+    roles: Words = ()  # nouns for persons that follow a noun of what they do
     bystanders: Words = ()
     others: Words = ()  # words before a person who is not the first
     carriers: Words = ()  # what a person has and an adjective may describe

@@ -80,7 +80,7 @@ def with_blanks(texts: Sequence[str]) -> dict[str, str]:
 
 
 class Texts(list[str]):
-    """Texts of a file in which many signs are sought, all texts at once."""
+    """Texts of a file, to look for many signs in all texts at once."""
 
     @cached_property
     def joined_texts(self) -> str:

@@ -127,7 +127,7 @@ def usual_words(language: str) -> frozenset[str]:
 
 
 def has_usual_word(text: str, language: str) -> bool:
-    """Whether a part of the text is a usual word; ``l'homme`` has two usual words in French."""
+    """Whether a part of the text is a usual word; French ``l'homme`` has two."""
     return not usual_words(language).isdisjoint(_PARTS.findall(text.lower()))
 
 

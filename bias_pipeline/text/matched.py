@@ -90,7 +90,7 @@ class MatchedAlignment(TextTransform):
         self._positions = math.inf
 
     def of_first_captions(self) -> MatchedAlignment:
-        """A copy that changes the first human caption of each image alone."""
+        """A copy that changes only the first human caption of each image."""
         first = copy(self)
         first._positions = 1
         return first
@@ -149,7 +149,7 @@ class MatchedAlignment(TextTransform):
         return WordUsage(words, wanted, used)
 
     def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
-        """The captioner's captions with each word at most as often as annotators can use it."""
+        """The captioner's captions; each word is in at most as many as annotators can use it in."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]

@@ -58,7 +58,7 @@ _EITHER = re.compile(
 _APART = re.compile(
     r"(?<![\w-])(?:(wo)(?:-? |-)(m[ae]n)|(fe)(?:-? |-)(males?))(?!\w)", re.IGNORECASE
 )
-# Every text that writes two words of gender as one has one of these.
+# Every text that writes two words of gender as one contains one of these signs.
 _SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" ", "-", "- "), "mM")))
 
 
@@ -162,13 +162,13 @@ def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str,
 
 
 def _examples(changed: Mapping[str, str]) -> str:
-    """Up to three changes, each with a little of the text around it."""
+    """Up to three changes, each with some text around it."""
     distinct = dict.fromkeys(starmap(_around_change, changed.items()))
     return ", ".join(f"{old!r} is {new!r}" for old, new in islice(distinct, _EXAMPLES))
 
 
 def _around_change(old: str, new: str) -> tuple[str, ...]:
-    """What differs between two texts, with the words beside it."""
+    """The parts of two texts that differ, with the words beside them."""
     start = _n_alike(old, new)
     same = _n_alike(old[start:][::-1], new[start:][::-1])
     first = old.rfind(" ", 0, max(0, start - 1)) + 1

@@ -106,13 +106,13 @@ class _Beside(Neighbours):
         return self.is_among(self.words, self.places)
 
     def is_before_person(self) -> BoolArray:
-        """Whether it precedes a noun for a person; "police officer" counts as one."""
+        """Whether the word precedes a noun for a person, such as "police officer"."""
         noun = self.past(self.between - self.words, self.places + 1, 1)
         behind = self.past(self.words, noun, 1)
         return (behind > noun) & ~self.is_among(self.other_heads, behind)
 
     def is_linked_to_person(self) -> BoolArray:
-        """Whether a verb links it to a noun for a person, and no noun follows that it describes."""
+        """Whether a verb links the word to a noun for a person, and it describes no later noun."""
         noun = self.past(self.linking, self.places - 1, -1)
         following = self.places + 1
         last = (following == self.end) | self.is_among(self.closing, following)
@@ -290,7 +290,7 @@ def _mentions(
 
 
 def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
-    """Group to (N,) whether each caption names it."""
+    """Group to (N,) flags of the captions that name the group."""
     matches = listed_words(captions, naming)
     return {
         name: matches.holding(matches.names & (matches.groups == k))

@@ -1,4 +1,4 @@
-"""Prompts in a captioner's captions: around a description, or instead of one."""
+"""Prompts in a captioner's captions, around a description or instead of a description."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether a sentence has the form of a request or a question, as a caption may have too."""
+    """Whether a sentence has the form of a request or a question; captions may have it too."""
     bare = _bare(sentence)
     return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
 

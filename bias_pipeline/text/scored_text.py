@@ -27,7 +27,7 @@ from bias_pipeline.text.stock_captions import without_stock
 
 OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # share of all captions
-_FEWEST_SHARED = 100  # captions; of fewer, some share an opening by chance
+_FEWEST_SHARED = 100  # captions; among fewer captions some share an opening by chance
 _EXAMPLES = 3  # how many prompts a note shows
 _LEAST_WORDS = 3  # "a man" opens many human captions too
 
@@ -134,7 +134,7 @@ def openings(captions: Captions) -> list[str]:
 
 
 def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
-    """The first words of each distinct caption, and (N,) the place of each caption's among them.
+    """The first words of each distinct caption, and (N,) which of these each caption has.
 
     Example:
         >>> texts, places = distinct_openings(Captions.from_texts(["a dog", "a cat", "a dog"]))
@@ -345,7 +345,7 @@ def _declining_openings(captions: Captions) -> BoolArray:
 
 
 def _preambles(captions: Captions) -> Counter[str]:
-    """Each preamble to how many captions open with it."""
+    """Each preamble, with the number of captions that open with it."""
     return captions.read(_openings_read)[1]
 
 

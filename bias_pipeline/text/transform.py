@@ -1,4 +1,4 @@
-"""The base of all text transforms, and what removes and inserts words in all captions at once."""
+"""The base of all text transforms, and functions that edit words in all captions at once."""
 
 from __future__ import annotations
 
@@ -175,12 +175,12 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
     number, known = _numbers_in(distinct, keys)
     first = np.full(len(distinct), -1)
     places = np.flatnonzero(known)[::-1]
-    first[number[places]] = places  # the last that is written remains
+    first[number[places]] = places  # the value written last remains
     return first[which]
 
 
 def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
-    """(N,) the place of each key among ascending ones, and whether it is there."""
+    """(N,) the place of each key among ascending keys, and whether the key is among them."""
     if not len(ascending):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     number = np.searchsorted(ascending, keys)
