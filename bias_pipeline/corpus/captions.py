@@ -365,7 +365,7 @@ def is_blank(text: str) -> bool:
 
 
 def offsets(lengths: IntArray | Int32Array | BoolArray) -> IntArray:
-    """(N + 1,) where ragged rows of the given lengths start and end.
+    """(N + 1,) the starts of ragged rows of the given lengths, and the end of the last row.
 
     Example:
         >>> offsets(np.array([2, 0, 3])).tolist()

@@ -20,8 +20,8 @@ from bias_pipeline.errors import DataError
 class GoldLabels:
     """The true labels of some images, by image id."""
 
-    file: str  # the file that they were read from
-    attribute: str  # its name
+    file: str  # the file that the labels were read from
+    attribute: str  # the attribute's name
     groups: Mapping[str, str]  # the group of each image that belongs to a group
     unsure: frozenset[str]  # images whose group people cannot tell
     others: frozenset[str]  # images of no group for another reason

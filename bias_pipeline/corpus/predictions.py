@@ -16,7 +16,7 @@ from bias_pipeline.corpus.pictures import Pictures
 
 @dataclass(frozen=True, eq=False)
 class LabelledCaptions:
-    """Captions, at most one an image, with what an attacker must guess."""
+    """Captions, at most one for each image, with the labels that an attacker must guess."""
 
     name: str  # what the captions are, such as `model` or `human:0`
     captions: Captions  # N captions

@@ -64,7 +64,6 @@ class Intersection(Attribute):
 
     @property
     def pair(self) -> tuple[Attribute, Attribute]:
-        """The two attributes."""
         return self.parts["first"], self.parts["second"]
 
 
@@ -209,7 +208,7 @@ _ROUNDED = 0.002  # how far the shares of a table may be from 1
 class LabelNoise:
     """How often labels of an attribute err."""
 
-    attribute: str  # its name
+    attribute: str  # the attribute's name
     # Group to the share of its images, in [0, 1], with a wrong label, which is each other group
     # equally often; or to the share with each label, where the share of the group itself is what
     # the other shares leave

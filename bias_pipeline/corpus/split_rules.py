@@ -32,7 +32,7 @@ _TEST, _VALIDATION, _TRAIN = range(3)
 
 @dataclass(frozen=True)
 class HoldOut(SplitRule):
-    """One split a seed: a share of the images is tested, the others are learnt from.
+    """One split for each seed: a share of the images is tested, and attackers learn from the others.
 
     Attributes:
         test_share: share of each group that is tested, in (0, 1]; with 1 nothing can be learnt.
@@ -219,7 +219,7 @@ Folds = Annotated[int, Range(low=2, high=1000)]
 
 @dataclass(frozen=True)
 class CrossFit(SplitRule):
-    """K folds a seed: each fold is tested by attackers that learn from the others (ours).
+    """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
     the same ones. A hold-out tests a fifth or a tenth of the images, and the score depends on

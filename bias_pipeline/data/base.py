@@ -106,7 +106,7 @@ class Dataset(Configurable, ABC):
         return replace(with_attributes(corpus, labelled), notes=(*corpus.notes, *notes))
 
     def everyone(self, attribute: Attribute) -> list[str]:
-        """The captioners that ``captioner=all`` stands for, under every part of an attribute."""
+        """The captioners that ``captioner=all`` stands for with every part of an attribute."""
         first, *others = (self.all_captioners(single) for single in attribute.singles)
         return [name for name in first if all(name in names for names in others)]
 

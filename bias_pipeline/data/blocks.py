@@ -60,7 +60,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of a file, one after the other, that have the same columns."""
+    """Some successive rows of a file, with the same columns."""
 
     numbers: Sequence[int]  # numbers of the rows in the file, for messages
     columns: Mapping[str, Sequence[Any]]

@@ -11,7 +11,7 @@ from typing import Any
 from bias_pipeline.io.json_files import expect
 from bias_pipeline.text.scored_text import after_thoughts
 
-REFUSALS = ("content_filter", "content_policy_violation")  # codes of an error 400
+REFUSALS = ("content_filter", "content_policy_violation")  # codes of errors with status 400
 REFUSED, FAILED = "refused", "failed"  # why there is no caption: by the model, by the service
 _CUT = ("length", "content_filter")  # finish_reason of an answer that is not whole
 _BROKEN_OFF = ("error", "abort")  # finish_reason of an answer that the service did not finish

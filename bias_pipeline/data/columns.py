@@ -225,7 +225,7 @@ def _usual_column(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
 
 
 def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
-    """Columns for a message, with the first value where it is known.
+    """Names of columns for a message, each with its first value if that is known.
 
     Example:
         >>> quoted_columns({"photo": "7.jpg", "sex": "M"})

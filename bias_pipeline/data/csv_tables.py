@@ -28,7 +28,7 @@ MAX_BYTES = 1 << 32
 _MOST_AT_ONCE = 1 << 28  # bytes of a file that Arrow reads
 _LONGEST_LINE = 1 << 24  # bytes
 _SIGNS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
-_MARKED = 60  # characters from a mark on
+_MARKED = 60  # characters, from a mark on, in a message
 _SHOWN = 80  # characters of a faulty line
 _ENCLOSE = (
     'python -c "import csv, sys; csv.writer(sys.stdout).writerows('

@@ -204,7 +204,7 @@ def _is_readable(kind: DataType) -> bool:
 
 
 def _with_names(table: Table, features: Mapping[str, Any]) -> Table:
-    """The table with names in place of the numbers of classes, absent for -1."""
+    """The table with names of classes in place of their numbers; -1 becomes an absent value."""
     for name in table.column_names:
         names = getattr(features.get(name), "names", None)
         if names:

@@ -216,7 +216,7 @@ class ImageMasking(Configurable):
         return pixels
 
     def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
-        """(M, 3) the new colours of the M masked pixels, or (3,)."""
+        """(M, 3) the new colours of the M masked pixels, or (3,) if all get the same colour."""
         if self.fill == "grey" or (self.fill == "mean" and mask.all()):
             return np.full(3, _GREY, np.uint8)
         if self.fill == "mean":

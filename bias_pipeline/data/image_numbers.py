@@ -24,7 +24,8 @@ from bias_pipeline.data.tables import Rows
 from bias_pipeline.errors import DataError
 
 T = TypeVar("T")
-# If ids are read so, the shares of words that a file's texts have in common with another file's
+# A function from new names of ids to the shares of words that the texts then have in common with
+# another file's texts of the same images
 Alike = Callable[[Names], Float64Array]
 
 _ENOUGH = 0.95  # share of the labelled images that names must find to be preferred to numbers

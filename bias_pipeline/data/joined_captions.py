@@ -1,7 +1,8 @@
 """Several captions in one cell, with a separator between them, such as ``a dog; a wet dog``.
 
 A cell is split only if the file shows that its cells are such lists: nearly all of them have the
-separator, and about as often. A file that has the separator often, but not in this way, is refused.
+separator, and about equally often. A file that has the separator often, but not in this way, is
+refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Separator = Literal["none", "sep", "bars", "slashes", "numbers", "bar", "lines",
 
 # Shares of cells with the separator, and with about equally many parts
 _NEARLY_ALL, _SAME = 0.95, 0.9
-_OFTEN = 0.5  # share of cells with a sign from which the sign may be a separator
+_OFTEN = 0.5  # if so many cells have a sign, it may be a separator
 _SOME = 0.02  # the same share for separators that no caption contains
 _FEWEST = 3  # words of most captions; with fewer, the parts are tags
 _ALIKE = 0.2  # a larger share of parts is no exception
@@ -89,7 +90,7 @@ _SIGNS: Mapping[str, _Sign] = {
 def split_cells(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
-    """The captions of each image, where the file has them in one cell with separators."""
+    """The captions of each image, split at separators if the file has several in one cell."""
     if not may_be_joined(chain.from_iterable(captions.values()), layout, len(captions)):
         return captions
     cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
@@ -233,7 +234,7 @@ def _example(parts: Sequence[str]) -> str:
 
 
 def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
-    """Refuse several captions of an image by a captioner, unless one is chosen."""
+    """Refuse several captions by a captioner for one image, unless the user chooses one."""
     image = next((image for image, texts in captions.items() if len(texts) > 1), None)
     if image is not None and index is None:
         raise DataError(

@@ -1,8 +1,8 @@
 """Interprets labels written otherwise than the attribute's own: spellings, votes, one-hot columns.
 
 An unmapped label is accepted only if it is unambiguous: the same words in another case or with
-underscores, the first letter of only one group, or a word listed for one of two groups. Numbers are
-never unambiguous. If several annotators labelled an image, the majority's label counts.
+underscores, the first letter of only one group, or a word listed for one of two groups. A number is
+never accepted. If several annotators labelled an image, the majority's label counts.
 """
 
 from __future__ import annotations

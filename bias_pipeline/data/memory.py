@@ -2,7 +2,8 @@
 
 The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
 positions are the ids, unless their items are rows with an id, ``{"image_id": 7, ...}``. A table's
-ids are its column of ids, else pandas' index, else positions. A path is used as it is.
+ids are its column of ids, else pandas' index, else positions. Data may also be the path of a file,
+which is then read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds and reads the photos of a folder; the pixels of pictures, with edits, and thumbnails.
 
-Photos are returned upright (EXIF), with three channels of eight bits, first frame only. Only
-decoders of picture formats are used, and a picture that is too large for memory is not decoded.
-Pixels come from files or drawings.
+Photos are returned upright (EXIF), with three channels of eight bits; of an animation only the
+first frame is read. Only decoders of picture formats are used, and a picture that is too large for
+memory is not decoded. Pixels come from files or drawings.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def _pairs(keys: list[Any], values: list[Any]) -> _Pairs:
 
 
 def _string(written: str) -> str:
-    """The text of a string as Python writes it; a raw end of line in it is kept."""
+    """The text of a string as Python writes it; a line end within it is kept."""
     if "\\" not in written and written[0] in "'\"":
         return written[1:-1]
     escaped = _ESCAPE.sub(_python_escape, written).replace("\r", "\\r").replace("\n", "\\n")

@@ -69,7 +69,7 @@ class Rows:
     columns: Sequence[str] | None  # the columns of a table; None if each row has its own keys
     blocks: Iterator[Block]  # can be iterated once
     shape: str = ""  # how the file deviates from its format, empty if it does not
-    people: str = ""  # the column of human captions in a captioner's file, empty if it has none
+    people: str = ""  # the column of human captions in a captioner's file; empty if it has none
     # Column to how many of its cells were printed lists; filled while reading
     printed: Counter[str] = field(default_factory=Counter)
     # A label as written and as meant, to how many cells have it; filled while reading
@@ -113,7 +113,7 @@ class Rows:
                 raise DataError(f"{self.path}: column {name!r} is absent; {hint}")
 
     def peek(self) -> tuple[Mapping[str, Any], Rows]:
-        """The columns with the first row's values, None where unknown, and all rows."""
+        """The columns with the first row's values (None if unknown), and all rows."""
         block = next(self.blocks, None)
         declared = dict.fromkeys(self.columns or ())
         if block is None:

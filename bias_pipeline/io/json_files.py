@@ -261,7 +261,7 @@ def _hint(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _ends_there(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether the text stops within the word at the fault."""
+    """Whether the text ends within the word that has the fault."""
     return error.msg.startswith("Unterminated") or len(text.rstrip()) - error.pos < len("false")
 
 

@@ -122,8 +122,8 @@ def _first_fault(data: bytes) -> RefusedError:
 class _Meter:
     """Size and depth of nested containers; a shared container is measured once.
 
-    Nested shared references are small in memory and huge as JSON. The size is computed from the
-    sizes of the parts, without writing them out.
+    Nested containers that share parts are small in memory and huge as JSON. The size is computed
+    from the sizes of the parts, without writing them out.
     """
 
     def __init__(self, max_size: int, max_depth: int) -> None:

@@ -138,7 +138,7 @@ def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
 def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
     """Image to captions in the order of their numbers, from the original file or Kaggle's.
 
-    Kaggle's line 19,999 lacks its second bar.
+    Line 19,999 of Kaggle's file lacks its second bar.
     """
     captions: dict[str, dict[int, str]] = {}
     with open_input(path, what=_TOKENS, max_bytes=MAX_BYTES) as handle:

@@ -60,7 +60,7 @@ class PeopleDataset(Dataset):
     """
 
     columns: ClassVar[tuple[str, ...]]  # attributes that the data set labels
-    terms: ClassVar[str]  # its licence, in a sentence
+    terms: ClassVar[str]  # a sentence on the data set's licence
 
     def __init__(self, root: str, strict: bool = True) -> None:
         self.root, self.strict = Path(root), strict
@@ -203,7 +203,7 @@ def _values_of_table(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
-    """Line, picture and value of one attribute of a list as it is published."""
+    """Line, picture and value of one attribute, from a list in the published form."""
     lines = _lines(path)
     header, names = next(lines, (1, [])), next(lines, (2, []))[1]
     if column not in names:

@@ -259,7 +259,7 @@ class VisoGenderDataset(PeopleDataset):
             notes.append(counted(passed, "lines without a perceived gender are skipped"))
 
     def _pictures_of(self, table: Path) -> str:
-        """The folder of a table's pictures, from the root on."""
+        """The folder of a table's pictures, relative to the root."""
         beside = (table.parent / "images" / table.stem).relative_to(self.root)
         places = (Path("images", table.stem), beside)
         there = (place for place in places if (self.root / place).is_dir())

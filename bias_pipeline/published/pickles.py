@@ -41,7 +41,7 @@ class UnpicklingLimits:
     memory_bytes: int = 4 << 30  # address space of the process that reads it
     cpu_seconds: int = 60  # processor time of that process
     wall_seconds: float = 120.0  # time until that process is ended
-    depth: int = 100  # lists within lists
+    depth: int = 100  # levels of lists within lists
 
 
 DEFAULT_LIMITS = UnpicklingLimits()

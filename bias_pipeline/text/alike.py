@@ -38,7 +38,7 @@ class AlikeAnnotators:
     def turn(self, number: int) -> Corpus:
         """A corpus with an annotator as the captioner; the annotator to compare with comes first.
 
-        In each image, the human captions of which the annotator's caption is made come last.
+        The human captions of an image that make up the annotator's caption come last.
         """
         human = self.corpus.human
         people = human.take(self.images[human.image_rows])

@@ -30,7 +30,7 @@ class CaptionStatistics:
 def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistics]:
     """The statistics of both sides, by side.
 
-    The annotators' words come from the first caption of each image, so that both sides have as
+    The annotators' words come from the first caption of each image, so that both sides have equally
     many captions; a vocabulary grows with their number.
     """
     by_side = {}

@@ -151,7 +151,7 @@ class Descriptions:
     """What C captions say about persons."""
 
     concepts: sparse.csr_array  # (C, Q) 1 where a caption describes a person by a concept
-    spellings: sparse.csr_array  # (C, S) 1 where a caption does so by a word
+    spellings: sparse.csr_array  # (C, S) 1 where a caption describes a person by a word
     words: tuple[str, ...]  # the S words, sorted
     concept_of: IntArray  # (S,) the concept of each word
 

@@ -25,7 +25,7 @@ _ASKING = frozenset(
 
 
 def echoes(corpus: Corpus) -> BoolArray:
-    """(C,) the captioner's captions that are nothing but prompts, or sentences that ask.
+    """(C,) the captioner's captions that have only prompts, or sentences that ask for something.
 
     A sentence asks if it is a request or a question about the image (``phrases.csv``). Ordinary
     captions that occur often do not count.

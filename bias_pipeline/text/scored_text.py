@@ -25,7 +25,7 @@ from bias_pipeline.text.prompts import captions_without_prompts, echoes, prompts
 from bias_pipeline.text.sentences import first_sentence, sentences_with
 from bias_pipeline.text.stock_captions import without_stock
 
-OPENING = 16  # words in which a preamble or a refusal begins
+OPENING = 16  # a preamble or a refusal begins within so many words
 SHARED = 1 / 3  # share of all captions
 _FEWEST_SHARED = 100  # captions; among fewer captions some share an opening by chance
 _EXAMPLES = 3  # how many prompts a note shows

@@ -84,7 +84,7 @@ class _Sentences:
     """Human captions as sentences, without case and signs."""
 
     captions: Captions  # C captions, as they are
-    numbers: IntArray  # (C,) equal for equal sentences, those in most images first
+    numbers: IntArray  # (C,) the number of each sentence; sentences in the most images come first
     images: IntArray  # (S,) how many images have each sentence, descending
     describing: frozenset[str]  # words that describe somebody
 
