@@ -32,7 +32,7 @@ _TEST, _VALIDATION, _TRAIN = range(3)
 
 @dataclass(frozen=True)
 class HoldOut(SplitRule):
-    """One split for each seed: a share of the images is tested, and attackers learn from the others.
+    """One split for each seed: a share of the images is tested, attackers learn from the rest.
 
     Attributes:
         test_share: share of each group that is tested, in (0, 1]; with 1 nothing can be learnt.
