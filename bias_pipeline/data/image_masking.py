@@ -1,8 +1,8 @@
 """``image_masking=``: pictures without people, without objects, or without people and objects.
 
 ``background|some_objects`` change parts of pictures that show no people. Scores of bias should
-hardly change when a background is slightly blurred or one object in ten is hidden; published ones
-do, by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation",
+hardly change when a background is slightly blurred or one object in ten is hidden; published scores
+change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation",
 ICCV 2025). ``analysis feature_sensitivity`` measures it.
 
 Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a

@@ -218,7 +218,7 @@ class LabelledImages:
         return len(self._known.intersection(map(self._key, ids)))
 
     def _differ(self, named: Names) -> bool:
-        """Whether names and numbers of a labelled image are different images."""
+        """Whether some labelled image differs when it is found by name and by number."""
         keys = ((self._key(image), self._key(name)) for image, name in named.items())
         return any(a != b and (a in self._known or b in self._known) for a, b in keys)
 

@@ -5,7 +5,7 @@ system releases when the process ends in any way; drafts without a lock are remo
 
 CSV is for people, and this package reads it too. A spreadsheet runs a cell that begins like a
 formula. Such a text gets a leading single quote, which spreadsheets take for "this is text";
-:func:`read_csv` removes it. Numbers, also negative ones, are not changed.
+:func:`read_csv` removes it. Numbers are not changed, even if they are negative.
 """
 
 from __future__ import annotations

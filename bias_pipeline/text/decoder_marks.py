@@ -83,7 +83,7 @@ def _content(text: str) -> str:
 
 
 def _answer_of_chat(text: str) -> str:
-    """The first turn of the model, or what stands before the first turn of another."""
+    """The model's first turn of a chat, or the text before another speaker's first turn."""
     first = _first_turn(text)
     begun = _ANSWERS.search(text)
     if first and begun:

@@ -84,7 +84,7 @@ class Texts(list[str]):
 
     @cached_property
     def joined_texts(self) -> str:
-        """All texts with NUL between them; empty if one has NUL itself."""
+        """All texts with NUL between them; empty if a text contains NUL itself."""
         together = "\0".join(self)
         return together if together.count("\0") == len(self) - 1 else ""
 

@@ -57,7 +57,7 @@ def prompts_in(corpus: Corpus) -> frozenset[str]:
 
 
 def without_prompts(text: str, known: frozenset[str]) -> str:
-    """A caption without the prompts before and behind it; a text that is nothing else stays.
+    """A caption without the prompts before and behind it; a text of nothing but prompts stays.
 
     Example:
         >>> known = frozenset(["describe this image", "is it a man"])

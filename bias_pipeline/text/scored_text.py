@@ -426,7 +426,7 @@ def visible(word: str) -> str:
 
 
 def without_invisible(captions: Captions) -> Captions:
-    """Captions with every word as :func:`visible` has it; the same object if all are so already."""
+    """Captions with every word as :func:`visible` has it; the same object if no word changes."""
     shown = {word: visible(word) for word in captions.types}
     if all(word == new for word, new in shown.items()):
         return captions
