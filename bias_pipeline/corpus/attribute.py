@@ -14,8 +14,9 @@ Word = Annotated[str, Text(r"[\s\S]*[^\s,][\s\S]*", "a word ([] if there is none
 Name = Annotated[str, Text(r"[\s\S]*\S[\s\S]*", "a name")]
 Language = Annotated[str, Text(r"[a-z]{2,3}", "a code such as en or de")]
 ENGLISH = "en"
-# A word or phrase, several with commas between, or any nesting of lists and of mappings (whose
-# values count) of them. Long lists are text in YAML: Hydra copies every item of a list many times.
+# A word or phrase, several separated by commas, or lists and mappings of these, nested at will
+# (only the values of mappings count). Long lists are text in YAML: Hydra copies every item of a
+# list many times.
 Words = Word | Sequence["Words"] | Mapping[str, "Words"]
 
 
@@ -41,7 +42,7 @@ def _lower_case(words: Words, of: str) -> tuple[str, ...]:
     """Words that are looked for in lower-case captions.
 
     Raises:
-        UsageError: if one has a capital letter, so that no caption would ever have it.
+        UsageError: if a word has a capital letter, since no caption would ever contain it.
     """
     listed = words_of(words)
     for word in listed:
@@ -60,10 +61,10 @@ class LabelMap(Configurable):
     Attributes:
         field: the name of the label column in the data set.
         groups: raw label to group name.
-        strata: raw labels that belong to no group ("Unsure", "Both", empty); images that carry
-            one are counted and reported under that name, and belong to no group.
-        unsure: those of ``strata`` that say that annotators could not tell the group. "Both", an
-            empty label and "no majority" do not say that.
+        strata: raw labels that belong to no group ("Unsure", "Both", empty); images with such a
+            label belong to no group; they are counted and reported by label.
+        unsure: the labels in ``strata`` that say that annotators could not tell the group. "Both",
+            an empty label and "no majority" do not say that.
     """
 
     field: str
@@ -75,7 +76,7 @@ class LabelMap(Configurable):
         """Check that ``unsure`` is a subset of ``strata``.
 
         Raises:
-            UsageError: if it is not.
+            UsageError: if ``unsure`` has a label that is not in ``strata``.
         """
         unknown = sorted(set(self.unsure) - set(self.strata))
         if unknown:
@@ -119,7 +120,7 @@ class LabelMap(Configurable):
         """The group of a raw label, None for a stratum.
 
         Raises:
-            DataError: if the label is neither a known label nor a known stratum.
+            DataError: if the label is in neither ``groups`` nor ``strata``.
         """
         if raw in self.groups:
             return self.groups[raw]
@@ -135,11 +136,11 @@ class LabelMap(Configurable):
 
 @dataclass(frozen=True)
 class WordList(Configurable):
-    """A published word list, next to our own.
+    """A published word list, which a metric can use instead of the attribute's own words.
 
     Attributes:
         words: the words that are masked or counted, as text with commas or a list.
-        token: what replaces each of them when masked.
+        token: what replaces each word when it is masked.
         groups: the group of each word that is not in the attribute's own lists.
     """
 
@@ -148,7 +149,7 @@ class WordList(Configurable):
     groups: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Split what was given as text."""
+        """Split words that were given as text."""
         object.__setattr__(self, "words", words_of(self.words))
 
 
@@ -157,10 +158,10 @@ class Context(Configurable):
     """The words that must be near a word for it to describe a person; see ``conf/context``.
 
     Attributes:
-        words: nouns and pronouns that it must describe ("man"), as text with commas or a list;
-            single words. One that is itself listed for a group needs no context.
-        between: words that may stand between the two ("black *young* man").
-        other_heads: words that a noun before them only describes ("a white chef *hat*").
+        words: single nouns and pronouns that it must describe ("man"), as text with commas or a
+            list. A group's word that is also in this list needs no context.
+        between: words that may stand between the word and the noun ("black *young* man").
+        other_heads: nouns that a person's noun before them merely describes ("a white chef *hat*").
         linking: words that link back to the noun ("a man *who is* black").
         closing: words that may follow: they show that no other noun is described ("who is black
             *on*").
@@ -173,7 +174,7 @@ class Context(Configurable):
     closing: Words = ()
 
     def __post_init__(self) -> None:
-        """Split what was given as text."""
+        """Split words that were given as text."""
         for kind in fields(self):
             listed = _lower_case(getattr(self, kind.name), f"context, {kind.name}")
             object.__setattr__(self, kind.name, listed)
@@ -185,9 +186,10 @@ class Naming:
 
     Attributes:
         attribute: its name.
-        words: K pairs of a group and its words and phrases, as in captions without punctuation.
+        words: K pairs: a group, and its words and phrases as they are in captions without
+            punctuation.
         other_senses: phrases whose words name no group.
-        applies_to: the context that a word needs; None: none.
+        applies_to: the context that a word needs; None: it needs no context.
     """
 
     attribute: str
@@ -204,18 +206,19 @@ class Attribute(Configurable):
         name: the attribute's name, as in ``attribute=``.
         groups: K >= 2 group names; a group's position is its class index.
         words: group name to the words and phrases that reveal it, as text with commas or a list.
-            Lower case, none in two groups; "dark-skinned" is found with its hyphen, "dark skinned"
-            without.
-        labels: data set name to how that data set writes the groups. A file of your own needs none
-            if its column is named after the attribute and contains the groups' names.
+            They are in lower case, and no word is in two groups; "dark-skinned" is found with its
+            hyphen, "dark skinned" without.
+        labels: data set name to how that data set writes the groups. A file of your own needs no
+            entry if its column is named after the attribute and contains the groups' names.
         also_masked: words that reveal the attribute but not the group.
         presets: published word lists by name.
-        applies_to: the context that a word needs to name its group; None: none. Masking replaces
-            every listed word, whatever its context.
+        applies_to: the context that a word needs to name its group; None: it needs no context.
+            Masking replaces every listed word, whatever its context.
         other_senses: phrases whose words name no group ("black and white"), as text with commas or
             a list.
         source: where words and labels come from.
-        language: of the words, as a code of ISO 639; nothing is tested in captions of another one.
+        language: the language of the words, as a code of ISO 639; captions in another language are
+            not tested.
     """
 
     name: Name
@@ -270,12 +273,12 @@ class Attribute(Configurable):
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        """The attributes that labels are read for: itself, or the attributes of an intersection."""
+        """The attributes whose labels are read: this attribute, or the two of an intersection."""
         return (self,)
 
     @property
     def is_crossed(self) -> bool:
-        """Whether its groups combine several attributes."""
+        """Whether the groups combine several attributes."""
         return len(self.singles) > 1
 
     @property
@@ -288,8 +291,9 @@ class Attribute(Configurable):
         """Group name to the words that count as naming it.
 
         Args:
-            preset: a published list; each of its words gets the group that it has in our own lists.
-                Our own lists if left out, or if the attribute has no such preset.
+            preset: the name of a published list; each of its words gets the group that it has in
+                the attribute's own words. If left out, or if the attribute has no such list, its
+                own words count.
 
         Example:
             >>> few = WordList(["man", "obama", "pregnant"], "x", {"obama": "male"})
@@ -349,8 +353,8 @@ class TaskVocabulary(Configurable):
     Attributes:
         name: the vocabulary's name.
         tasks: task name to the words and phrases that name it, as text with commas or a list
-            (synonyms and plurals, lower case; a phrase is words with one blank between). The
-            task's own name counts only if it is one of them.
+            (synonyms and plurals, lower case; a phrase is words with one blank between). The task's
+            own name counts only if it is among these.
         source: where the list comes from.
     """
 

@@ -35,7 +35,7 @@ class ReadCache:
         return state
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
-        """The cached result of a function of this object; do not change it.
+        """The cached result of a function of this object; do not change the result.
 
         Example:
             >>> data = ReadCache()
@@ -49,13 +49,14 @@ class ReadCache:
         return result
 
 
-_SEPARATOR = "\0"  # str.split keeps it, unlike every other control character that could serve
+_SEPARATOR = "\0"  # a control character at which str.split does not split
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
 _BLOCK = 1 << 20  # running words rewritten at once: bounds the memory of their places
 _MARKUP = re.compile(r"<[^<>\s]*>")
 # What files contain where a caption is missing, without punctuation ("N/A", "#n/a", "None.").
 _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
-_TOO_LONG = re.compile(r"(?:[\W_]*[^\W_]){10}")  # more letters and digits than any of them
+# More letters and digits than any of these texts has
+_TOO_LONG = re.compile(r"(?:[\W_]*[^\W_]){10}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,7 @@ class Captions(ReadCache):
 
     @cached_property
     def identities(self) -> IntArray:
-        """(N,) equal numbers for captions of equal words."""
+        """(N,) a number for each caption; captions of the same words have the same number."""
         index: dict[bytes, int] = {}
         raw, width = self.tokens.tobytes(), self.tokens.itemsize
         bounds = (self.starts * width).tolist()
@@ -196,11 +197,11 @@ class Captions(ReadCache):
 
     @property
     def n_in_turn(self) -> int:
-        """Captions at all positions together, see :meth:`in_turn`."""
+        """How many captions all positions have together; see :meth:`in_turn`."""
         return (int(self.positions.max(initial=-1)) + 1) * int((self.positions == 0).sum())
 
     def by_position(self, most: int) -> Iterator[Captions]:
-        """A caption of every image, another of every image, and so on, ``most`` times at most.
+        """One caption of every image, then a second of every image, and so on, at most ``most``.
 
         See :meth:`in_turn` for images with fewer captions than others.
 
@@ -305,7 +306,7 @@ class Captions(ReadCache):
         return occurrences
 
     def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
-        """The places, of the given ones, where a phrase begins, never across two captions."""
+        """Those of the given places at which the phrase begins and stays within one caption."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]
@@ -330,7 +331,7 @@ class Captions(ReadCache):
 
 
 def cut(text: str, longest: int) -> str:
-    """The whole words within the first characters; what is one long word is cut within it.
+    """The whole words within the first ``longest`` characters; a longer first word is cut.
 
     Example:
         >>> cut("a long caption", 9), cut("aaaa", 3)
@@ -364,7 +365,7 @@ def is_blank(text: str) -> bool:
 
 
 def offsets(lengths: IntArray | Int32Array | BoolArray) -> IntArray:
-    """(N + 1,) where ragged rows of the given lengths start and end.
+    """(N + 1,) the starts of ragged rows of the given lengths, and the end of the last row.
 
     Example:
         >>> offsets(np.array([2, 0, 3])).tolist()
@@ -390,8 +391,8 @@ def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
 def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
     """The rank of each code among the distinct ones.
 
-    Only distinct codes are sorted, and none where a table of all codes is not too large: sorting
-    them all takes ten times as long.
+    Only distinct codes are sorted, and a table replaces sorting if it need not be too large: to
+    sort all codes takes ten times as long.
 
     Example:
         >>> dense_ranks(np.array([7, 2, 7])).tolist()

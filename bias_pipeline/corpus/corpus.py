@@ -1,4 +1,4 @@
-"""What is scored: images with the captions people and one model wrote, and their groups."""
+"""What is scored: images with their groups, and the captions that annotators and a model wrote."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 Side = Literal["model", "human"]
 SIDES: tuple[Side, ...] = get_args(Side)
-# Codes of images of no group: for any reason, and because annotators could not tell it.
+# Codes of images of no group: for most reasons, and because annotators could not tell the group.
 NO_GROUP, UNSURE = -1, -2
 # Shares of blank captions: a warning above the first, a refusal above the second.
 BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5
-BLANK_WORDS = "are blank"  # in every note on them
+BLANK_WORDS = "are blank"  # in every note on blank captions
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Grouping:
     Attributes:
         names: the K group names.
         codes: (N,) int64, index into ``names``; below 0 for images of no group: ``UNSURE`` where
-            annotators could not tell it, else ``NO_GROUP``.
+            annotators could not tell the group, else ``NO_GROUP``.
         strata: raw label to number of images that carry it, for images of no group.
     """
 
@@ -93,14 +93,14 @@ class Corpus(ReadCache, Sequence[Record]):
         ids: the N canonical ids, ascending.
         model: the captioner's captions, at most one an image.
         human: the captions annotators wrote, any number an image.
-        marked: (C,) those of them of which their file says that they describe nothing; empty if it
-            says so of none. Not part of the digest.
+        marked: (C,) flags of the human captions that their file marks as describing nothing; empty
+            if it marks none. Not part of the digest.
         groupings: attribute name to the images' groups.
-        objects: the images' objects by the names that the data set has for them, None where they
-            are unknown; None if all are.
-        objects_file: the user's own file of objects, in which few names may be unknown; empty if
-            any may. Not part of the digest.
-        pictures: the images' files, None if the data set has none.
+        objects: the objects of each image, by the data set's names; None for an image whose objects
+            are unknown, and None as a whole if no image's objects are known.
+        objects_file: the user's own file of objects, of whose names only few may be unknown; empty:
+            any number may be unknown. Not part of the digest.
+        pictures: the images' pictures; None if the data set has no pictures.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.
         trained_on_reference: whether the captioner was trained on captions of this data set;
@@ -115,15 +115,17 @@ class Corpus(ReadCache, Sequence[Record]):
         blank_counts: side to (N,) int64, how many of each image's captions were blank
             (:func:`~bias_pipeline.corpus.captions.is_blank`); they are absent.
         declined: (N,) int64, how many of the captioner's captions of each image declined to
-            describe it and are absent; empty if none is.
-        samples: the same images with the captioner's further captions of them, if it wrote several.
+            describe it and are absent; empty if none declined.
+        samples: if the captioner wrote several captions of each image, a corpus for each further
+            caption.
         tables: name to rows that transforms write about their work; not part of the digest.
         shown_under: the terms under which its pictures may be shown to others; empty: they may not.
             Not part of the digest.
-        picture_ids: the N pictures' ids where several records share one, as an utterance each; they
-            stay in one part of a split and are resampled together. None: a picture a record.
-        set_ids: the N images' sets of pictures that differ in a person's group alone, empty for an
-            image in none; None if there are no sets.
+        picture_ids: the picture of each of the N records, where several records share a picture (a
+            record for each utterance); such records stay in one part of a split and are resampled
+            together. None: each record has its own picture.
+        set_ids: the set that each of the N images is in, of pictures that differ only in a person's
+            group; empty for an image in no set; None if there are no sets.
     """
 
     dataset: str
@@ -173,8 +175,8 @@ class Corpus(ReadCache, Sequence[Record]):
         10,000 characters is cut after the last whole word within them.
 
         Args:
-            records: the images, in the order of the captioner's file; as columns, each has an id
-                of its own.
+            records: the images, in the order of the captioner's file; if they are columns, no id
+                occurs twice.
             dataset: the data set's name.
             captioner: the captioner's name.
             groups: attribute name to (group names, label map).
@@ -269,7 +271,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @property
     def each_sample(self) -> tuple[Corpus, ...]:
-        """Each of the captioner's samples with no other; the corpus itself if there is one."""
+        """A corpus for each of the captioner's samples; only this corpus if there are no others."""
         return (replace(self, samples=()), *self.samples) if self.samples else (self,)
 
     @property
@@ -322,9 +324,9 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def images_by_object(self) -> Mapping[str, int]:
-        """Each name of an object to how many images have it."""
+        """Name of an object to how many images have it."""
         counts: Counter[str] = Counter()
-        for names, n in Counter(self.objects or ()).items():  # many images have the same
+        for names, n in Counter(self.objects or ()).items():  # many images have the same objects
             for name in names or ():
                 counts[name] += n
         return counts
@@ -345,11 +347,12 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(self.groupings[name].codes.astype("<i8").tobytes())
         words = None if self.vocabulary is None else sorted(self.vocabulary)
         sha.update(f"[{_written_objects(self.objects)}, {json.dumps(words)}]".encode())
-        if any(map(is_odd, self.images_by_object)):  # what they mean is decided by other names
+        # What such names mean depends on other names
+        if any(map(is_odd, self.images_by_object)):
             sha.update(b"object names")
         if self.pictures is not None:
             sha.update(f"pictures:{self.pictures.digest}".encode())
-        if any(self.blanks.values()):  # an image without a caption need not have a blank one
+        if any(self.blanks.values()):  # an image without a caption need not have a blank caption
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
         if self.picture_ids is not None:
             sha.update("\n".join(self.picture_ids).encode("utf-8", "surrogatepass"))
@@ -363,7 +366,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def reference(self) -> str:
-        """SHA-256 (hex) of all that captioners are scored against, without their captions."""
+        """SHA-256 (hex) of all that captioners are scored against, so not of their own captions."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=())
         return replace(people, blank_counts={}).digest
@@ -380,7 +383,7 @@ def _written_objects(objects: Sequence[frozenset[str] | None] | None) -> str:
 
 
 def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
-    """What is told of a side's blank captions, if there are any."""
+    """The note on a side's blank captions, if it has any."""
     blanks, share = corpus.blanks[side], corpus.absent_share(side)
     if not blanks:
         return []

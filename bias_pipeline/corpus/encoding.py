@@ -6,8 +6,8 @@ import re
 import unicodedata
 from functools import cache
 
-# What mojibake leaves that lost a byte: "manÂ" had a no-break space, "â€" a quotation mark. "Ä "
-# before a word is the mark of GPT-2, "womanÕs" has MacRoman's apostrophe.
+# What is left of mojibake that lost a byte: "manÂ" had a no-break space, and "â€" had a quotation
+# mark. "Ä " before a word is the mark of GPT-2, "womanÕs" has MacRoman's apostrophe.
 _REMNANTS = (
     (re.compile(r"(?<=[a-z])Â(?!\w)"), " "),
     (re.compile(r"â€(?!\w)"), '"'),
@@ -17,9 +17,9 @@ _REMNANTS = (
 
 
 def without_mojibake(text: str) -> str:
-    """Text in UTF-8 that was read as CP1252, Latin-1, CP437 or MacRoman, as it was meant.
+    """The text as it was meant, if UTF-8 was read as CP1252, Latin-1, CP437 or MacRoman.
 
-    It may have been so several times. All other text stays.
+    It may have been misread several times. All other text stays as it is.
 
     Example:
         >>> without_mojibake("the cafÃ© isnâ€™t open"), without_mojibake("eug├¿ne")
@@ -46,7 +46,7 @@ def without_half_pairs(text: str) -> str:
 
 @cache
 def plain_name_of(text: str) -> str:
-    """A name as it was meant: without mojibake and signs that nobody sees, in NFC.
+    """A name as it was meant: without mojibake and invisible signs, in NFC.
 
     Example:
         >>> plain_name_of("MÃ¤nnlich"), plain_name_of("male" + chr(0x200B))

@@ -1,4 +1,4 @@
-"""Labels by people of some of the images whose labels are a machine's."""
+"""Labels that people gave to some of the images that a machine labelled."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from bias_pipeline.errors import DataError
 class GoldLabels:
     """The true labels of some images, by image id."""
 
-    file: str  # that they were read from
-    attribute: str  # its name
-    groups: Mapping[str, str]  # the group of each image that belongs to one
+    file: str  # the file that the labels were read from
+    attribute: str  # the attribute's name
+    groups: Mapping[str, str]  # the group of each image that belongs to a group
     unsure: frozenset[str]  # images whose group people cannot tell
     others: frozenset[str]  # images of no group for another reason
-    chances: Mapping[str, float]  # of having been drawn; empty: drawn evenly at random
+    # Each image's chance of having been drawn; empty: all had the same chance
+    chances: Mapping[str, float]
     notes: Sequence[str] = ()
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that decides numbers."""
+        """A hash of everything here that decides scores."""
         content = [self.attribute, self.groups, sorted(self.unsure), sorted(self.others)]
         text = json.dumps([*content, self.chances], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def labels_in(self, corpus: Corpus) -> tuple[IntArray, IntArray, Float64Array]:
-        """Of a corpus (n,) gold images, their labels and their chances.
+        """(n,) rows of a corpus with gold labels, these labels, and the chances of being drawn.
 
         A label is the number of a group, K if people cannot tell, K + 1 for any other.
         """

@@ -11,21 +11,21 @@ import numpy as np
 from bias_pipeline.corpus.encoding import plain_name_of
 from bias_pipeline.errors import DataError
 
-# Of pictures
+# Endings of pictures' files
 ENDINGS = (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 _FEW = 5
 _SHORT = 18  # digits of ids that are compared as numbers of 64 bits
 
 _COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
-# Names of most pictures; one search, for they are a million
+# The names of most pictures, in one search, since there may be a million
 _PICTURE = r"(?:[^:\n]*[/\\])?(?:COCO_(?:train|val|test)20\d\d_(?=\d{12}\.))?0*(\d+)\.(?:jpg|png)"
 _NUMBER = re.compile(_PICTURE, re.ASCII)
 _NUMBERS = re.compile(f"^{_PICTURE}$", re.ASCII | re.MULTILINE)
 _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, ENDINGS))})$", re.IGNORECASE)
-_QUERY = re.compile(r"[?#].*", re.DOTALL)  # of an address
+_QUERY = re.compile(r"[?#].*", re.DOTALL)  # query and fragment of an address
 _WHOLE = re.compile(r"(\d+)\.0{0,2}", re.ASCII)
-# As spreadsheets write numbers: as text, in powers of ten, with separators of thousands
+# Numbers as spreadsheets write them: as text, in powers of ten, with separators of thousands
 _AS_TEXT = re.compile(r"['\u2019](\d+)", re.ASCII)
 _POWER = re.compile(r"(\d)(?:[.,](\d+))?[eE]\+(\d{1,3})", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(?:([,.'\u2019_ \u00a0\u2009\u202f])\d{3})(?:\1\d{3})*", re.ASCII)
@@ -35,7 +35,8 @@ def canonical_id(raw: object) -> str:
     """The one form of an image id: digits without leading zeros, text without mojibake.
 
     So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Systems write
-    accents in names of files differently (NFC, NFD); here they are in NFC, without hidden signs.
+    accents in names of files differently (NFC, NFD); canonical ids are in NFC and have no invisible
+    signs.
 
     Example:
         >>> canonical_id("000042") == canonical_id(42) == "42"
@@ -58,7 +59,7 @@ def canonical_id(raw: object) -> str:
 
 
 def plain_ids(raw: Sequence[object]) -> list[str] | None:
-    """The canonical forms of many ids that are whole numbers or digits; None of others.
+    """The canonical forms of ids that are all whole numbers or all digits; None for other ids.
 
     Example:
         >>> plain_ids([42, 7]), plain_ids(["000042", "0"]), plain_ids(["42.jpg"])
@@ -139,7 +140,7 @@ def short_id(identifier: str) -> str:
 
 
 def short_ids(identifiers: Sequence[str]) -> list[str]:
-    """The same of many, which mostly are names of files with numbers.
+    """The :func:`short_id` of each id; fast for names of files with numbers.
 
     Example:
         >>> short_ids(["000042.jpg", "7.jpg"]), short_ids(["000042.jpg", "a"])
@@ -153,7 +154,7 @@ def short_ids(identifiers: Sequence[str]) -> list[str]:
 
 
 def _as_number(identifier: str) -> str:
-    """The digits of a number that is written out otherwise; empty for other ids."""
+    """The digits of an id that is a number in another notation; empty for other ids."""
     if number := _WHOLE.fullmatch(identifier) or _AS_TEXT.fullmatch(identifier):
         return number[1]
     power = _POWER.fullmatch(identifier)

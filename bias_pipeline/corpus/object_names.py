@@ -1,7 +1,7 @@
-"""Names of objects: COCO's 80 categories, and which name a program means by what it writes.
+"""Names of objects: COCO's 80 categories, and which name is meant by a label that a program writes.
 
 A label is mapped to a category by its name: numbers differ between label sets. COCO's ids and
-supercategories are facts, the nouns for them ours.
+supercategories are facts; the nouns are ours.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ NAMES_BY_NUMBER: Mapping[str, str] = {
 }
 
 
-# Names of one category in COCO, PASCAL VOC, darknet, early lists of COCO's 80, and by spelling.
+# On each line the names of one category in COCO, PASCAL VOC, darknet, early lists of COCO's 80, and
+# in other spellings.
 _SYNONYMS = (
     ("airplane", "aeroplane"),
     ("motorcycle", "motorbike"),
@@ -136,7 +137,7 @@ _SYNONYMS = (
 # What lists finer than COCO's call people.
 _PEOPLE = ("people", "human", "pedestrian", "man", "woman", "boy", "girl", "child", "baby")
 _NOTHING = ("n/a", "none", "background", "no object")  # detectors' names for no category
-# Endings of plurals and what the singular has in their place.
+# An ending of plurals, and the ending of the singular in its place.
 _PLURALS = (
     *(("s", ""), ("es", ""), ("ies", "y"), ("ves", "f"), ("ves", "fe")),
     *(("men", "man"), ("mice", "mouse"), ("people", "person"), ("children", "child")),
@@ -180,11 +181,11 @@ def _spellings(name: str) -> Iterator[str]:
 
 
 class ObjectNames:
-    """Finds which of some names is meant by a name that a file has.
+    """Finds which of the known names is meant by a name in a file.
 
-    A name stands for itself. Else case, blanks, hyphens and other signs do not matter, nor singular
-    and plural; then COCO's categories are known by the names that other lists have for them. What
-    could mean two of the names means neither.
+    A name stands for itself. Otherwise case, blanks, hyphens, other signs, and singular or plural
+    do not matter; then the names of other lists stand for COCO's categories. A name that could mean
+    two of the known names means neither.
 
     Example:
         >>> names = ObjectNames(["couch", "hot dog", "person"])
@@ -202,7 +203,7 @@ class ObjectNames:
         self._add(_PEOPLE, {self.meaning_of(PERSON)})
 
     def _add(self, names: Iterable[str], meanings: set[str | None]) -> None:
-        """Let names that have no meaning yet mean the same, if that is just one."""
+        """Give names their meaning if there is only one, unless they have a meaning already."""
         for name in names if len(meanings) == 1 else ():
             if (meaning := next(iter(meanings))) and self.meaning_of(name) is None:
                 self._meanings[_letters(name)] = meaning
@@ -228,7 +229,7 @@ def coco_name(name: str) -> str:
 
 
 def is_odd(name: str) -> bool:
-    """Whether another name may be meant than a file has to the letter."""
+    """Whether a file's name may stand for a name that is written otherwise."""
     known = name in CATEGORIES or COCO_NAMES.meaning_of(name) is None
     return not (known and name == _as_words(name))
 
@@ -237,7 +238,7 @@ def is_odd(name: str) -> bool:
 class ObjectsRead:
     """What the names of a data set's objects were taken for."""
 
-    # Name to how many images have it; without those that are not looked for
+    # Name to how many images have it; without excluded names and names for no object
     images: Mapping[str, int]
     meanings: Mapping[str, str]  # name to the known name that it means; unknown ones are absent
 
@@ -245,7 +246,7 @@ class ObjectsRead:
     def match(
         cls, names: Iterable[str], images: Mapping[str, int], excluded: Iterable[str] = ()
     ) -> ObjectsRead:
-        """The names of a data set by some known names.
+        """Find what a data set's names of objects mean among known names.
 
         Example:
             >>> images = {"Couch": 3, "sky": 1, "N/A": 9, "Woman": 9}
@@ -267,7 +268,7 @@ class ObjectsRead:
 
     @property
     def unknown_share(self) -> float:
-        """The share of objects of unknown names, in [0, 1]; each counts once an image."""
+        """The share of objects with unknown names, in [0, 1]; an object counts once per image."""
         total = sum(self.images.values())
         return sum(self.images[name] for name in self.unknown) / total if total else 0.0
 
@@ -275,7 +276,7 @@ class ObjectsRead:
         return sorted(names, key=lambda name: (-self.images[name], name))
 
     def fault(self, tasks: str) -> str:
-        """How many objects have unknown names, with the most frequent names; possibly empty."""
+        """How many objects have unknown names, and the most frequent names; possibly empty."""
         unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""
@@ -286,7 +287,7 @@ class ObjectsRead:
         return f"{number}, since {tasks} has no task of such a name: {often}{most}"
 
     def note_on_renamed(self) -> str:
-        """The names that were taken for other names; possibly empty."""
+        """Which names were taken for other names; empty if there are none."""
         others = self._by_frequency(name for name in self.meanings if name != self.meanings[name])
         names = ", ".join(f"{_quote(name)} is {self.meanings[name]}" for name in others[:_SHOWN])
         further = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""

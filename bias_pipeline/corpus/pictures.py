@@ -28,7 +28,7 @@ class Region:
         category: such as ``person``.
         box: left and upper edge, width and height, in pixels of the annotated picture.
         size: height and width of the annotated picture; the one that is read may be scaled. (0, 0):
-            that of the file.
+            the size of the picture's file.
         polygons: outlines x1, y1, x2, y2, ...; empty where there are none.
         counts: run lengths of a mask as COCO's tools write them; empty where there is none.
         score: how certain a detector was, in [0, 1]; 1 for annotations by hand.
@@ -48,7 +48,7 @@ class Region:
 
     @property
     def is_outside(self) -> bool:
-        """Whether it lies outside the picture, if the picture's size is known.
+        """Whether the region lies outside the picture; False if the picture's size is unknown.
 
         A mask (run lengths) is always inside.
 
@@ -128,7 +128,7 @@ class Pictures:
     """Pictures of N images, read only when needed.
 
     Attributes:
-        files: N paths, drawings or pictures elsewhere; None for an image without a picture.
+        files: N paths, drawings or missing pictures; None for an image without a picture.
         regions: N tuples of annotated regions, None for a file without annotations; None if no file
             has any. Drawings bring their own.
         edits: applied in this order whenever a picture is read.
@@ -167,7 +167,7 @@ class Pictures:
         return None if self.regions is None else self.regions[row]
 
     def with_edit(self, edit: Edit) -> Pictures:
-        """The same pictures with one more edit, the last."""
+        """The same pictures with one more edit, applied after all others."""
         return replace(self, edits=(*self.edits, edit))
 
     @property
@@ -196,11 +196,11 @@ class Pictures:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def digest_of_row(self, row: int) -> str:
-        """SHA-256 (hex) of all that is seen of one picture."""
+        """SHA-256 (hex) of everything that decides how one picture looks."""
         return self.take(np.array([row])).digest
 
     def copies(self) -> Iterator[IntArray]:
-        """Rows of equal files, each set of two or more; only files of one size are read."""
+        """The rows of each set of equal files; a file is read only if another has its size."""
         sized: dict[int, list[int]] = {}
         for row, path in enumerate(self.files):
             if isinstance(path, Path) and path.is_file():

@@ -16,17 +16,17 @@ from bias_pipeline.corpus.pictures import Pictures
 
 @dataclass(frozen=True, eq=False)
 class LabelledCaptions:
-    """Captions, at most one an image, with what an attacker must guess."""
+    """Captions, at most one for each image, with the labels that an attacker must guess."""
 
     name: str  # what the captions are, such as `model` or `human:0`
     captions: Captions  # N captions
     labels: IntArray  # (N,) int64 classes below `n_classes`, or (N, T) 0/1 for T independent tasks
     n_classes: int  # K, or T for tasks
-    # Names of the classes, for files; empty where nobody will read them
+    # Names of the classes, for files; empty if no file will have them
     classes: tuple[str, ...] = ()
-    # Of the captions' images, N of them, where attackers may look at them
+    # The pictures of the N captions' images, if attackers may see them
     pictures: Pictures | None = None
-    # That may be seen in each of the N captions' images, where attackers may
+    # The objects in each of the N captions' images, if attackers may know them
     objects: Sequence[frozenset[str]] | None = None
 
     @property
@@ -61,7 +61,7 @@ class Training:
 
     @classmethod
     def total(cls, accounts: Iterable[Training]) -> Training:
-        """Several accounts as one.
+        """The sum of several accounts.
 
         Example:
             >>> Training.total([Training(trained=2), Training(cached=1, world_size=1)]).trained
@@ -85,7 +85,7 @@ class Training:
 class Predictions:
     """What attackers predicted for their test captions, one block per seed."""
 
-    name: str  # of the `LabelledCaptions` they were trained on
+    name: str  # name of the `LabelledCaptions` that attackers were trained on
     seeds: tuple[int, ...]  # the S seeds
     images: tuple[IntArray, ...]  # S arrays (M_s,) of corpus rows
     truth: tuple[IntArray, ...]  # S arrays (M_s,) or (M_s, T)
@@ -99,7 +99,7 @@ class Predictions:
         return zip(self.images, self.truth, self.probs, strict=True)
 
     def of_first_seed(self) -> Predictions:
-        """Those of the first seed alone."""
+        """The predictions of the first seed."""
         return replace(
             self,
             seeds=self.seeds[:1],
@@ -110,7 +110,7 @@ class Predictions:
 
     @classmethod
     def of_all_seeds(cls, parts: Sequence[Predictions]) -> Predictions:
-        """Predictions of the same kind on other seeds as one."""
+        """Predictions of the same kind on different seeds, joined."""
         return cls(
             name=parts[0].name,
             seeds=tuple(seed for one in parts for seed in one.seeds),

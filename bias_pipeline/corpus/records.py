@@ -56,8 +56,9 @@ class RecordColumns:
     """N records as columns.
 
     Attributes:
-        labels: attribute name to the N raw labels, None for images without one.
-        objects: None if all are unknown; so are the columns behind it if no record has them.
+        labels: attribute name to the N raw labels, None for images without a label.
+        objects: None if the objects of all images are unknown. Each later column is None, too, if
+            no record has a value for it.
     """
 
     ids: Sequence[str]
@@ -92,13 +93,13 @@ class RecordColumns:
         return [text for text in self.model if text is not None]
 
     def rows(self, side: str) -> IntArray:
-        """The record of each of these captions."""
+        """The record of each caption that :meth:`texts` returns."""
         if side == "human":
             return np.repeat(np.arange(len(self.ids)), np.array([*map(len, self.human)], np.int64))
         return np.flatnonzero([text is not None for text in self.model])
 
     def take(self, order: Sequence[int]) -> RecordColumns:
-        """The records at some places."""
+        """The records in another order, or some of them."""
 
         def taken_rows(column: Sequence[T]) -> list[T]:
             return [column[row] for row in order]
@@ -143,13 +144,13 @@ class ReadTexts(NamedTuple):
     """The captions of one side that are not blank."""
 
     texts: list[str]
-    rows: IntArray  # of the image of each
+    rows: IntArray  # the row of each caption's image
     blanks: IntArray  # (N,) how many blank ones each image had
-    n_cut: int  # how many were longer than what is read
+    n_cut: int  # how many captions were cut because they were too long
 
 
 def read_texts(columns: RecordColumns, side: str) -> ReadTexts:
-    """The captions of one side but blank ones; of what is too long, the beginning."""
+    """The captions of one side that are not blank; captions that are too long are cut."""
     texts, rows = columns.texts(side), columns.rows(side)
     blank = {text for text in set(texts) if is_blank(text)}
     flags = np.array([text in blank for text in texts] if blank else np.zeros(len(texts)), bool)

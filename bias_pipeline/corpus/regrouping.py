@@ -1,8 +1,8 @@
-"""Groups made from other groups: of two attributes at once, of enough images, or drawn anew.
+"""Groups made from other groups: of two attributes at once, only large enough ones, or drawn anew.
 
 For an intersection, such as male-light, the data set is read once for each attribute; images that
-belong to a group of both are in the group of the product. Groups drawn anew at given rates are
-labels that err more often than they do.
+belong to a group of both are in the group of the product. Labels drawn anew at given rates err more
+often than the labels that they replace.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ class Intersection(Attribute):
 
     @property
     def pair(self) -> tuple[Attribute, Attribute]:
-        """The two attributes."""
         return self.parts["first"], self.parts["second"]
 
 
@@ -80,7 +79,7 @@ def scored_corpus(
 
 
 def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
-    """One corpus with the groups of the product, of the images that both corpora have."""
+    """A corpus of the images that both corpora have, with the groups of the product."""
     first, second = corpora
     place = {identifier: row for row, identifier in enumerate(second.ids)}
     rows = np.array([row for row, i in enumerate(first.ids) if i in place], np.int64)
@@ -110,7 +109,7 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
 
 
 def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
-    """The groups of two attributes together; images of no group of either are strata.
+    """The groups of two attributes together; images without a group of one of them are strata.
 
     The group of the product is unsure where one of the two is unsure.
     """
@@ -209,15 +208,15 @@ _ROUNDED = 0.002  # how far the shares of a table may be from 1
 class LabelNoise:
     """How often labels of an attribute err."""
 
-    attribute: str  # its name
-    # Group to the share of its images, in [0, 1], that have a wrong label, which is each other
-    # group equally often; or to the share that has each label, where that of the group itself is
-    # what the others leave
+    attribute: str  # the attribute's name
+    # Group to the share of its images, in [0, 1], with a wrong label, which is each other group
+    # equally often; or to the share with each label, where the share of the group itself is what
+    # the other shares leave
     rates: ErrorRates
 
     @classmethod
     def from_rates(cls, attribute: Attribute, rates: ErrorRates) -> LabelNoise:
-        """Checked rates.
+        """The label noise for rates that a user gave, after checks.
 
         Example:
             >>> gender = Attribute("gender", ("male", "female"), {}, {})
@@ -265,7 +264,7 @@ class LabelNoise:
         return rate
 
     def redrawn(self, corpus: Corpus, draw: int) -> Corpus:
-        """The corpus with labels drawn anew, as if its own were true and erred at these rates.
+        """The corpus with new labels, drawn as if the old labels were true and new ones erred.
 
         Labels err independently of each other and of captions. An image whose drawn label is none
         of the corpus's groups belongs to no group.
@@ -300,5 +299,5 @@ class LabelNoise:
 
 
 def _record_keys(corpus: Corpus) -> UIntArray:
-    """(N,) a hash of each record's id: people in one picture have labels of their own."""
+    """(N,) a hash of each record's id, since each person in a picture has a label."""
     return hash_ids(corpus.ids)

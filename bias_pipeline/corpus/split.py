@@ -1,10 +1,10 @@
 """Which images an attacker learns from and which it is scored on.
 
-An attacker must not learn from an image and be tested on its copy. Two images are copies if people
-wrote the same captions for them, two different ones at least, or if their pictures are the same
-files or have the same ``picture_id``. One caption in common is not enough: many pictures of a
-surfer get the same five words. Captions that more than ten images share do not count either: they
-are set phrases, as in data made from a few templates.
+An attacker must not learn from an image and be tested on its copy. Two images are copies if
+annotators wrote the same captions for both (at least two different captions), or if their pictures
+are the same files or have the same ``picture_id``. One caption in common is not enough: many
+pictures of a surfer get the same five words. Captions that more than ten images share do not count
+either: they are set phrases, as in data made from a few templates.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from bias_pipeline.errors import NotApplicableError, UsageError, counted
 PUBLISHED_SEEDS = (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234)
 SMALLEST_GROUP = 10
 MOST_SEEDS = 10_000
-_FEWEST_TEXTS = 2  # captions that two images have in common, if they are copies
-_MOST_IMAGES = 10  # that may share captions
+_FEWEST_TEXTS = 2  # different captions that two images share at least if they are copies
+_MOST_IMAGES = 10  # images that may share captions and still count as copies
 
 
 @dataclass(frozen=True)
 class Copies:
     """Images that are copies of others."""
 
-    images: int  # how many of those drawn
+    images: int  # how many of the drawn images are copies
     together: bool  # whether each is in the same part as its original
 
     def note(self) -> str:
@@ -59,13 +59,13 @@ class Split:
 
     seed: int  # the seed of the draw and of the attackers trained on it
     train: IntArray  # rows of the corpus
-    # Rows of the corpus, disjoint from `train` but for `split=same`
+    # Rows of the corpus, disjoint from `train` except under `split=same`
     test: IntArray
     # Rows of the corpus, disjoint from both; empty unless the rule asks for them
     validation: IntArray
     # Whether every group is cut to the size of the smallest; the rows drawn last are dropped
     balanced: bool
-    copies: Copies = NO_COPIES  # of images, see `Copies`
+    copies: Copies = NO_COPIES  # copies among the drawn images
     whole_test: bool = False  # whether the test part is exempt from that cut
 
     def notes(self) -> list[str]:
@@ -90,11 +90,11 @@ class Split:
         return _ascending(self._balance(train, labels)), _ascending(tested)
 
     def select_validation(self, images: IntArray, labels: IntArray) -> IntArray:
-        """Validation positions within a table, as :meth:`select` gives the others."""
+        """Validation positions within a table; :meth:`select` gives train and test positions."""
         return _ascending(self._balance(_positions(self.validation, images), labels))
 
     def with_fewer(self, share: float) -> Split:
-        """The same test images; of the training images every (1 / share)-th, so of every group.
+        """The same test images, and every (1 / share)-th training image, so fewer of each group.
 
         Example:
             >>> rows = np.arange(6)
@@ -174,7 +174,7 @@ def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def seeds_in(splits: Sequence[Split]) -> tuple[int, ...]:
-    """The seeds of splits, each once, in order; several folds share one."""
+    """The seeds of splits, each once, in order; several folds share a seed."""
     return tuple(dict.fromkeys(split.seed for split in splits))
 
 
@@ -184,7 +184,7 @@ def with_fewer_images(splits: Sequence[Split], share: float) -> list[Split]:
 
 
 def every_image_tested(splits: Sequence[Split]) -> bool:
-    """Whether several folds of a seed are tested (cross-fitting)."""
+    """Whether a seed has several folds that are tested, as in cross-fitting."""
     return len(splits) > len(seeds_in(splits))
 
 
@@ -210,7 +210,7 @@ def _ascending(positions: IntArray) -> IntArray:
 
 
 def _positions(rows: IntArray, images: IntArray) -> IntArray:
-    """Indices of the given rows in ``images``, in the order of ``rows``; absent ones left out."""
+    """Indices in ``images`` of the given rows, in the order of ``rows``, without absent rows."""
     place = np.full(max(rows.max(initial=0), images.max(initial=0)) + 1, -1, np.int64)
     place[images] = np.arange(len(images))
     positions = place[rows]
@@ -227,7 +227,7 @@ def _rank_within(labels: IntArray) -> IntArray:
 
 
 def originals(corpus: Corpus) -> IntArray:
-    """The first image that each one is a copy of.
+    """For each image, the first image that it is a copy of.
 
     Returns:
         (N,) rows of the corpus, read-only; an image that is no copy stands for itself.
@@ -276,7 +276,7 @@ def _same_captions(captions: Captions) -> Iterator[IntArray]:
 
 
 def _rows_of_equal_keys(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
-    """The sets of two or more of (M,) rows whose (M, C) keys are equal."""
+    """Each set of two or more of the (M,) rows whose keys, (M, C), are equal."""
     _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")
     for alike in np.split(rows[order], np.cumsum(counts)[:-1]):

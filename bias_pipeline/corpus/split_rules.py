@@ -32,7 +32,7 @@ _TEST, _VALIDATION, _TRAIN = range(3)
 
 @dataclass(frozen=True)
 class HoldOut(SplitRule):
-    """One split a seed: a share of the images is tested, the others are learnt from.
+    """One split for each seed: a share of the images is tested, attackers learn from the rest.
 
     Attributes:
         test_share: share of each group that is tested, in (0, 1]; with 1 nothing can be learnt.
@@ -132,7 +132,7 @@ def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed
 
 
 def _draw_from_file(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
-    """The order of draws of the published code: every group's training set, then the test sets."""
+    """Draw in the order of the published code: each group's training set, then the test sets."""
     generator = random.Random(seed)  # noqa: S311 - the published draws, not a secret
     pools = [group[np.argsort(corpus.source_order[group])].tolist() for group in groups]
     smallest = min(len(pool) for pool in pools)
@@ -166,7 +166,7 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
 
     Args:
         corpus: what is read.
-        limit: images; None: all. Without a captioner they need no caption.
+        limit: how many images; None: all. Without a captioner images need no caption.
 
     Returns:
         The corpus itself if it has no more images.
@@ -183,7 +183,7 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
         ('toy (limit 4)', 4, True)
     """
     codes = [grouping.codes for grouping in corpus.groupings.values()]
-    labelled = (np.array(codes) >= 0).any(axis=0)  # in a group of any attribute
+    labelled = (np.array(codes) >= 0).any(axis=0)  # in a group of at least one attribute
     captioned = _have_caption(corpus)
     scored = np.flatnonzero(labelled & captioned if captioned.any() else labelled)
     if limit is None or len(scored) <= limit:
@@ -207,7 +207,7 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
 
 
 def _have_caption(corpus: Corpus) -> BoolArray:
-    """(N,) whether the captioner described an image, with a blank caption too."""
+    """(N,) whether each image has a caption by the captioner; a blank caption counts."""
     described = np.zeros(len(corpus), bool)
     described[corpus.model.image_rows] = True
     return described | (np.asarray(corpus.blank_counts.get("model", 0)) > 0)
@@ -219,7 +219,7 @@ Folds = Annotated[int, Range(low=2, high=1000)]
 
 @dataclass(frozen=True)
 class CrossFit(SplitRule):
-    """K folds a seed: each fold is tested by attackers that learn from the others (ours).
+    """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
     the same ones. A hold-out tests a fifth or a tenth of the images, and the score depends on
@@ -306,7 +306,7 @@ def _other_folds(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
 
 @dataclass(frozen=True)
 class SameImages(SplitRule):
-    """Attackers learn from all images and are tested on the same, as DBAC's authors' code has it.
+    """Attackers learn from all images and are tested on the same images, as in DBAC's code.
 
     Such an attacker has seen the captions that it guesses from, so its quality says little.
     """

@@ -19,7 +19,7 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 
-NO_CAPTIONER = "none"  # where there are no captions
+NO_CAPTIONER = "none"  # the captioner's name where there are no captions
 
 
 class Dataset(Configurable, ABC):
@@ -51,7 +51,7 @@ class Dataset(Configurable, ABC):
         return ()
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """A reader for each of the captions that the captioner wrote of every image.
+        """A data set for each of several captions that the captioner wrote of every image.
 
         Args:
             captioner: its name.
@@ -82,8 +82,8 @@ class Dataset(Configurable, ABC):
             captioner: its name.
             attribute: whose groups count.
             limit: see :func:`bias_pipeline.corpus.split_rules.limit_images`.
-            others: further attributes to read. Attributes without labels are left out, unreadable
-                ones with a note.
+            others: further attributes to read. Attributes without labels are left out; so are
+                unreadable ones, with a note.
 
         Raises:
             BiasPipelineError: see :meth:`load` and
@@ -97,7 +97,7 @@ class Dataset(Configurable, ABC):
                 continue
             try:
                 labelled[other.name] = self.load(captioner, other)
-            except NotApplicableError:  # such as a table without its column
+            except NotApplicableError:  # such as a table without the attribute's column
                 continue
             except BiasPipelineError as error:
                 notes.append(f"attribute {other.name!r} is left out: {error}")
@@ -106,7 +106,7 @@ class Dataset(Configurable, ABC):
         return replace(with_attributes(corpus, labelled), notes=(*corpus.notes, *notes))
 
     def everyone(self, attribute: Attribute) -> list[str]:
-        """The captioners that ``captioner=all`` stands for, under every part of an attribute."""
+        """The captioners that ``captioner=all`` stands for with every part of an attribute."""
         first, *others = (self.all_captioners(single) for single in attribute.singles)
         return [name for name in first if all(name in names for names in others)]
 

@@ -63,7 +63,7 @@ def parquet_blocks(
 
 
 def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
-    """Count the characters of texts, a repeated one where it is stored: a tenth of reading rows."""
+    """Refuse too many characters. To count them takes a tenth of the time of reading rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow.parquet import ParquetFile
@@ -102,7 +102,7 @@ def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) ->
 
 
 def _has_pictures(kind: DataType) -> bool:
-    """Whether it is the type of pictures: their bytes, and the paths they were read from."""
+    """Whether a column's type is that of pictures: their bytes and the paths of their files."""
     import pyarrow as pa
 
     if not pa.types.is_struct(kind):
@@ -132,7 +132,7 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
 
 
 def _paths(column: Array) -> Array:
-    """A column, of pictures their paths."""
+    """The column itself, or the paths of its pictures."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -169,14 +169,15 @@ def arrow_fault(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}: not a readable {kind} file ({first}); fetch or make it again")
 
 
-_STATE, _PARTS = "state.json", "dataset_dict.json"  # of a saved data set, of one in parts
+_STATE, _PARTS = "state.json", "dataset_dict.json"  # files of a saved data set, and of one in parts
 _WHAT = "a data set as save_to_disk of Hugging Face's datasets writes it"
-_MAX_BYTES = 1 << 40  # of an Arrow file: pictures are in it, and only what is asked for is read
+# Bytes of an Arrow file, which may contain pictures; only requested columns are read
+_MAX_BYTES = 1 << 40
 _SAMPLES = re.compile(r"(?:[\d-]+_)*samples_(?P<task>.+?)(?:_\d{4}-?\d\d-?\d\d.*)?\.jsonl")
 
 
 def is_saved(path: Path) -> bool:
-    """Whether it is a folder that can be read as a file of rows."""
+    """Whether a path is a folder that can be read as a file of rows."""
     return path.is_dir() and (_is_data_set(path) or bool(_samples(path)) or is_text_folder(path))
 
 
@@ -191,7 +192,7 @@ def stem(path: Path) -> str:
 
 
 def file_of(path: Path) -> Path:
-    """The one file of samples in a folder; any other path as it is."""
+    """The only file of samples in a folder; any other path is returned as it is."""
     if not path.is_dir() or _is_data_set(path):
         return path
     samples = _samples(path)
@@ -271,7 +272,7 @@ def _schema(path: Path) -> Schema:
 
 
 def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterator[RecordBatch]:
-    """The batches of an Arrow file with some of its columns; of pictures only their paths.
+    """The batches of an Arrow file with some of its columns; pictures are replaced by their paths.
 
     Arrow trusts the positions in a file, so they are checked before they are used.
     """

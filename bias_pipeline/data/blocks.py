@@ -1,4 +1,4 @@
-"""Rows of a file as columns: what most files are read in, without an object a row."""
+"""Rows of a file as columns: most files are read so, without an object for each row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ROWS = 1 << 16  # of a block, at most
+ROWS = 1 << 16  # rows of a block, at most
 _AT_ONCE = 1 << 9  # rows that are read one by one: Python looks through many objects for garbage
 
 
@@ -23,7 +23,8 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
     """Columns of Arrow; a column becomes Python's objects when somebody looks at them."""
 
     table: Table | RecordBatch
-    objects: dict[str, list[Any]] = field(default_factory=dict)  # of the columns looked at
+    # Python's objects of the columns that were looked at
+    objects: dict[str, list[Any]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> list[Any]:
         import pyarrow as pa
@@ -59,9 +60,9 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of a file, one after the other, that have the same columns."""
+    """Some successive rows of a file, with the same columns."""
 
-    numbers: Sequence[int]  # of the rows in the file, for messages
+    numbers: Sequence[int]  # numbers of the rows in the file, for messages
     columns: Mapping[str, Sequence[Any]]
     # The first row with columns that were not read, for messages; None if all were
     shown: Mapping[str, Any] | None = None
@@ -74,7 +75,7 @@ class Block:
         return self.columns.get(name) or [None] * len(self)
 
     def whole_numbers(self, name: str) -> IntArray | None:
-        """The whole numbers of a column that was read as such; None of other columns."""
+        """The whole numbers of a column that was read as whole numbers; None for other columns."""
         return self.columns.whole_numbers(name) if isinstance(self.columns, ArrowColumns) else None
 
     def row(self, place: int) -> dict[str, Any]:
@@ -82,7 +83,7 @@ class Block:
 
     @property
     def first_row(self) -> Mapping[str, Any]:
-        """The first row, also of columns that were not read."""
+        """The first row, including columns that were not read."""
         return self.row(0) if self.shown is None else self.shown
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -101,7 +102,7 @@ class Block:
 def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
     """The blocks of rows that are read one by one, each with its own keys.
 
-    What a fault ends is given first, so that faults are met in the order of the rows.
+    A fault is raised after the block of the rows before it, so faults keep the order of rows.
 
     Example:
         >>> rows = enumerate([{"id": 7}, {"id": 8}, {"id": 9, "caption": "a dog"}])

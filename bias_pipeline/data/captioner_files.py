@@ -16,9 +16,10 @@ from bias_pipeline.data.tables import SUFFIXES, check_file
 from bias_pipeline.data.text_folders import check_not_one_of_many, is_text_folder
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 
-_FACE = re.compile(r"(.+)(_face\d+)")  # as programs that cut faces out of pictures name them
-LEAST_LABELLED = 0.2  # of a file's captions, so that its ids do not fit the labels by accident
-PARTLY = "what fits is scored"  # in every note on images that do not fit
+_FACE = re.compile(r"(.+)(_face\d+)")  # names from programs that cut faces out of pictures
+# Least share of a file's captions of labelled images; with less, ids may fit by accident
+LEAST_LABELLED = 0.2
+PARTLY = "what fits is scored"  # words in every note on images that do not fit
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ class CaptionerFolder:
 class ImageMatch:
     """Checks of one captioner's file."""
 
-    path: Path | None  # of the captions, None for pictures without a captioner
-    attribute: str  # whose groups are scored
-    labels: Labels  # of the images
+    path: Path | None  # the file of captions; None for pictures without a captioner
+    attribute: str  # the attribute whose groups are scored
+    labels: Labels  # labels of the images
     images: Sequence[str]  # the labelled images of the parts that are scored
     strict: bool  # whether what does not fit is refused; else it is noted
 
@@ -122,7 +123,7 @@ class ImageMatch:
     def file_share(self, model: Mapping[str, str]) -> float:
         """The share of the labelled images that the file is about, in (0, 1].
 
-        It is 1 if hardly any of its captions is of a labelled image: ids may fit by accident then.
+        It is 1 if hardly any caption is of a labelled image, since ids may then fit by accident.
         """
         described = sum(map(model.__contains__, self.images))
         return described / len(self.images) if described >= LEAST_LABELLED * len(model) > 0 else 1.0
@@ -138,7 +139,7 @@ class ImageMatch:
         )
 
     def _fix(self, captions: Collection[str]) -> str:
-        """What makes captions and labels fit."""
+        """A sentence on how to make captions and labels fit."""
         if all(image.isdigit() for image in (*captions, *self.images)):
             return (
                 "they are of another split or data set: name captions and labels of the same images"
@@ -169,7 +170,7 @@ class ImageMatch:
             )
 
     def _fault(self, path: Path | None, fault: str, images: Collection[str]) -> str:
-        """The note on images that do not fit; in strict mode an error."""
+        """The note on images that do not fit; in strict mode this is an error."""
         if not self.strict:
             return f"{fault}, such as {first_ids(images)}; {PARTLY}"
         raise DataError(

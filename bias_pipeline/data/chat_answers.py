@@ -1,4 +1,4 @@
-"""Answers of services that speak chat completions: one by one, or in a batch's results."""
+"""Answers of services that speak chat completions: single answers, or a batch's results."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from bias_pipeline.io.json_files import expect
 from bias_pipeline.text.scored_text import after_thoughts
 
-REFUSALS = ("content_filter", "content_policy_violation")  # codes of an error 400
+REFUSALS = ("content_filter", "content_policy_violation")  # codes of errors with status 400
 REFUSED, FAILED = "refused", "failed"  # why there is no caption: by the model, by the service
 _CUT = ("length", "content_filter")  # finish_reason of an answer that is not whole
-_BROKEN_OFF = ("error", "abort")  # of one that the service did not finish
+_BROKEN_OFF = ("error", "abort")  # finish_reason of an answer that the service did not finish
 _NUMBERED = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
 
@@ -23,8 +23,8 @@ class Answer:
     """What a program wrote about one image."""
 
     image: Any  # the image's id as it is written
-    captions: Sequence[str] = ()  # the model's
-    human: Sequence[str] = ()  # human captions that the file has beside them
+    captions: Sequence[str] = ()  # the model's captions
+    human: Sequence[str] = ()  # human captions that the file has beside the model's
     absent: str = ""  # why there is no caption; empty if there is one
     cut: str = ""  # why the caption is not whole; empty if it is
     # Which of several captions of the image it is, from 0; None if they are not numbered
@@ -42,7 +42,7 @@ def request_id(image: str, sample: int, n: int) -> str:
 
 
 def image_of_request(custom_id: Any) -> tuple[Any, int | None]:
-    """Image and sample of a ``custom_id``; None if it numbers no samples.
+    """Image and sample of a ``custom_id``; the sample is None if it has no number.
 
     Example:
         >>> image_of_request("42#1"), image_of_request("42"), image_of_request(7)
@@ -75,7 +75,8 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
         (['a dog and'], 'length')
     """
     fields: Mapping[str, Any] = expect(body, dict, path, where)
-    if fields.get("error") and not fields.get("choices"):  # routers answer so with status 200
+    # Routers send errors in this form with status 200
+    if fields.get("error") and not fields.get("choices"):
         return Answer(image, absent=_code_of(fields["error"]))
     choices: list[Any] = expect(fields.get("choices"), list, path, f"{where}.choices")
     answers = [

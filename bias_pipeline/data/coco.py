@@ -51,7 +51,7 @@ class CocoDataset(Dataset):
 
     The images of the label file are scored. Human captions may cover a part of them: then that part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
-    every labelled image of a group, and no image that is in no other file.
+    every labelled image of a group, and no caption of an image that is in no other file.
 
     Files that are not named are looked for in ``root`` under their usual names, but only if
     ``attributes`` is not named either: your own labels are never mixed with the files of ``root``.
@@ -217,7 +217,7 @@ class CocoDataset(Dataset):
         return self._labels(attribute, self.layout.blank_copy()).annotators
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """See :meth:`Dataset.samples`; a file of ``caption --n`` numbers them."""
+        """See :meth:`Dataset.samples`; files of ``caption --n`` number an image's captions."""
         path = self._file_of(captioner)
         if path is None or self.caption_index is not None:
             return [self]
@@ -286,7 +286,7 @@ class CocoDataset(Dataset):
 
 
 class _Sources(NamedTuple):
-    """The file of each of the contents; None where there is none."""
+    """The file of each kind of contents; None where there is no file."""
 
     labels: Path | None
     model: Path | None
@@ -396,7 +396,7 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
 def _warn_of_copies(
     model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """A warning if human captions are the captioner's."""
+    """A warning if human captions are equal to the captioner's."""
     if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
         return ()
     return (

@@ -51,11 +51,12 @@ INSTANCES = (
 )
 SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
 
-_SPLIT_KEYS = ("image_id", "cocoid", "id", "filename", "file_name")  # the first there has ids
+# The first key in the file has ids
+_SPLIT_KEYS = ("image_id", "cocoid", "id", "filename", "file_name")
 # VizWiz's marks of captions that describe nothing: one sentence for all, and rejected texts
 MARKS, _TRUE = ("is_precanned", "is_rejected"), ("True", "true", "TRUE", "1", "1.0")
-_LETTER = re.compile(rb"\\u00[67]")  # a letter of ASCII written out
-_MOST_DIGITS = 1000  # of an annotation id
+_LETTER = re.compile(rb"\\u00[67]")  # a letter of ASCII that is written as an escape
+_MOST_DIGITS = 1000  # digits of an annotation id
 _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
 
@@ -64,7 +65,7 @@ class CaptionerFile(NamedTuple):
 
     captions: dict[str, str]  # canonical id to caption, in the file's order
     repeated: int  # equal repetitions that were collapsed
-    unused: int  # captions that were not taken
+    unused: int  # captions that were not used
     # Canonical id to human captions, where the file has them beside the captioner's
     human: dict[str, tuple[str, ...]]
     prompts: tuple[str, ...] = ()  # the distinct prompts that the file has beside its captions
@@ -106,8 +107,8 @@ def model_captions(
 class _Spoken:
     """A captioner's captions by image."""
 
-    rows: Rows  # of the file
-    column: str  # of the captions
+    rows: Rows  # rows of the file
+    column: str  # the column of captions
     several: bool  # whether an image may have several captions
     captions: dict[str, str] = field(default_factory=dict)
     more: dict[str, list[str]] = field(default_factory=dict)  # second and later captions
@@ -116,7 +117,7 @@ class _Spoken:
     def add(
         self, block: Block, ids: Sequence[str], texts: Sequence[str] | None, *, chosen: bool
     ) -> None:
-        """Add the rows of a block, which are not one of several samples that are numbered."""
+        """Add the rows of a block; unless ``chosen``, an image may not have different captions."""
         plain = {} if texts is None else dict(zip(ids, texts, strict=True))
         if len(plain) == len(ids) and self.captions.keys().isdisjoint(plain):
             self.captions |= plain
@@ -165,7 +166,7 @@ def _of_cells(
 
 
 def _as_samples(columns: Collection[str]) -> str:
-    """What is missing in rows whose captions have numbers of samples."""
+    """What rows with numbered samples lack, for a message; empty if they lack nothing."""
     if SAMPLE not in columns or DECODING in columns:
         return ""
     return (
@@ -191,7 +192,7 @@ def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
 
 
 def _may_have_keys(path: Path, *keys: str) -> bool:
-    """Whether an object of a JSON file may have a key; a hundred times as fast as reading it."""
+    """Whether objects of a JSON file may have one of the keys; far faster than reading the file."""
     with open_input(file_of(path), what=RESULTS, max_bytes=MAX_BYTES) as handle:
         data = handle.read()
     return any(f'"{key}"'.encode() in data for key in keys) or _LETTER.search(data) is not None
@@ -201,10 +202,10 @@ def _may_have_keys(path: Path, *keys: str) -> bool:
 class _Numbered:
     """The rows of one number, in files of ``caption --gather`` that number an image's captions."""
 
-    rows: Rows  # of the file
+    rows: Rows  # rows of the file
     index: int  # the wanted number, from 0; all rows of other files are taken
     others: int = 0  # how many rows were not taken
-    # How captions were decoded, and how photos were masked, as far as the file says it
+    # How captions were decoded and photos were masked, if the file says so
     origins: set[tuple[str, str]] = field(default_factory=set)
 
     def blocks(self) -> Iterator[Block]:
@@ -252,7 +253,7 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)
-    if kind is HUMAN and is_text_folder(path):  # as data sets have them: a caption a line
+    if kind is HUMAN and is_text_folder(path):  # data sets have files with a caption a line
         lines = ((n, {**row, kind.name: row[kind.name].splitlines()}) for n, row in rows.items)
         rows = replace(rows, blocks=blocks_of(lines))
     first, rows = rows.peek()
@@ -269,7 +270,7 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
 def _choose_caption(
     first: dict[str, str], more: Mapping[str, list[str]], index: int
 ) -> dict[str, str]:
-    """The caption number ``index`` of every image that has so many."""
+    """The caption with number ``index`` (from 0) of every image that has so many."""
     if index == 0:
         return first
     return {image: more[image][index - 1] for image in first if len(more.get(image, ())) >= index}
@@ -284,7 +285,7 @@ def human_captions(
     decides which attacker reads it.)
     """
     layout = layout or Layout()
-    if layout.id_column == "id":  # in people's files that numbers captions
+    if layout.id_column == "id":  # in files of human captions it numbers captions
         layout = replace(layout, id_column=None)
     rows, image, columns = _captions(path, CAPTIONS, HUMAN, layout)
     written = _Written(rows)
@@ -310,14 +311,15 @@ def _index() -> dict[str, int]:
 class _Written:
     """Human captions, by the rows of a file."""
 
-    rows: Rows  # of the file
+    rows: Rows  # rows of the file
     images: dict[str, int] = field(default_factory=_index)  # image to its place among all
     # The captions of each row; a text where a column has one in each cell
     captions: list[str | Sequence[str]] = field(default_factory=list)
     # Of the rows of each block: their numbers, their images, the ids of annotations (0 for rows
     # without one), and which rows have one
     blocks: list[tuple[IntArray, IntArray, IntArray, BoolArray]] = field(default_factory=list)
-    described: set[int] = field(default_factory=set)  # images with captions beside a captioner's
+    # Images with human captions beside a captioner's
+    described: set[int] = field(default_factory=set)
 
     def add(
         self,
@@ -326,7 +328,7 @@ class _Written:
         annotations: tuple[IntArray, BoolArray],
         captions: Sequence[str | Sequence[str]],
     ) -> None:
-        """Add the rows of a block; beside a captioner's captions an image's first human ones."""
+        """Add the rows of a block; in captioners' files an image's first human captions count."""
         numbers, (ids, known) = np.array(block.numbers, np.int64), annotations
         if self.rows.people:
             rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
@@ -338,7 +340,7 @@ class _Written:
     def _first_described(
         self, images: Sequence[int], captions: Sequence[str | Sequence[str]]
     ) -> Iterator[int]:
-        """The rows before which no row has captions of their image."""
+        """The rows that are the first with captions of their image."""
         for row, (image, texts) in enumerate(zip(images, captions, strict=True)):
             if image not in self.described:
                 yield row
@@ -399,7 +401,7 @@ def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[s
 def _of_columns(
     rows: Rows, number: int, row: Mapping[str, Any], columns: Sequence[str]
 ) -> Sequence[str]:
-    """The captions of a row; of several columns some may be empty."""
+    """The captions of a row; if they are in several columns, some may be empty."""
     if len(columns) == 1:
         return rows.captions(number, row, columns[0])
     names = [
@@ -409,13 +411,13 @@ def _of_columns(
 
 
 def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
-    """The captions of a row; stock captions if the row marks them as describing nothing."""
+    """The captions of a row; as stock captions if the row marks them as describing nothing."""
     marked = any(str(row.get(mark)) in _TRUE for mark in MARKS)
     return [*map(StockCaption, captions)] if marked else captions
 
 
 def _annotation_ids(rows: Rows, block: Block, image: str) -> tuple[IntArray, BoolArray]:
-    """The id of each row's annotation, 0 where it has none, and which rows have one."""
+    """The id of each row's annotation (0 without an id), and which rows have an id."""
     if image == "id" or "id" not in block.columns:
         return np.zeros(len(block), np.int64), np.zeros(len(block), bool)
     numbers = block.whole_numbers("id")
@@ -455,7 +457,7 @@ def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozens
         np.arange(len(images)),
     )
     first = np.unique(listed.identities, return_index=True)[1]
-    sets = [frozenset(listed.words(row)) for row in first.tolist()]  # images share equal ones
+    sets = [frozenset(listed.words(row)) for row in first.tolist()]  # many images have equal sets
     return dict(zip(images, map(sets.__getitem__, listed.identities.tolist()), strict=True))
 
 
@@ -524,7 +526,7 @@ def _table_objects(
 
 
 def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:
-    """The categories in a cell: one, none, or a list of them."""
+    """The categories in a cell: no category, one category, or a list of categories."""
     if isinstance(cell, list):
         return [name for name in rows.texts(number, {"category": cell}, "category") if name]
     return [rows.text(number, {"category": cell}, "category")] if cell not in (None, "") else ()

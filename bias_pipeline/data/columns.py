@@ -1,4 +1,4 @@
-"""Finds the columns of a file: by the format's name, a usual name if there is just one, or yours.
+"""Finds the columns of a file: by the format's name, a usual name if just one fits, or the user's.
 
 If two columns fit, or none, nothing is guessed: the error lists the columns and the option that
 names the right one.
@@ -40,7 +40,8 @@ def plain_name(name: str) -> str:
 # In files of ``caption --gather``: which of several captions of an image, from 0, how it was
 # decoded, and what was hidden in the photo.
 SAMPLE, DECODING, MASKED = "sample", "decoding", "image_masking"
-PROMPTS = ("prompt", "question", "instruction", "query")  # keys of what a model was asked
+# Keys for the question that a model was asked
+PROMPTS = ("prompt", "question", "instruction", "query")
 _NUMBERED = re.compile(r"(\D+?)(\d{1,2})")
 
 
@@ -49,7 +50,7 @@ class Kind:
     """A kind of column."""
 
     name: str  # the column of the format itself
-    what: str  # in words
+    what: str  # a description for messages
     key: str  # configuration key by which a user names the column; the option has the same name
     # Plain names that are recognised, in tiers; the first tier in the file wins
     usual: tuple[frozenset[str], ...]
@@ -126,13 +127,13 @@ HUMAN = Kind(
 class Layout:
     """The user's column names, and notes on how files were read."""
 
-    id_column: str | None = None  # of image ids, wherever a file has it
-    caption_column: str | None = None  # of captions in the captioner's file
-    human_caption_column: str | None = None  # of captions in people's file
-    label_column: str | None = None  # of the attribute's labels
+    id_column: str | None = None  # the column of image ids, in every file that has it
+    caption_column: str | None = None  # the column of captions in the captioner's file
+    human_caption_column: str | None = None  # the column of captions in human captions' file
+    label_column: str | None = None  # the column of the attribute's labels
     # Label to group, or to a known label of no group
     label_map: Mapping[str, str] = field(default_factory=dict)
-    separator: str | None = None  # between the captions of a cell; none: each is one caption
+    separator: str | None = None  # between the captions of a cell; `none`: each cell is one caption
     # File name to what was recognised in it; filled while reading
     facts: dict[str, list[str]] = field(default_factory=dict)
     # The named columns that a file had; filled while reading
@@ -156,7 +157,7 @@ class Layout:
             facts.append(fact)
 
     def take_notes(self, other: Layout) -> None:
-        """Note what was noted in another one."""
+        """Add the notes of another layout."""
         for name, facts in other.facts.items():
             noted = self.facts.setdefault(name, [])
             noted += [fact for fact in facts if fact not in noted]
@@ -178,7 +179,7 @@ class Layout:
         return [*names, *(name for kind in kinds for name in kind.names)]
 
     def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
-        """The columns of a kind in a file: numbered ones together, or one."""
+        """A file's columns of a kind: a single column, or several that are numbered."""
         numbered = kind.numbered_columns(row)
         plain = {plain_name(str(name)) for name in row}
         if self.column_named(kind) or not numbered or plain & frozenset().union(*kind.usual):
@@ -191,7 +192,7 @@ class Layout:
         if chosen is not None and chosen in row:
             self.used.add(chosen)
             return chosen
-        if chosen is not None and kind is not IMAGE:  # ids: in whichever file has that column
+        if chosen is not None and kind is not IMAGE:  # ids may be in any file that has the column
             raise UsageError(
                 f"{path}: dataset.{kind.key}={chosen} is absent; {did_you_mean(chosen, row)}"
             )
@@ -224,7 +225,7 @@ def _usual_column(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
 
 
 def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
-    """Columns for a message, with the first value where it is known.
+    """Names of columns for a message, each with its first value if that is known.
 
     Example:
         >>> quoted_columns({"photo": "7.jpg", "sex": "M"})
@@ -247,7 +248,7 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
-    """What labels mean, given as a mapping or as texts; labels as they were meant.
+    """Map labels, as they were meant, to their meanings, given as a mapping or as texts.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])

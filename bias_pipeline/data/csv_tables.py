@@ -28,7 +28,7 @@ MAX_BYTES = 1 << 32
 _MOST_AT_ONCE = 1 << 28  # bytes of a file that Arrow reads
 _LONGEST_LINE = 1 << 24  # bytes
 _SIGNS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
-_MARKED = 60  # characters from a mark on
+_MARKED = 60  # characters, from a mark on, in a message
 _SHOWN = 80  # characters of a faulty line
 _ENCLOSE = (
     'python -c "import csv, sys; csv.writer(sys.stdout).writerows('
@@ -36,15 +36,16 @@ _ENCLOSE = (
 )
 _MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 KiB
 _ENCLOSED = re.compile(r'"(?:[^"]|"")*+"')
-_NEEDED = ('""', ",")  # what a cell without tabs is enclosed for; the comma by Excel
+# Signs that need marks around a cell without tabs; only Excel encloses for commas
+_NEEDED = ('""', ",")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
 def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
-    r"""Whether marks enclose cells of a table with tabs, as far as its lines say it alone.
+    r"""Whether marks enclose cells of a table with tabs; None if its lines alone do not decide.
 
-    Marks are text where every line has as many cells as the heading, unless all marks enclose whole
-    cells, and of each column either all or only those that need it.
+    Marks are text if every line has as many cells as the heading, unless all marks enclose whole
+    cells and, in each column, they enclose either all cells or only those that need it.
 
     Example:
         >>> encloses_cells(["id\tcaption", '7\t"Stop" on a sign'], 2)
@@ -59,7 +60,7 @@ def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
         return True
     rows = 0
     enclosed: Counter[int] = Counter()  # cells of each column
-    needless: Counter[int] = Counter()  # of them those that hold nothing to be enclosed for
+    needless: Counter[int] = Counter()  # enclosed cells that need no marks
     for line in iterator:
         rows += not line.isspace()
         if line.strip("\r\n") and line.count("\t") != n_columns - 1:
@@ -75,7 +76,7 @@ def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
 
 
 def all_enclosed(line: str, separator: str) -> bool:
-    """Whether marks enclose every cell of a line, as where a program encloses all.
+    """Whether marks enclose every cell of a line, as some programs write.
 
     Example:
         >>> all_enclosed('"image_id","caption"', ","), all_enclosed('image_id,"caption"', ",")
@@ -93,7 +94,7 @@ def _is_enclosed(cell: str) -> bool:
 
 
 def fits_quoted(lines: Iterable[str], n_columns: int) -> bool:
-    """Whether a table with tabs is whole if marks enclose cells: no cell holds further rows."""
+    """Whether all rows are whole, and no cell has further rows, if marks enclose cells."""
     try:
         return all(
             not cells
@@ -109,12 +110,12 @@ def _has_rows(cell: str, n_columns: int) -> bool:
 
 
 def line_ends(text: str) -> int:
-    """The line ends in a text, of whatever system."""
+    """How many line ends a text has, of any system."""
     return len(_LINE_END.findall(text))
 
 
 def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[str]:
-    """The ids with which lines within a cell begin, as rows do that an unclosed mark swallowed.
+    """The ids that lines within a cell begin with; an unclosed mark may have swallowed such rows.
 
     Example:
         >>> ids_within('a 40" tv' + chr(10) + "8,a dog", ",", 2, 0)
@@ -222,7 +223,7 @@ def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[boo
 class _SwallowedRow(NamedTuple):
     """A cell that may hold rows."""
 
-    line: int  # in which the cell begins
+    line: int  # the line in which the cell begins
     cell: str
 
 
@@ -235,7 +236,7 @@ class _Table:
     quoted: bool = True  # whether they enclose cells
 
     def records(self, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
-        """The line on which each record ends, and its cells; if strict, stray marks are refused."""
+        """The line on which each record ends, and its cells; ``strict`` refuses stray marks."""
         csv.field_size_limit(_MAX_CELL)
         above = self.heading.place
         with _text_of(self.path, self.what) as text:
@@ -284,7 +285,7 @@ class _Table:
 
 
 def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
-    """The rows below the lines ``above``, unless a cell swallowed some."""
+    """The rows below the first ``above`` lines; refused if a cell swallowed rows."""
     columns = _without_marks(table, names, above)
     if columns is not None:
         for begin in range(0, columns.num_rows, ROWS):
@@ -331,7 +332,7 @@ def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | N
             ParseOptions(delimiter=sign, quote_char=False),
             ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
         )
-    except pa.ArrowException:  # worded by who reads row by row
+    except pa.ArrowException:  # the reader of single rows words the fault
         return None
     return read if read.num_rows == n_rows else None
 
@@ -343,7 +344,7 @@ def _fit_rows(
     ended: int,
     suspected: tuple[int, dict[str, _SwallowedRow]],
 ) -> Iterator[tuple[int, list[str]]]:
-    """Records with a cell under each column, of lines behind ``ended``, without blank ones."""
+    """The records of lines after ``ended``, a cell for each column, without blank lines."""
     place, suspects = suspected
     for number, cells in records:
         first, ended = ended + 1, number
@@ -359,7 +360,7 @@ def _fit_rows(
 def _find_swallowed(
     table: _Table, cells: Sequence[str], first: int, place: int
 ) -> dict[str, _SwallowedRow]:
-    """The ids with which lines within cells begin, each with its cell."""
+    """The ids that lines within cells begin with, each with its cell."""
     suspects: dict[str, _SwallowedRow] = {}
     for k, cell in enumerate(cells):
         within = ids_within(cell, table.heading.separator, len(cells), place)
@@ -375,7 +376,7 @@ def _find_swallowed(
 def _fit_cells(
     table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
 ) -> list[str]:
-    """The cells without blank cells at the end; refuses more or fewer cells than columns."""
+    """The cells without blank cells at the end; refused if they are more or fewer than columns."""
     if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
         return cells[: len(names)]
     n_cells = f"{counted(len(cells), 'cells')} under {counted(len(names), 'columns')}"

@@ -1,4 +1,4 @@
-"""The names of pictures' files that stand in a file beside its own numbers of images."""
+"""Names of pictures' files, which some files have beside their own numbers of images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILES = ("file_name", "filename")
 
 
 def listed_names(path: Path, images: object) -> dict[str, str]:
-    """The names in a file's list of images by the file's numbers; empty if all have names.
+    """Map a file's numbers of images to the names in its list; empty if both agree, as in COCO.
 
     Example:
         >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
@@ -56,8 +56,8 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
-    """Add the name of an image's file by its number; ignores anything but an id or a name."""
-    if isinstance(number, float) and number.is_integer():  # as tables with gaps have it
+    """Add the name of an image's file by its number; anything but an id or a name is ignored."""
+    if isinstance(number, float) and number.is_integer():  # tables with gaps have such ids
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):
         return

@@ -1,4 +1,4 @@
-"""Commands that make a readable file of one in another format."""
+"""Commands that turn a file of another format into a file that can be read."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _BY_FIRST_BYTES: tuple[tuple[bytes, Callable[[Path], str]], ...] = (
 
 
 def way_to_read(path: Path) -> str:
-    """A sentence on what makes a readable file of one whose ending is unknown, by its content."""
+    """A sentence on how to make a file with an unknown ending readable, by its content."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head[_TAR] == b"ustar":
@@ -94,7 +94,7 @@ def way_to_read(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """For a table of text that is called otherwise."""
+    """A sentence on how to make a table of text with another ending readable."""
     with path.open("rb") as file:
         line = file.readline(_HEAD)
     if _FLICKR in line:
@@ -113,6 +113,6 @@ def _text(path: Path) -> str:
 
 
 def _stem(path: Path) -> str:
-    """The path without its ending, or without both as in ``mine.parquet.gzip``."""
+    """The path without its ending, or without both endings of ``mine.parquet.gzip``."""
     stem = path.with_suffix("")
     return str(stem.with_suffix("") if stem.suffix in _TABLES else stem)

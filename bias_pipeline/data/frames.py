@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
     from pyarrow import ChunkedArray, DataType, Table
 
-IDS = ("image_id", "id", "img_id")  # the first that a table has
-_IN_GROUP = 1 << 14  # rows: of large groups the reader takes few rows at once
+IDS = ("image_id", "id", "img_id")  # the first of these columns that a table has
+_IN_GROUP = 1 << 14  # rows; the reader takes only few rows at once from larger groups
 _AT_ONCE = 1000  # rows of a Hugging Face data set
 
 
 class FrameColumns(NamedTuple):
     """Names of columns."""
 
-    ids: str  # of ids that are in no column
-    only: str  # of what is no table but one column
+    ids: str  # the column for ids that are in no column
+    only: str  # the column for data that is a single column and no table
     chosen: str | None = None  # the user's column of ids
 
 
 def is_frame(data: object) -> bool:
-    """Whether it is a table of any package, with named columns.
+    """Whether the data is a table of any package, with named columns.
 
     Example:
         >>> import pyarrow as pa
@@ -48,14 +48,14 @@ def is_frame(data: object) -> bool:
 
 
 def is_column(data: object) -> bool:
-    """Whether it is a column without ids: an array of Arrow, a Series of polars."""
+    """Whether the data is a column without ids: an array of Arrow, a Series of polars."""
     if _is_pandas(data) or hasattr(data, "columns") or hasattr(data, "schema"):
         return False
     return hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__")
 
 
 def has_positions_as_ids(data: object, id_column: str | None) -> bool:
-    """Whether its rows have no ids of their own; a table of pandas has an index."""
+    """Whether the data's rows have no ids of their own; pandas' index counts as ids."""
     if is_column(data):
         return True
     if not is_frame(data) or _is_pandas(data) or isinstance(data, Mapping):
@@ -64,7 +64,7 @@ def has_positions_as_ids(data: object, id_column: str | None) -> bool:
 
 
 def write_frame(data: Any, path: Path, columns: FrameColumns) -> None:
-    """Write a table, or one column, with ids: those of a column, of pandas' index, or positions."""
+    """Write a table or a column, with ids from a column, from pandas' index, or by position."""
     from pyarrow.parquet import ParquetWriter
 
     writer: ParquetWriter | None = None
@@ -82,7 +82,7 @@ def write_frame(data: Any, path: Path, columns: FrameColumns) -> None:
 
 
 def _tables(data: Any, columns: FrameColumns) -> Iterator[Table]:
-    """The rows in tables of the same columns, which can all be read."""
+    """The rows, in tables with the same readable columns."""
     import pyarrow as pa
 
     if _is_pandas(data):
@@ -91,7 +91,7 @@ def _tables(data: Any, columns: FrameColumns) -> Iterator[Table]:
         array = data if hasattr(data, "__arrow_c_stream__") else [data]
         yield pa.table({columns.only: pa.chunked_array(array)})
     elif _is_data_set(data):
-        # A stream without known types has another type where a column begins with None.
+        # A stream without known types changes the type of a column that begins with None.
         rows = data if data.features is None else data.with_format("arrow")
         parts = [_readable(pa.table(part)) for part in rows.iter(_AT_ONCE)]
         table = pa.concat_tables(parts, promote_options="permissive")
@@ -102,12 +102,12 @@ def _tables(data: Any, columns: FrameColumns) -> Iterator[Table]:
 
 
 def _is_pandas(data: object) -> bool:
-    """Whether it is a table or a column of pandas; who has one has imported pandas."""
+    """Whether the data is of pandas; whoever has such data has imported pandas already."""
     return hasattr(data, "to_csv") and hasattr(data, "rename_axis")
 
 
 def _is_data_set(data: object) -> bool:
-    """Whether it is a data set of Hugging Face, in memory or streamed."""
+    """Whether the data is a data set of Hugging Face, in memory or streamed."""
     return hasattr(data, "with_format") and hasattr(data, "select_columns")
 
 
@@ -123,7 +123,7 @@ def _has_ids(names: Iterable[object], id_column: str | None) -> bool:
 
 
 def _with_ids(table: Table, columns: FrameColumns, start: int) -> Table:
-    """The table with a column of ids, whose positions begin at ``start`` if it has none."""
+    """The table with a column of ids; if it has none, its rows are numbered from ``start``."""
     names = table.column_names
     column = next((name for name in IDS if name in names), None)
     if column is None and not _has_ids(names, columns.chosen):
@@ -148,7 +148,7 @@ def _of_pandas(frame: DataFrame, columns: FrameColumns) -> Table:
 
 
 def _array_of(cells: Series) -> Any:
-    """A column of pandas; values of several kinds become texts, or lists of them."""
+    """A pandas column as an Arrow array. Values of mixed kinds become texts or lists of texts."""
     import pyarrow as pa
 
     try:
@@ -192,7 +192,7 @@ def _is_readable(kind: DataType) -> bool:
     """Whether a column of this type may be of use."""
     from pyarrow import types
 
-    if hasattr(kind, "value_type"):  # lists, and values that are stored once
+    if hasattr(kind, "value_type"):  # lists, and repeated values that are stored once
         return _is_readable(kind.value_type)
     if types.is_struct(kind):
         return all(_is_readable(field.type) for field in kind)
@@ -204,7 +204,7 @@ def _is_readable(kind: DataType) -> bool:
 
 
 def _with_names(table: Table, features: Mapping[str, Any]) -> Table:
-    """The table with names in place of the numbers of classes, absent for -1."""
+    """The table with names of classes in place of their numbers; -1 becomes an absent value."""
     for name in table.column_names:
         names = getattr(features.get(name), "names", None)
         if names:
@@ -222,12 +222,12 @@ def _names_of_classes(numbers: ChunkedArray, names: list[str]) -> ChunkedArray:
 
 
 def is_several(item: object) -> TypeGuard[Iterable[Any]]:
-    """Whether it holds several values."""
+    """Whether the item holds several values."""
     return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping)
 
 
 def is_absent(value: object) -> bool:
-    """Whether it is None, NaN, or pandas' NA or NaT; who has these has imported pandas."""
+    """Whether the value is None, NaN, or pandas' NA or NaT."""
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
     pandas = sys.modules.get("pandas")

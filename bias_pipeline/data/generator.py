@@ -1,6 +1,6 @@
 """The protocol of the embedded data set, which draws its own pictures.
 
-Who needs pictures that nobody has to fetch asks the class that ``conf/dataset/scenes.yaml`` names.
+Code that needs pictures without a download uses the class that ``conf/dataset/scenes.yaml`` names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bias_pipeline.io.paths import conf_file
 class UnmarkedPicture:
     """A drawn picture in which nobody bears a mark of a group."""
 
-    id: int  # of the image
+    id: int  # the image's id
     pixels: Pixels
     groups: Mapping[str, str]  # label column to the group that is not shown
 
@@ -37,19 +37,19 @@ class Planted:
 
 
 class Generator(Dataset):
-    """A data set that draws as many pictures as are asked for, and describes them."""
+    """A data set that draws any number of pictures and describes them."""
 
     @classmethod
     @abstractmethod
     def activities(cls) -> Mapping[str, str]:
-        """What its people do: the name, and a text about a person."""
+        """Map the name of each activity to a text about a person who does it."""
 
     @classmethod
     @abstractmethod
     def draw_captioned(
         cls, n_images: int, seed: int, association: float
     ) -> tuple[Pictures, list[str]]:
-        """Pictures, and a caption of each.
+        """Pictures, and a caption of each picture.
 
         Args:
             association: the share of activities in captions, in [0, 1], that are replaced by ones
@@ -64,7 +64,7 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
-        """Headline of a metric to what is planted for it; none where that is unknown."""
+        """Headline of a metric to what is planted for it; empty if that is unknown."""
 
     @abstractmethod
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:

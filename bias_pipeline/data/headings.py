@@ -10,21 +10,21 @@ from typing import NamedTuple
 from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.data.columns import IMAGE, plain_name
 
-FIRST_ROWS = 20  # among which the heading is
+FIRST_ROWS = 20  # the heading is among so many first rows
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # as Excel reads and writes it
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # Excel reads and writes this line
 
 
 class Heading(NamedTuple):
     """Where a text table's heading is."""
 
-    place: int  # lines before it
-    separator: str  # of its columns
-    note: str  # how it deviates from the usual, empty if it does not
+    place: int  # number of lines before the heading
+    separator: str  # separator of the columns
+    note: str  # how the heading deviates from the usual; empty if it does not
 
 
 def heading_place(rows: Sequence[Sequence[str]]) -> int | None:
-    """The first row that names a column of ids, if every row above has fewer cells that are filled.
+    """The first row that names a column of ids, if every row above has fewer filled cells.
 
     Example:
         >>> heading_place([["My captions", ""], ["", ""], ["image_id", "caption"]])
@@ -57,7 +57,7 @@ def find_heading(lines: Sequence[str], usual: str) -> Heading:
     if named_places:
         below, separator = min(
             named_places, key=lambda pair: pair[0]
-        )  # the usual one, if both are first
+        )  # the usual separator, if both are first
     else:
         below = next((k for k, line in enumerate(lines[start:]) if line.strip()), 0)
         separator = _separator(lines[start + below] if lines else "", separators)
@@ -76,7 +76,7 @@ def _cells(lines: Iterable[str], separator: str) -> list[list[str]]:
 
 
 def _separator(heading: str, separators: Sequence[str]) -> str:
-    """The usual separator, unless the heading is one cell with just one other."""
+    """The usual separator, unless the heading does not have it and has only one other separator."""
     single = len(_cells([heading], separators[0])[0]) < 2
     others = [sign for sign in separators if single and sign in heading]
     return others[0] if len(others) == 1 else separators[0]

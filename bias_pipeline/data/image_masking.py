@@ -1,8 +1,8 @@
-"""``image_masking=``: pictures without people, without objects, or without both.
+"""``image_masking=``: pictures without people, without objects, or without people and objects.
 
-``background|some_objects`` change pictures where no group of people shows. Scores of bias should
-hardly change when a background is slightly blurred or one object in ten is hidden; published ones
-do, by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation",
+``background|some_objects`` change parts of pictures that show no people. Scores of bias should
+hardly change when a background is slightly blurred or one object in ten is hidden; published scores
+change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation",
 ICCV 2025). ``analysis feature_sensitivity`` measures it.
 
 Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _GREY = 127
-_STRONG = 1 / 8  # of a picture's larger side: the radius of a strong blur
-_FOREGROUND = 0.5  # of the largest person's box
+_STRONG = 1 / 8  # the radius of a strong blur, as a share of a picture's larger side
+# Least size of a person in the foreground, as a share of the largest person's box
+_FOREGROUND = 0.5
 _GRAINS = 256  # pixels per noise cell each way, in larger pictures
 
 
@@ -52,20 +53,20 @@ class ImageMasking(Configurable):
     """Paints over people or objects in every picture of a corpus; a transform and an edit.
 
     An image without an annotated person cannot be masked and loses its picture, with a note. So
-    does one whose people have only boxes if outlines are needed.
+    does an image whose people have only boxes, if outlines are needed.
     """
 
     # The masked part of people: their `segment`, their `box`, the upper `part` of their segment, or
     # `none`
     person: Literal["none", "segment", "box", "part"] = "segment"
-    # Whether all other annotated objects are masked, by their outlines if they have any, else by
-    # their boxes
+    # Whether all other annotated objects are masked, by their outlines, or by their boxes if they
+    # have no outlines
     objects: bool = False
     # What is painted: `grey`, the `mean` colour of the rest, a strong `blur` of the picture itself,
     # or `noise`, the same in all pictures
     fill: Literal["grey", "mean", "blur", "noise"] = "grey"
-    # Pixels by which masks grow, for too tight outlines; in the file's size, before resizing for an
-    # encoder (drawings have the encoder's size)
+    # Pixels by which masks grow, since outlines may be too tight; in the file's size, before
+    # resizing for an encoder (drawings have the encoder's size)
     grow: NotNegativeCount = 0
     # The share of a person's height, from the top, that `part` masks. Ours; DBAC does not say which
     # part it masks.
@@ -201,7 +202,7 @@ class ImageMasking(Configurable):
             raise ValueError("a person's outline and box contain no pixel")
         if self.person == "part":
             rows = np.flatnonzero(mask.any(axis=1))
-            height = rows[-1] - rows[0] + 1  # with any gap in the outline
+            height = rows[-1] - rows[0] + 1  # including any gap in the outline
             mask[rows[0] + round(self.fraction * height) :] = False
         return mask
 
@@ -215,7 +216,7 @@ class ImageMasking(Configurable):
         return pixels
 
     def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
-        """(M, 3) the new colours of the M masked pixels, or (3,)."""
+        """(M, 3) the new colours of the M masked pixels, or (3,) if all get the same colour."""
         if self.fill == "grey" or (self.fill == "mean" and mask.all()):
             return np.full(3, _GREY, np.uint8)
         if self.fill == "mean":
@@ -288,10 +289,10 @@ def _noise(height: int, width: int) -> Pixels:
 class FeatureMasking(ImageMasking):
     """Changes the background, or some of the objects, of every picture; people stay as they are.
 
-    Pictures that were never annotated cannot be changed and lose their picture, with a note.
+    Images whose pictures were never annotated lose their picture, with a note.
     """
 
-    person: Literal["none"] = "none"  # none; people stay
+    person: Literal["none"] = "none"  # people are not masked
     background: bool = False  # whether all but people and annotated things is changed
     # The share of objects that is changed with `objects`; which ones follows from category and box
     # alone, so every model sees the same
@@ -358,7 +359,7 @@ VERSION = 1  # raise it whenever any pixel changes
 
 @dataclass(frozen=True)
 class MaskedPhotos:
-    """Reads photos, masks them and crops them; a photo that cannot be is unreadable.
+    """Reads photos, masks them and crops them; a photo that cannot be changed so is unreadable.
 
     Example:
         >>> str(MaskedPhotos({}, ImageMasking(person="part", target="foreground")))
@@ -404,5 +405,5 @@ class MaskedPhotos:
         return self.regions.get(short_id(image_id(path.name)))
 
     def _person(self, regions: tuple[Region, ...]) -> Region | None:
-        """Who is cropped to, if anybody is."""
+        """The person that the photo is cropped to; None without cropping or people."""
         return largest_person(self.masking.certain(regions)) if self.crop == "person" else None

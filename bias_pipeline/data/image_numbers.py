@@ -24,17 +24,18 @@ from bias_pipeline.data.tables import Rows
 from bias_pipeline.errors import DataError
 
 T = TypeVar("T")
-# What a reading of ids makes of a file: shares of words in common with another file's texts
+# A function from new names of ids to the shares of words that the texts then have in common with
+# another file's texts of the same images
 Alike = Callable[[Names], Float64Array]
 
-_ENOUGH = 0.95  # share of the labelled images that names must find to win over numbers
+_ENOUGH = 0.95  # share of the labelled images that names must find to be preferred to numbers
 _COMPARED = 2000  # images whose words are compared
 _FEWEST = 20
 _CLEAR = 4.0  # standard errors
 
 
 def noting_names(rows: Rows, first: Mapping[str, Any], key: str, layout: Layout) -> Rows:
-    """The same rows; the layout gets the names of files in the file's list, or beside its ids."""
+    """The same rows; names of files, in the file's list or beside its ids, go to the layout."""
     names = layout.names[rows.path] = dict(rows.names)
     column = None if names or key == layout.id_column else name_column(first, key)
     return rows if column is None else replace(rows, blocks=_note_names(rows, names, key, column))
@@ -63,10 +64,11 @@ def is_named(ids: Iterable[str]) -> bool:
 class LabelledImages:
     """The labelled images, among which the images of other files are found.
 
-    Names of files win over numbers where labels or captions know pictures by name, or where names
-    find nearly all labelled images; else what finds more. A tie is decided by words in common with
-    other captions of the images, or refused. Numbers without names come from another file's list,
-    if only that finds labelled images.
+    Names of files are preferred to numbers if labels or captions know pictures by name, or if names
+    find nearly all labelled images; otherwise whichever of names and numbers finds more images is
+    taken. A tie is decided by words in common with other captions of the images; if they do not
+    decide, the file is refused. Numbers without names are looked up in another file's list, if only
+    this finds labelled images.
     """
 
     ids: Collection[str]
@@ -102,7 +104,7 @@ class LabelledImages:
         return with_names(path, values, self.readings[path])
 
     def photos(self, photos: Mapping[str, T]) -> Mapping[str, T]:
-        """Photos, by their names, by the numbers that labels have for these names, if any."""
+        """Photos by the numbers that labels have for their names; else by their names."""
         through = self._through_numbers(photos)
         return {i: photos[photo] for photo, i in through.items()} if through else photos
 
@@ -212,11 +214,11 @@ class LabelledImages:
         return short_id(image) if self._short else image
 
     def _count(self, ids: Iterable[str]) -> int:
-        """How many labelled images these are."""
+        """How many of the ids are of labelled images."""
         return len(self._known.intersection(map(self._key, ids)))
 
     def _differ(self, named: Names) -> bool:
-        """Whether names and numbers of a labelled image are different images."""
+        """Whether some labelled image differs when it is found by name and by number."""
         keys = ((self._key(image), self._key(name)) for image, name in named.items())
         return any(a != b and (a in self._known or b in self._known) for a, b in keys)
 
@@ -237,7 +239,7 @@ def labelled_images(
     captions: Mapping[str, object],
     layout: Layout,
 ) -> tuple[Mapping[str, str], LabelledImages]:
-    """The labels by the ids that are used, and their images."""
+    """The labels by the ids that are used, and the labelled images."""
     names = own_numbers(layout.names.get(captioner, {})) if captioner else {}
     by_name = bool(names) or is_named(captions)
     captioned = LabelledImages(with_names(captioner, captions, names), layout, by_name, enough=2.0)

@@ -1,7 +1,8 @@
 """Several captions in one cell, with a separator between them, such as ``a dog; a wet dog``.
 
 A cell is split only if the file shows that its cells are such lists: nearly all of them have the
-separator, and about as often. A file that has the separator often, but not so, is refused.
+separator, and about equally often. A file that has the separator often, but not in this way, is
+refused.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from bias_pipeline.errors import DataError, UsageError
 
 Separator = Literal["none", "sep", "bars", "slashes", "numbers", "bar", "lines", "semicolon"]
 
-_NEARLY_ALL, _SAME = 0.95, 0.9  # shares of cells with the separator, and with about as many parts
-_OFTEN = 0.5  # share of cells from which it may be one
-_SOME = 0.02  # the same for separators that no caption has
+# Shares of cells with the separator, and with about equally many parts
+_NEARLY_ALL, _SAME = 0.95, 0.9
+_OFTEN = 0.5  # if so many cells have a sign, it may be a separator
+_SOME = 0.02  # the same share for separators that no caption contains
 _FEWEST = 3  # words of most captions; with fewer, the parts are tags
-_ALIKE = 0.2  # share of parts beyond which they are no exceptions
+_ALIKE = 0.2  # a larger share of parts is no exception
 _READ = 2000  # cells whose parts are looked at
 _SHOWN = 40  # characters of a caption in a message
 
@@ -62,11 +64,11 @@ def _between_semicolons(text: str) -> list[str]:
 class _Sign:
     """A separator."""
 
-    shown: str  # in messages
-    hints: tuple[str, ...]  # every text with it has one of these
+    shown: str  # the separator in messages
+    hints: tuple[str, ...]  # every text with the separator has one of these
     split: Callable[[str], Sequence[str]]
-    strong: bool = False  # whether no caption has it
-    prose: bool = False  # whether sentences of a description have it, too
+    strong: bool = False  # whether no caption contains the separator
+    prose: bool = False  # whether a description contains the separator too
 
 
 _SIGNS: Mapping[str, _Sign] = {
@@ -88,7 +90,7 @@ _SIGNS: Mapping[str, _Sign] = {
 def split_cells(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
-    """The captions of each image, where the file has them in one cell with separators."""
+    """The captions of each image, split at separators if the file has several in one cell."""
     if not may_be_joined(chain.from_iterable(captions.values()), layout, len(captions)):
         return captions
     cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
@@ -100,7 +102,7 @@ def split_cells(
         return captions
     parts = {image: _parts(text, _SIGNS[name]) for image, text in cells.items()}
     several = {image: each for image, each in parts.items() if len(each) > 1}
-    if not several:  # a separator of the user's for another file
+    if not several:  # the user's separator is for another file
         return captions
     layout.used.add(f"separator {name}")
     most = np.bincount([len(each) for each in parts.values()]).argmax()
@@ -113,13 +115,13 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether half of the images may have enough of a sign to be cells with separators."""
+    """Whether cells may be lists: half of the images may have enough of a separator."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
     together = "\0".join(cells)
     n_images = n_images or len(cells)
-    frequent = {sign: together.count(sign) for sign in "<[|/1\n\r;"}  # hints begin with these
+    frequent = {sign: together.count(sign) for sign in "<[|/1\n\r;"}  # hints begin with these signs
 
     def is_often(sign: _Sign) -> bool:
         least = _least_share(sign) * n_images / 2
@@ -143,7 +145,7 @@ def check_separator(layout: Layout) -> None:
 
 
 def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
-    """The separator of the cells; empty if each is one caption."""
+    """The name of the separator in the cells; empty if each cell is one caption."""
     together = "\0".join(texts)
     for name, sign in _SIGNS.items():
         holding = sum(map(together.count, sign.hints))
@@ -170,7 +172,7 @@ def _least_share(sign: _Sign) -> float:
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
-    """The parts of cells with several; none if they are few, or tags."""
+    """The parts of cells that have several; empty if such cells are few or the parts are tags."""
     least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
@@ -185,7 +187,7 @@ def _parts(text: str, sign: _Sign) -> tuple[str, ...]:
 
 
 def _is_certain(counts: IntArray, sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells are lists of captions."""
+    """Whether the cells are certainly lists of captions."""
     usual = np.bincount(counts[counts > 1]).argmax()
     if sign.strong:
         return bool((counts > 1).mean() >= _OFTEN)
@@ -201,7 +203,7 @@ def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
 
 
 def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether only first parts begin with a capital."""
+    """Whether only the first part of a cell begins with a capital."""
     first = [parts[0][0].isupper() for parts in lists]
     later = [part[0].isupper() for parts in lists for part in parts[1:]]
     return bool(np.mean(first) > 1 - _ALIKE and np.mean(later) < _ALIKE)
@@ -232,7 +234,7 @@ def _example(parts: Sequence[str]) -> str:
 
 
 def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
-    """Refuse several captions of an image by a captioner, unless one is chosen."""
+    """Refuse several captions by a captioner for one image, unless the user chooses one."""
     image = next((image for image, texts in captions.items() if len(texts) > 1), None)
     if image is not None and index is None:
         raise DataError(

@@ -1,7 +1,8 @@
 """Reads lists of objects in JSON as columns, several times as fast as object by object.
 
 Arrow reads them only where it certainly reads what a strict reader of objects does: texts, whole
-numbers, true and false, in every object. All else is left to that reader, which words faults too.
+numbers, true and false, in every object. All other files are left to that reader, which also words
+the faults.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bias_pipeline.io.json_files import MAX_BYTES, MAX_DEPTH, open_input, parse_
 if TYPE_CHECKING:
     from pyarrow import DataType, Table
 
-_MARK = b"\xef\xbb\xbf"  # of the order of bytes, before UTF-8
+_MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
 _W = rb"[ \t\r\n]*"
 # Where a list of objects begins, and where one without lists of objects in it ends
 _LIST = re.compile(
@@ -30,10 +31,10 @@ _LIST = re.compile(
 _END = re.compile(rb"\}" + _W + rb"(?=\])")
 _BETWEEN = re.compile(_W + rb"," + _W + rb"(?=\{)")
 _LONG_NUMBER = re.compile(rb"\d{4300}")  # more digits than Python reads as a whole number
-_MOST_LISTS = 8  # of a file; a mapping of ids may have as many as images
+_MOST_LISTS = 8  # lists in a file; a mapping of ids may have a list for each image
 _FIRST = 1 << 20  # bytes within which the first object ends
 _MOST_DEEP = MAX_DEPTH // 2  # lists within lists
-_AT_ONCE = 1 << 24  # bytes of a block of Arrow, which no object may exceed
+_AT_ONCE = 1 << 24  # bytes of a block of Arrow; no object may be larger
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class ObjectColumns:
     """A list of objects."""
 
     first: Mapping[str, Any]  # the first object
-    table: Table  # the columns that are wanted and in every object
+    table: Table  # the wanted columns that every object has
 
     def blocks(self, first_number: int) -> Iterator[Block]:
         shown: Mapping[str, Any] | None = self.first
@@ -53,9 +54,9 @@ class ObjectColumns:
 
 
 def load_lists(path: Path, *, what: str, wanted: Collection[str] | None) -> object:
-    """Read a JSON file strictly, lists of objects as their columns where that is possible.
+    """Read a JSON file strictly, with lists of objects as columns where that is possible.
 
-    Such a list is all of the file, or a value of the object that is all of it.
+    Such a list is the whole file, or a value of the object that is the whole file.
     """
     with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
         data = handle.read()
@@ -71,7 +72,7 @@ def _with_lists(data: bytes, path: Path, wanted: Collection[str] | None) -> obje
     rest, lists = apart
     try:
         value = parse_json(rest, path, what="")
-    except DataError:  # worded by who reads all
+    except DataError:  # the reader of the whole file words the fault
         return None
     if value == [*lists]:
         return lists[value[0]]
@@ -91,7 +92,7 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """The columns of JSON Lines, an object a line; None to read them otherwise."""
+    """The columns of JSON Lines, an object a line; None if they must be read otherwise."""
     n = data.count(b"\n") + (not data.endswith(b"\n"))
     each = data.startswith(b"{") and data.count(b"\n{") == n - 1 and _is_utf_8(data)
     return object_columns(data, n, wanted) if each else None
@@ -100,7 +101,7 @@ def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColum
 def lists_apart(
     data: bytes, wanted: Collection[str] | None
 ) -> tuple[bytes, dict[str, ObjectColumns]] | None:
-    """JSON with a mark in place of each list of objects, and the lists; None to read it otherwise.
+    """JSON with a mark for each list of objects, and the lists; None if it must be read otherwise.
 
     Example:
         >>> rest, lists = lists_apart(b'{"images": [{"id": 7}, {"id": 8}]}', ["id"])
@@ -144,7 +145,7 @@ def _columns_of_list(objects: bytes, wanted: Collection[str] | None) -> ObjectCo
 def object_columns(
     objects: bytes, n: int, wanted: Collection[str] | None, *, several_lines: bool = False
 ) -> ObjectColumns | None:
-    """The columns of ``n`` objects with line ends between them; None if they are not that plain.
+    """The columns of ``n`` objects with line ends between them; None if their values are not plain.
 
     Example:
         >>> object_columns(b'{"id": 7}' + bytes([10]) + b'{"id": 8}', 2, None).table.to_pydict()
@@ -172,7 +173,7 @@ def object_columns(
 
 
 def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | None:
-    """The columns of plain values; None if a wanted one has others, or lacks some."""
+    """The columns of plain values; None if a wanted column has other values, or lacks some."""
     import pyarrow as pa
 
     names = []
@@ -188,7 +189,7 @@ def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | 
 
 
 def _is_flat(kind: DataType) -> bool:
-    """Whether values of a type hold no objects, and lists of a depth that is read."""
+    """Whether values of a type hold no objects, and no lists nested too deeply."""
     import pyarrow as pa
 
     for _ in range(_MOST_DEEP):

@@ -1,6 +1,6 @@
 """Reads rows from JSON that is no list of objects: a mapping of ids, or a table by its columns.
 
-``DataFrame.to_json`` writes columns unless told otherwise (``orient="records"`` has rows).
+``DataFrame.to_json`` writes columns by default (``orient="records"`` writes rows).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str,
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
         [{'image_id': '7', 'caption': 'a dog'}, {'image_id': '8', 'caption': 'a cat'}]
     """
-    in_turn = all(name == str(number) for number, name in enumerate(data))  # as pandas numbers rows
+    in_turn = all(name == str(number) for number, name in enumerate(data))  # pandas numbers rows so
     numbered = in_turn and all(map(_has_id, data.values()))
     for identifier, value in data.items():
         for item in value if isinstance(value, list) else [value]:
@@ -54,20 +54,20 @@ def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str,
 
 
 def _has_rows(value: Any) -> bool:
-    """Whether it is a list of mappings with an image id."""
+    """Whether the value is a list of mappings with an image id."""
     if isinstance(value, ObjectColumns):
         return _has_id(value.first)
     return isinstance(value, list) and bool(value) and _has_id(value[0])
 
 
 def _is_value(value: Any) -> bool:
-    """Whether it may be an image's value: a text, null, columns, or a list of these."""
+    """Whether this may be an image's value: a text, null, columns, or a list of these."""
     items: Sequence[Any] = value if isinstance(value, list) else [value]
     return all(item is None or isinstance(item, str | Mapping) for item in items)
 
 
 def _has_id(value: object) -> bool:
-    """Whether it is a mapping with an image id."""
+    """Whether the value is a mapping with an image id."""
     return isinstance(value, Mapping) and any(map(_is_id, value))
 
 
@@ -150,12 +150,12 @@ def _split(data: Mapping[str, Any]) -> ColumnsTable | None:
 
 
 def _are_mappings(columns: Sequence[Any]) -> bool:
-    """Whether all are mappings with the same keys."""
+    """Whether all columns are mappings with the same keys."""
     return all(isinstance(c, Mapping) and c.keys() == columns[0].keys() for c in columns)
 
 
 def _are_lists(columns: Sequence[Any]) -> bool:
-    """Whether all are lists of one length, without mappings in them."""
+    """Whether all columns are lists of the same length, without mappings in them."""
     return all(
         isinstance(column, list)
         and len(column) == len(columns[0])
@@ -167,7 +167,7 @@ def _are_lists(columns: Sequence[Any]) -> bool:
 def _zip_columns(
     data: Mapping[str, Any], ids: Collection[str] | None
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows of columns, with ids if no column has them."""
+    """The rows of columns; ids are added if no column has ids."""
     first = next(iter(data.values()))
     places = list(first) if isinstance(first, Mapping) else range(len(first))
     for place, identifier in zip(places, ids or places, strict=True):

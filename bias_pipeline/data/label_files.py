@@ -1,4 +1,4 @@
-"""Labels of images: one line an image, or one line an image, attribute and annotator."""
+"""Labels of images: a line for each image, or for each image, attribute and annotator."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ MAJORITY = "majority"
 
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
-_WHO = ("annotator", "rater")  # the second as rate writes it
+_WHO = ("annotator", "rater")  # the second is how rate writes it
 _SET = "set"
 _PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
 _BESIDE = ("split", _SET, *_WHO, "confidence")
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
-_MOST_MAPPED = 30  # labels whose maps a message advises
+_MOST_MAPPED = 30  # labels for which a message advises maps
 _CUT = 40  # characters of a label in a message
 
 
@@ -59,12 +59,12 @@ _CUT = 40  # characters of a label in a message
 class Labels:
     """The labels of one attribute."""
 
-    # Canonical image id to label as it is written, for every image of the file
+    # Canonical image id to the label as the file writes it, for every image of the file
     raw: Mapping[str, str]
     # How these labels are read, with a stratum for images on which annotators disagree
     map: LabelMap
     groups: tuple[str, ...]  # the groups the labels can name, in the attribute's order
-    # Canonical image id to the file's own column `split`; empty if there is none
+    # Canonical image id to its part in the file's own column `split`; empty without the column
     parts: Mapping[str, str]
     notes: tuple[str, ...]  # what a reader of the result must know
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
@@ -99,7 +99,7 @@ class NoLabelColumnError(NotApplicableError):
 
     Attributes:
         path: the table.
-        columns: what it has, for people.
+        columns: the table's columns, for messages.
     """
 
     def __init__(self, path: Path, columns: str, text: str) -> None:
@@ -182,7 +182,7 @@ def _read_columns(
 
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
-    """Image to the name of its set; none where the column says what an image is trained on."""
+    """Image to the name of its set; empty if the column names parts of a split instead."""
     named = {image: str(name).strip() for image, name in sets.items() if name is not None}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
@@ -244,7 +244,7 @@ def _interpret(
     attribute: Attribute,
     layout: Layout,
 ) -> LabelMap:
-    """The label map, with all labels that occur."""
+    """The label map, extended to all labels that occur."""
     counts = Counter(map(itemgetter(1), labelled))
     whole, read = recognise_labels(counts, labels, attribute, layout.label_map)
     if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
@@ -308,7 +308,7 @@ def _read_votes(
 def _unify_spellings(
     votes: Mapping[str, Mapping[str, tuple[str, float]]], labels: LabelMap
 ) -> dict[str, dict[str, tuple[str, float]]]:
-    """The votes with one spelling a group, so that "M" and "Male" are one vote."""
+    """The votes with one spelling for each group, so that "M" and "Male" are the same vote."""
     first: dict[str | None, str] = {}
     for ballot in votes.values():
         for label, _ in ballot.values():
@@ -331,7 +331,7 @@ def _count_votes(
     annotator: str,
     notes: tuple[str, ...],
 ) -> Labels:
-    """One label an image: the majority's, or one annotator's."""
+    """One label for each image: the majority's, or one annotator's."""
     names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
         chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}
@@ -401,7 +401,7 @@ def _refuse_unknown(
     labels: LabelMap,
     attribute: Attribute,
 ) -> NoReturn:
-    """Raise the DataError for unknown labels; an image has the first of them."""
+    """Raise the DataError for unknown labels; the message names an image with the first label."""
     unknown, example = labelled
     allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
@@ -416,7 +416,7 @@ def _refuse_unknown(
 
 
 def map_option(label: str, group: str) -> str:
-    """How the map of a label is typed; a label may begin as options do.
+    """The option that maps a label, as a user types it; a label may begin with a hyphen.
 
     Example:
         >>> map_option("M", "male"), map_option("-1", "female")
@@ -427,7 +427,7 @@ def map_option(label: str, group: str) -> str:
 
 
 def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) -> None:
-    """Note mapped labels that the file lacks; other files may have them."""
+    """Note mapped labels that the file lacks; refuse if it lacks all mapped labels."""
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
@@ -447,7 +447,7 @@ def _repetition_note(repeated: int) -> tuple[str, ...]:
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
     """A note on how many images have a label of no group, by label.
 
-    Only ``metric=assumed_group`` scores those whose label says that annotators were unsure.
+    Only ``metric=assumed_group`` scores images whose label says that annotators were unsure.
     """
     written = Counter(raw)
     counts = {label: n for label, n in written.items() if labels.group_of(label) is None}

@@ -1,8 +1,8 @@
 """Interprets labels written otherwise than the attribute's own: spellings, votes, one-hot columns.
 
 An unmapped label is accepted only if it is unambiguous: the same words in another case or with
-underscores, the first letter of only one group, or a word listed for one of two groups. Numbers
-never are. Of several annotators the majority's label counts.
+underscores, the first letter of only one group, or a word listed for one of two groups. A number is
+never accepted. If several annotators labelled an image, the majority's label counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bias_pipeline.errors import UsageError, did_you_mean
 
 
 def with_map(labels: LabelMap, attribute: Attribute, meanings: Mapping[str, str]) -> LabelMap:
-    """A copy with the user's meanings of labels."""
+    """A copy that also has the user's meanings of labels."""
     groups: dict[str, str] = {}
     strata: dict[str, str] = {}
     known = {**{group: group for group in attribute.groups}, **labels.groups}
@@ -42,7 +42,7 @@ def recognise_labels(
     attribute: Attribute,
     mapped: Collection[str] = (),
 ) -> tuple[LabelMap, list[str]]:
-    """A copy with the unknown labels that are unambiguous.
+    """A copy that also has the unknown labels whose meaning is unambiguous, and notes on them.
 
     Example:
         >>> known = LabelMap("sex", {"Male": "male", "Female": "female"}, ("Unsure",))
@@ -90,8 +90,8 @@ def _plain_label(label: str) -> str:
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
     """The groups that a word is listed for.
 
-    Empty for attributes with context words and for more than two groups, where a word may lie
-    between two: "happiness" is listed for contentment.
+    Empty for attributes with a context, and for attributes of more than two groups, where a word
+    may lie between two groups: "happiness" is listed for contentment.
     """
     if attribute.applies_to is not None or len(attribute.groups) > 2:
         return ()
@@ -121,14 +121,14 @@ def majority(votes: Iterable[tuple[str, float]]) -> str:
 NO_GROUP, SEVERAL = "no group", "several groups"
 _YES = frozenset({"1", "true", "yes", "y", "x"})
 _NO = frozenset({"0", "false", "no", "n", ""})
-_MINUS = "-1"  # no, unless 0 is
+_MINUS = "-1"  # means no, but not beside cells with 0
 
 
 def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]:
-    """Group to the plain name of its column, in each way of writing it.
+    """Mappings of a group to the plain name of its column, one for each way of naming columns.
 
-    The name is the group's, perhaps behind the attribute's (``gender_male``, as
-    ``pandas.get_dummies`` writes it) or behind ``is``.
+    The name is the group's, either alone, or after the attribute's name (``gender_male``, as
+    ``pandas.get_dummies`` writes it), or after ``is``.
     """
     prefixes = ("", "is", plain_name(attribute.name), plain_name(labels.field))
     return [
@@ -137,7 +137,7 @@ def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]
 
 
 def group_columns(columns: Sequence[str], labels: LabelMap, attribute: Attribute) -> dict[str, str]:
-    """The column of each group; empty unless every group has one.
+    """The column of each group; empty unless every group has a column.
 
     Example:
         >>> gender = Attribute("gender", ("male", "female"), {}, {})
@@ -159,7 +159,7 @@ def group_columns(columns: Sequence[str], labels: LabelMap, attribute: Attribute
 
 
 def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
-    """Options that read a column of one of two groups, such as CelebA's ``Male``; else empty.
+    """Options that read a column for one of two groups, such as CelebA's ``Male``; else empty.
 
     Example:
         >>> gender = Attribute("gender", ("male", "female"), {}, {})
@@ -177,7 +177,7 @@ def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
 
 
 def one_label(cells: Mapping[str, str]) -> str | None:
-    """The only group whose cell says yes; ``no group``, or ``several groups``.
+    """The only group whose cell says yes, or ``no group`` or ``several groups``; None if unclear.
 
     Example:
         >>> one_label({"male": "0", "female": "1"}), one_label({"male": "True", "female": "False"})

@@ -1,8 +1,9 @@
 """Writes data in memory to the files that the commands read.
 
 The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
-positions are the ids, unless their items are rows with an id, ``{"image_id": 7, ...}``. A table has
-a column of ids, else pandas' index, or positions, are used. A path is used as it is.
+positions are the ids, unless their items are rows with an id, ``{"image_id": 7, ...}``. A table's
+ids are its column of ids, else pandas' index, else positions. Data may also be the path of a file,
+which is then read.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ Row = Mapping[str, object]
 
 
 def caption_file(captions: Captions, folder: Path, name: str, id_column: str | None = None) -> Path:
-    """The file of captions, of a captioner or of people.
+    """Write the file of a captioner's or human captions, if they are not in a file.
 
     Example:
         >>> import tempfile
@@ -85,7 +86,7 @@ def label_file(labels: Labels, folder: Path, attribute: str, id_column: str | No
         _by_image(labels),
         folder / "labels",
         FrameColumns("id", attribute, id_column),
-        lambda key, label: [  # None, NaN and pandas' NA stand for no label
+        lambda key, label: [  # None, NaN and pandas' NA mean that there is no label
             _row("id", key, label if isinstance(label, Mapping) else {attribute: label}, None)
         ],
     )
@@ -101,7 +102,7 @@ def gold_file(gold: Gold, folder: Path) -> Path:
 
 
 def check_aligned(data: Mapping[str, Any], id_column: str | None = None) -> None:
-    """Refuse lists, and tables without ids, that are not aligned.
+    """Refuse lists, and tables without ids, that differ in length.
 
     Example:
         >>> check_aligned({"captions": ["a dog", "a cat"], "labels": {7: "male"}})
@@ -127,7 +128,7 @@ def check_aligned(data: Mapping[str, Any], id_column: str | None = None) -> None
 def _file(
     data: object, stem: Path, columns: FrameColumns, rows_of: Callable[[object, Any], Iterable[Row]]
 ) -> Path:
-    """Write data under a name without its ending."""
+    """Write data to a file; ``stem`` is its name without an ending."""
     if isinstance(data, str | Path):
         if not os.path.lexists(data):
             raise ResourceError(
@@ -155,7 +156,7 @@ def _file(
 
 
 def _json(row: Row, name: str) -> str:
-    """A row as JSON, NumPy's numbers as Python's."""
+    """A row as JSON, with NumPy's numbers as Python's."""
 
     def to_plain(value: object) -> object:
         if isinstance(value, np.generic | np.ndarray):
@@ -182,14 +183,14 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
 
 
 def _caption_rows(key: object, captions: object) -> Iterator[Row]:
-    """None, NaN and pandas' NA stand for a blank caption."""
+    """The rows of an image's captions; None, NaN and pandas' NA stand for a blank caption."""
     for caption in _items_of(captions):
         row = caption if isinstance(caption, Mapping) else {"caption": caption}
         yield _row("image_id", key, row, "")
 
 
 def _object_rows(key: object, categories: object) -> Iterator[Row]:
-    """None: it is not known which objects are in the image."""
+    """The rows of an image's objects; None means that its objects are unknown."""
     if isinstance(categories, Mapping):
         row = _row("image_id", key, categories, "")
         for category in [*_items_of(row.get("category", ""))] or [""]:
@@ -200,7 +201,7 @@ def _object_rows(key: object, categories: object) -> Iterator[Row]:
 
 
 def _row(name: str, key: object, values: Mapping[str, object], absent: object) -> Row:
-    """A line with its id first, which the values may have themselves.
+    """A row that begins with the id; an id among the values replaces it.
 
     Example:
         >>> _row("id", 0, {"gender": "male", "image_id": 7}, None)
@@ -212,16 +213,16 @@ def _row(name: str, key: object, values: Mapping[str, object], absent: object) -
 
 
 def _items_of(item: object) -> Iterable[Any]:
-    """The captions, or the objects, of one image: one or several."""
+    """The captions or objects of one image, as several items."""
     if not is_several(item):
         return [item]
     return sorted(item, key=str) if isinstance(item, AbstractSet) else item
 
 
 def _by_image(labels: Labels) -> object:
-    """Lists of attributes as a list of images, mappings of attributes as one of images.
+    """Labels by image: attributes' lists become a list, and attributes' mappings a mapping.
 
-    Other labels stay as they are. An attribute is known by its name.
+    Other labels stay as they are. Keys count as attributes if they are names of known attributes.
 
     Example:
         >>> _by_image({"gender": {7: "male"}, "race": {7: "dark", 8: "light"}})
@@ -251,5 +252,5 @@ def _by_image(labels: Labels) -> object:
 
 
 def _is_series(data: object) -> TypeGuard[Series]:
-    """Whether it is a column of a pandas table, with its ids."""
+    """Whether the data is a column of a pandas table, with its ids."""
     return hasattr(data, "to_frame") and hasattr(data, "items")

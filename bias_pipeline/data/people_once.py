@@ -22,15 +22,15 @@ ByImage = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class _PackedCaptions:
-    """The captions of a file in a third of the memory."""
+    """The captions of a file, packed into a third of the memory."""
 
     path: Path
-    place: Path  # the same from the root
-    settings: Layout  # with which the file was read
-    notes: Layout  # what was noted meanwhile
+    place: Path  # the file's absolute path
+    settings: Layout  # the settings with which the file was read
+    notes: Layout  # what was noted while the file was read
     files: Mapping[Path, Traits]
-    images: bytes  # their ids, NUL between them
-    texts: bytes  # the captions, NUL between them
+    images: bytes  # the images' ids, with NUL between them
+    texts: bytes  # the captions, with NUL between them
     counts: IntArray  # (N,) captions of each image
     repeated: int
 
@@ -46,7 +46,7 @@ _last: list[_PackedCaptions] = []  # at most one file
 
 
 def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
-    """The captions of people, and how many rows repeat others; see :func:`human_captions`."""
+    """The human captions, and how many rows repeat others; see :func:`human_captions`."""
     request = path, path.absolute(), layout.blank_copy()
     for known in _last:
         if (known.path, known.place, known.settings) == request and are_unchanged(known.files):
@@ -61,7 +61,8 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
     layout.take_notes(notes)
     texts = [*chain.from_iterable(by_image.values())]
     packed = _pack(texts)
-    if packed is not None and {*map(type, texts)} == {str}:  # others are marked in their file
+    # Captions of other types are marked in their file
+    if packed is not None and {*map(type, texts)} == {str}:
         counts = np.fromiter(map(len, by_image.values()), np.int64, len(by_image))
         images = "\0".join(by_image).encode("utf-8", "surrogatepass")
         _last.append(_PackedCaptions(*request, notes, files, images, packed, counts, repeated))
@@ -69,7 +70,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
 
 
 def _pack(texts: Sequence[str]) -> bytes | None:
-    """Texts as bytes; None of too many, and of those that cannot be told apart again."""
+    """Texts as bytes; None if they are too many or could not be separated again."""
     together = "\0".join(texts)
     if not together or len(together) > _MOST or together.count("\0") != len(texts) - 1:
         return None

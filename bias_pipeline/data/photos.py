@@ -1,8 +1,8 @@
 """Finds and reads the photos of a folder; the pixels of pictures, with edits, and thumbnails.
 
-Photos are returned upright (EXIF), with three channels of eight bits, first frame only. Only
-decoders of picture formats are used, and none for a picture too large for memory. Pixels come from
-files or drawings.
+Photos are returned upright (EXIF), with three channels of eight bits; of an animation only the
+first frame is read. Only decoders of picture formats are used, and a picture that is too large for
+memory is not decoded. Pixels come from files or drawings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bias_pipeline.io.kept_files import note_opened
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Detected by content, not by ending; some other formats of Pillow start programs.
+# Formats are detected by content, not by ending; some other formats of Pillow start programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_PIXELS = 89_478_485  # Pillow's limit for a warning: a quarter of a gigabyte in three channels
 MAX_STRETCH = 100
@@ -92,7 +92,8 @@ def _is_photo(entry: os.DirEntry[str]) -> bool:
 def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for name in names:
-        # Bytes that are not UTF-8, line breaks; but any blank, such as the narrow one of macOS
+        # Bytes that are not UTF-8 and line breaks are refused; all blanks are allowed, such as the
+        # narrow blank of macOS
         if not all(sign.isprintable() or category(sign) == "Zs" for sign in name):
             raise DataError(f"{folder}: the file name {name!r} cannot be an image id; rename it")
         first = paths.setdefault(image_id(name), folder / name)
@@ -135,7 +136,7 @@ def read_photo(path: Path) -> Image:
 
 
 def _reason(path: Path, error: OSError) -> str:
-    """Why the system does not give a file."""
+    """Why the system cannot read a file."""
     if isinstance(error, FileNotFoundError) and path.is_symlink():
         return f"a link to {path.readlink()}, which is absent"
     return error.strerror or str(error)
@@ -151,7 +152,7 @@ def photo_size(path: Path) -> tuple[int, int]:
             lies = exif.get(ExifTags.Base.Orientation, 1) in _LYING
             width, height = opened.size
             tags: Any = getattr(opened, "tag_v2", None)
-            if tags:  # newer versions of Pillow have turned the size of a TIFF already
+            if tags:  # newer versions of Pillow have already turned the size of a TIFF
                 width, height = tags[ExifTags.Base.ImageWidth], tags[ExifTags.Base.ImageLength]
             return (width, height) if lies else (height, width)
     except Exception:  # decoders raise any exception; reading reports it
@@ -159,7 +160,7 @@ def photo_size(path: Path) -> tuple[int, int]:
 
 
 def _has_exif(image: Image) -> bool:
-    """Whether its EXIF can be read; a photo is shown as it is stored if not."""
+    """Whether a photo's EXIF can be read; if not, the photo is shown as it is stored."""
     try:
         image.getexif()
     except MemoryError:
@@ -173,7 +174,7 @@ def fault_of(path: Path) -> str | None:
     """Why a photo cannot be read, None if it seems readable.
 
     A JPEG with valid beginning and end is not decoded: its decoder mostly ignores damage in
-    between. All others are read, once per process unless size or time change.
+    between. All other photos are read, once per process unless their size or time changes.
     """
     try:
         status = path.stat()
@@ -194,7 +195,7 @@ def _fault(path: Path, size: int, changed: int) -> str | None:
 
 
 def _is_whole_jpeg(path: Path) -> bool:
-    """Whether its header can be read and it is not cut off."""
+    """Whether the photo's header can be read and the photo is not cut off."""
     try:
         with path.open("rb") as file:
             file.seek(-min(path.stat().st_size, _TAIL), os.SEEK_END)
@@ -240,7 +241,7 @@ def _check_depth(image: Image) -> None:
 
 
 def _rgb(image: Image) -> Image:
-    if image.mode in ("I;16B", "I;16L", "I;16N"):  # in the order of other machines
+    if image.mode in ("I;16B", "I;16L", "I;16N"):  # in the byte order of other machines
         image = image.convert("I").convert("I;16")
     if image.mode == "I;16":
         image = image.point(lambda value: value / 257, "L")
@@ -271,7 +272,7 @@ def draw_picture(pictures: Pictures, row: int, side: int) -> Drawn:
         surroundings.
 
     Args:
-        side: pixels a side of drawings; files have their own size.
+        side: pixels of a drawing's side; files have their own size.
     """
     file = pictures.files[row]
     if file is None:
@@ -321,7 +322,7 @@ def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region
 
 
 def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
-    """The same regions; the file is opened only if needed and present."""
+    """Regions with the size of their picture; the file is opened only if needed and present."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return with_sizes(regions, photo_size(file))
@@ -367,7 +368,7 @@ def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
 
 
 SIDE = 64  # pixels
-MOST_SIGNS = 12_000  # of one; noise of this size comes to some 7,000
+MOST_SIGNS = 12_000  # characters of a thumbnail; noise of this size has some 7,000
 _QUALITY = 80
 _GROUND = "white"
 _SIGNS = re.compile(r"[A-Za-z0-9+/]+={0,2}")
@@ -390,7 +391,8 @@ def thumbnail(picture: Image) -> str:
     return jpeg(square)
 
 
-NO_METADATA = {"exif": b"", "comment": b"", "xmp": b""}  # else Pillow writes what a file had
+# Otherwise Pillow writes the metadata of the file
+NO_METADATA = {"exif": b"", "comment": b"", "xmp": b""}
 
 
 def jpeg(picture: Image) -> str:

@@ -28,8 +28,8 @@ WHAT = (
     "COCO instances {images, categories, annotations: [{image_id, category_id, bbox, "
     "segmentation}, ...]}, or results [{image_id, category_id, bbox, segmentation, score}, ...]"
 )
-_FEWEST = 6  # numbers of a polygon
-_UNKNOWN = (0, 0)  # a size: that of the picture's file
+_FEWEST = 6  # a polygon has at least so many numbers
+_UNKNOWN = (0, 0)  # as a size, it stands for the size of the picture's file
 
 Regions = Mapping[str, tuple[Region, ...]]
 Box = tuple[float, float, float, float]
@@ -52,7 +52,7 @@ class PictureFiles:
         instances: Path | None,
         layout: Layout | None = None,
     ) -> PictureFiles:
-        """Find pictures and read annotations; nothing where no folder is named."""
+        """Find pictures and read annotations, where a folder or file is named."""
         if images is None:
             if regions is None:
                 return cls()
@@ -109,7 +109,7 @@ def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[R
     data = load_json(path, what=WHAT)
     if isinstance(data, list):
         rows = Rows(path, "entry", None, blocks_of(_entries(data, path, "")))
-        return _collect_regions(rows, NAMES_BY_NUMBER, {})  # results have COCO's numbers alone
+        return _collect_regions(rows, NAMES_BY_NUMBER, {})  # results have only COCO's numbers
     whole = expect(data, dict, path, "")
     if layout is not None:
         layout.names[path] = listed_names(path, whole.get("images"))
@@ -178,7 +178,7 @@ def _region(
             )
         size = mask_size
     box = None if row.get("bbox") is None else _box(rows, number, row["bbox"])
-    if box is None or not (box[2] and box[3]):  # detectors write boxes of nothing
+    if box is None or not (box[2] and box[3]):  # detectors write boxes of no area
         try:
             box = _box_of(polygons, counts, size)
         except ValueError as error:
@@ -247,7 +247,7 @@ def _box_of(
 def readable_pictures(
     pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
 ) -> tuple[PictureFiles, list[str]]:
-    """The readable pictures of a data set's images, and notes on the others."""
+    """The readable pictures of a data set's images, and notes on unreadable ones."""
     if not pictures.photos:
         return pictures, []
     place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"
@@ -279,7 +279,7 @@ def readable_pictures(
 
 
 def _check_distinct(pictures: PictureFiles, images: Sequence[str], place: str) -> None:
-    """Refuse two images that would have one picture, such as a/1.jpg and b/1.jpg."""
+    """Refuse two images that would have the same picture, such as a/1.jpg and b/1.jpg."""
     first: dict[str, str] = {}
     for image in images:
         other = first.setdefault(short_id(image), image)

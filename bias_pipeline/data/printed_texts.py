@@ -1,4 +1,4 @@
-"""Reads the texts in a cell, also where Python, NumPy or JSON printed a list or mapping into it.
+"""Reads the texts in a cell, even if Python, NumPy or JSON printed a list or mapping into it.
 
 ``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
 ``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
@@ -48,7 +48,7 @@ _FIRST_TWO = frozenset(
 
 
 class NotWholeError(Exception):
-    """A print whose texts are not all there, or that cannot be read; the message says which."""
+    """A print that lacks texts, or that cannot be read; the message says which."""
 
 
 class _Pairs(NamedTuple):
@@ -64,7 +64,7 @@ def may_be_printed(text: str) -> bool:
         >>> may_be_printed("['a dog' 'a cat']"), may_be_printed("array of dogs")
         (True, False)
     """
-    if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # of a million captions nearly all
+    if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # nearly all captions return here
         return False
     return bool(_LIST.match(text) or _PERHAPS.match(text))
 
@@ -152,7 +152,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """What stands between brackets; what a call such as ``array([...])`` is called with."""
+    """The value between brackets; of a call such as ``array([...])`` its argument."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0
@@ -177,7 +177,7 @@ def _pairs(keys: list[Any], values: list[Any]) -> _Pairs:
 
 
 def _string(written: str) -> str:
-    """The text of a string as Python writes it; a raw end of line in it is kept."""
+    """The text of a string as Python writes it; a line end within it is kept."""
     if "\\" not in written and written[0] in "'\"":
         return written[1:-1]
     escaped = _ESCAPE.sub(_python_escape, written).replace("\r", "\\r").replace("\n", "\\n")
@@ -189,12 +189,12 @@ def _string(written: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    """An escape that Python knows as it is; of another its backslash is a character."""
+    """A known escape of Python as it is; the backslash of any other escape becomes a character."""
     return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 
 def texts_in(value: Any) -> list[str]:
-    """The texts of a value: of a text, of a mapping that has one, or of a list of these.
+    """The texts of a value, which is a text, a mapping with a text, or a list of these.
 
     Example:
         >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")
@@ -212,7 +212,7 @@ def _text_of(item: Any) -> str:
         item = {str(key): value for key, value in item.items}
     if isinstance(item, Mapping):
         item = _text_in(item)
-    if item is None or item != item:  # NaN, as JSON has it
+    if item is None or item != item:  # NaN, which JSON files may have
         return ""
     if not isinstance(item, str):
         raise NotWholeError("has an item that is no text")
@@ -220,7 +220,7 @@ def _text_of(item: Any) -> str:
 
 
 def _text_in(mapping: Mapping[str, Any]) -> object:
-    """The caption of ``{"caption": "a dog", "conf": 0.9}``: the only text, or one that is named so.
+    """The caption of ``{"caption": "a dog", "conf": 1}``: the only text, or one with a usual name.
 
     Example:
         >>> _text_in({"raw": "a dog", "tokens": ["a", "dog"]})

@@ -30,7 +30,7 @@ from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.json_files import expect
 
 _PEOPLE = "people"
-_SHOWN, _REASONS = 40, 5  # characters of a reason, and reasons, in a note
+_SHOWN, _REASONS = 40, 5  # characters of a reason, and number of reasons, in a note
 _NO_ANSWER = "Failed to obtain answer"  # VLMEvalKit's text where a model or service failed
 
 
@@ -39,7 +39,7 @@ class ProgramOutput(ABC):
 
     name: ClassVar[str]
     marks: ClassVar[frozenset[str]]  # keys that the first entry of such a file has
-    columns: ClassVar[tuple[str, ...]]  # that are read of a table, beside the usual names
+    columns: ClassVar[tuple[str, ...]]  # columns of a table that are read besides the usual names
     people: ClassVar[str] = ""  # the column of human captions in the rows that are made
 
     def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
@@ -102,7 +102,7 @@ def _row(image: str, answer: Answer) -> Mapping[str, Any]:
 
 
 class Samples(ProgramOutput):
-    """Samples of lmms-eval: an entry a document, with the values of each metric.
+    """Samples of lmms-eval: an entry for each document, with the values of each metric.
 
     A captioning task's metric is ``{"answer": [...], "pred": "...", "image_id": 42}``, where
     ``answer`` holds human captions. In ``coco_cap_chair`` both are names of objects, so captions
@@ -170,7 +170,7 @@ def _flatten(value: Any) -> list[Any]:
 
 
 def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    """Human captions beside a caption; empty where the metric is about something else."""
+    """The human captions beside a caption; empty if the metric is about something else."""
     for value in metrics:
         texts = value.get("answer")
         if isinstance(value["pred"], str) and isinstance(texts, list):
@@ -179,14 +179,14 @@ def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
 
 
 def _is_picture(value: object) -> bool:
-    """Whether it is a text that ends as a picture's file name."""
+    """Whether a value is a text that ends like the name of a picture's file."""
     return isinstance(value, str) and value.lower().endswith(ENDINGS)
 
 
 class Batch(ProgramOutput):
-    """Answers of a batch: an entry a request, whose ``custom_id`` is the image's id.
+    """Answers of a batch: an entry for each request, whose ``custom_id`` is the image's id.
 
-    With several requests an image the ``custom_id`` has their numbers from 0: ``42#1``.
+    If an image has several requests, the ``custom_id`` has their numbers from 0: ``42#1``.
     """
 
     name = "answers of a batch"
@@ -249,7 +249,7 @@ def _one_picture(rows: Rows, number: int, row: Mapping[str, Any], column: str) -
 
 
 class LlavaAnswers(ProgramOutput):
-    """Answers to LLaVA's questions, where a question is called after the picture's file."""
+    """Answers to LLaVA's questions, where a question is named after the picture's file."""
 
     name = "answers of LLaVA"
     marks = frozenset({"question_id", "prompt", "text", "model_id"})
@@ -294,7 +294,7 @@ class EvalSheet(ProgramOutput):
         return Answer(image, [caption], human)
 
     def _human(self, number: int, row: Mapping[str, Any]) -> Sequence[str]:
-        """The list in ``answer``; a single text answers a question."""
+        """The list in ``answer``; a single text is an answer to a question and no caption."""
         written = row.get("answer")
         if isinstance(written, list) or (isinstance(written, str) and written.startswith("[")):
             return self.rows.texts(number, row, "answer")
@@ -312,7 +312,7 @@ COLUMNS = sorted({name for program in _PROGRAMS for name in program.columns})
 
 
 def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows | None:
-    """A program's output as plain rows; None if it is not known to be one."""
+    """A program's output as plain rows; None if it is not of a known program."""
     keys = set(map(str, first))
     if {"custom_id", "body"} <= keys and "response" not in keys:
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")

@@ -1,7 +1,7 @@
-"""Tables that ``rate`` writes: raters' answers, and how often labels err.
+"""Tables that ``rate`` writes: raters' answers, and the rates at which labels err.
 
-In a table of label errors a line is an attribute, group and label: the share of the group's images
-that are labelled so.
+A line of a table of label errors has an attribute, a group, a label, and the share of the group's
+images that have this label.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.data.tables import check_file, open_rows
 from bias_pipeline.io.files import replace_file, table_csv
 
-CANNOT_TELL, SEVERAL = "Unsure", "Both"  # as data sets write them
+CANNOT_TELL, SEVERAL = "Unsure", "Both"  # as data sets write these labels
 _ANSWERS = "answers: a table of image_id, attribute, value and rater"
 
 
@@ -56,8 +56,8 @@ def write_label_errors(
     """Write the table of one attribute.
 
     Args:
-        confusion: (K, K) share of each group (first) that is labelled as each; rows of NaN, of
-            groups that nobody has, are left out.
+        confusion: (K, K) share of each group (first axis) that is labelled as each group; rows of
+            NaN, for groups without images, are left out.
     """
     lines = [
         dict(zip(_ERROR_COLUMNS, (attribute, group, label, round(share, 6)), strict=True))
@@ -69,7 +69,7 @@ def write_label_errors(
 
 
 def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Attribute to group to label to share."""
+    """Attribute to group to label to share, from the table at ``path``."""
     rows = open_rows(check_file(path), what=_ERRORS)
     rows.require(*_ERROR_COLUMNS)
     shares: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)

@@ -72,7 +72,7 @@ def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
     content = pictures.digest_of_row(row) if pictures.edits else pictures.contents[row]
     place = pictures.regions_of(row) if crop == "person" else None
     place = place and tuple(region for region in place if not region.is_outside)
-    parts: tuple[object, ...] = (VERSION, crop, content, [], place)  # [] is in keys since long
+    parts: tuple[object, ...] = (VERSION, crop, content, [], place)  # existing keys have []
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -89,14 +89,14 @@ def by_confidence(confidences: Mapping[str, float]) -> Labels:
     return tuple(sorted(confidences.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-_FAR = 10  # sides of a picture
-_LONGEST = 1_000_000  # pixels of an outline; its reader needs about a hundred bytes for each
+_FAR = 10  # an outline may reach so many sides of the picture
+_LONGEST = 1_000_000  # pixels of an outline; its reader needs about 100 bytes for each pixel
 
 
 def outline_mask(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels that a region's outline covers, scaled to the picture.
 
-    In a smaller picture: all pixels that it covers partly.
+    In a picture that was made smaller, all pixels that it covers partly count.
     """
     rows, columns = region.size
     if rows * columns > MAX_PIXELS:
@@ -115,7 +115,7 @@ def _fill(region: Region, height: int, width: int) -> BoolArray:
     scale = width / columns, height / rows
     scaled = [[x * scale[k % 2] for k, x in enumerate(points)] for points in region.polygons]
     furthest = max(abs(value) for points in scaled for value in points)
-    if furthest > _FAR * max(height, width):  # which the reader below would walk step by step
+    if furthest > _FAR * max(height, width):  # the reader below would follow it step by step
         raise ValueError("its outline reaches far beyond the picture")
     if sum(map(_length, scaled)) > _LONGEST:
         raise ValueError(f"its outline is longer than {_LONGEST:,} pixels")
@@ -174,7 +174,7 @@ def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
 
 
 def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
-    """First pixel and the one after the last; slicing cuts what is outside."""
+    """The first pixel and the pixel after the last; slicing cuts pixels outside."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
 
@@ -235,7 +235,7 @@ def _runs(counts: bytes) -> list[int]:
     """The numbers in COCO's compressed run lengths.
 
     Each byte has six bits, five of the number, lowest first. From the third number on, the
-    difference from two numbers earlier is stored. COCO's own reader goes beyond the mask where they
+    difference from two numbers earlier is stored. COCO's own reader goes beyond the mask if they
     are wrong.
     """
     runs: list[int] = []

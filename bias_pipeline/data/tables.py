@@ -55,9 +55,9 @@ from bias_pipeline.io.json_files import decode, expect, open_input, parse_json
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 
 _SHOWN = 80  # characters of a faulty line
-_FILES = 8  # of a folder, in a message
+_FILES = 8  # files of a folder, in a message
 _AT_ONCE = 1 << 26  # bytes of JSON Lines
-_MANY = 1 << 14  # rows from which on it pays to import pandas
+_MANY = 1 << 14  # with so many rows it pays to import pandas
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Rows:
     columns: Sequence[str] | None  # the columns of a table; None if each row has its own keys
     blocks: Iterator[Block]  # can be iterated once
     shape: str = ""  # how the file deviates from its format, empty if it does not
-    people: str = ""  # the column of human captions in a captioner's file, empty if it has none
+    people: str = ""  # the column of human captions in a captioner's file; empty if it has none
     # Column to how many of its cells were printed lists; filled while reading
     printed: Counter[str] = field(default_factory=Counter)
-    # Label as it is written and as it was meant, to how often they differ; filled while reading
+    # A label as written and as meant, to how many cells have it; filled while reading
     mended: Counter[tuple[str, str]] = field(default_factory=Counter)
     # The file's own numbers of images, from its list of images, to the names of their files
     names: Mapping[str, str] = field(default_factory=dict)
@@ -83,9 +83,9 @@ class Rows:
         return chain.from_iterable(block.rows() for block in self.blocks)
 
     def read(self, *readings: Callable[[Block], Any]) -> Iterator[tuple[Any, ...]]:
-        """What the functions make of each block; a faulty block is read row by row.
+        """The functions' results for each block; a faulty block is read row by row.
 
-        So the first row with a fault is named, and what is said of rows before it comes first.
+        So the error names the first faulty row, and what is noted on rows before it comes first.
         """
         for block in self.blocks:
             try:
@@ -113,7 +113,7 @@ class Rows:
                 raise DataError(f"{self.path}: column {name!r} is absent; {hint}")
 
     def peek(self) -> tuple[Mapping[str, Any], Rows]:
-        """The columns with the first row's values, None where unknown, and all rows."""
+        """The columns with the first row's values (None if unknown), and all rows."""
         block = next(self.blocks, None)
         declared = dict.fromkeys(self.columns or ())
         if block is None:
@@ -150,7 +150,7 @@ class Rows:
     def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
         """The captions in one value, as :meth:`texts` reads it; null is a blank caption."""
         cell = self.value(number, row, name)
-        if isinstance(cell, str) and not may_be_printed(cell):  # of most files, a million times
+        if isinstance(cell, str) and not may_be_printed(cell):  # so in most files, a million times
             return (cell,)
         return self.texts(number, {name: "" if cell is None else cell}, name)
 
@@ -170,11 +170,11 @@ class Rows:
         return texts
 
     def label(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """One value as a label; an absent one is the empty label."""
+        """One value as a label; an absent value is the empty label."""
         cell = self.value(number, row, name)
         if cell is None or cell != cell:  # NaN: a gap in a table of numbers
             return ""
-        if is_whole(cell):  # numbers beside a gap
+        if is_whole(cell):  # numbers in a column with a gap
             cell = int(cell)
         if not isinstance(cell, str | int):
             self.refuse(number, f"label {reprlib.repr(cell)} of {name!r} is not text")
@@ -187,7 +187,7 @@ class Rows:
         return block.columns[name]
 
     def ids(self, block: Block, name: str) -> list[str]:
-        """The canonical image ids of a column, as :meth:`id` reads each."""
+        """The canonical image ids of a column, as :meth:`id` reads each id."""
         cells = self.column(block, name)
         plain = plain_ids(cells)
         if plain is not None:
@@ -207,7 +207,7 @@ class Rows:
         return places_of(map(str, distinct.tolist()), index)[rows]
 
     def labels(self, block: Block, name: str) -> list[str]:
-        """The labels of a column, as :meth:`label` reads each."""
+        """The labels of a column, as :meth:`label` reads each label."""
         cells = self.column(block, name)
         if set(map(type, cells)) != {str}:
             pairs = zip(block.numbers, cells, strict=True)
@@ -216,7 +216,7 @@ class Rows:
         return [labels[cell] for cell in cells]
 
     def _as_intended(self, text: str, n: int = 1) -> str:
-        """A label as it was meant, which is written ``n`` times."""
+        """A label as it was meant; ``n`` is how many cells have it."""
         if text.isascii():
             return text
         label = plain_name_of(text)
@@ -224,9 +224,9 @@ class Rows:
         return label
 
     def plain_texts(self, block: Block, name: str) -> Sequence[str] | None:
-        """The texts of a column with one in each cell, blank ones for null; None for other columns.
+        """The texts of a column with a text in each cell, blank for null; None for other columns.
 
-        See :meth:`captions` for these.
+        :meth:`captions` reads the cells of other columns.
         """
         cells = self.column(block, name)
         kinds = set(map(type, cells))
@@ -253,7 +253,7 @@ class Rows:
             )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """The canonical image id of a row; 42.0, as tables with gaps have it, is 42."""
+        """The canonical image id of a row; 42.0, which tables with gaps have, becomes 42."""
         try:
             cell = self.value(number, row, name)
             return canonical_id(int(cell) if is_whole(cell) else cell)
@@ -269,7 +269,7 @@ def places_of(values: Iterable[str], index: Mapping[str, int]) -> IntArray:
 
 
 def is_whole(value: object) -> TypeGuard[float | Decimal]:
-    """Whether it is a whole number that is not stored as one, as in tables with gaps."""
+    """Whether the value is a whole number that is stored as a decimal, as in tables with gaps."""
     if isinstance(value, Decimal):
         return value.is_finite() and value == value.to_integral_value()
     return isinstance(value, float) and value.is_integer()
@@ -383,7 +383,7 @@ def is_json(path: Path) -> bool:
 
 
 def check_file(path: Path, key: str | None = None) -> Path:
-    """Refuse a file that is not there, or a folder that cannot be read as one."""
+    """Refuse a missing file, or a folder that cannot be read as a file."""
     if path.is_file() or is_saved(path):
         return path
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Folders of one ``.txt`` a picture: its name is the image id, the text is the caption."""
+"""Folders with a .txt file for each picture: its name is the image id, its text the caption."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ENDING = ".txt"
 COLUMNS = (IMAGE.name, MODEL.name)
 WHAT = "one caption of one picture"
 
-_MAX_BYTES = 1 << 20  # of one caption
+_MAX_BYTES = 1 << 20  # bytes of one caption
 
 
 def is_text_folder(path: Path) -> bool:
-    """Whether a folder has files ``.txt``, and no other files but pictures and hidden ones."""
+    """Whether a folder has .txt files, and otherwise only pictures and hidden files."""
     endings = {Path(name).suffix.lower() for name in _names(path)} if path.is_dir() else set()
     return ENDING in endings and endings <= {ENDING, *ENDINGS}
 

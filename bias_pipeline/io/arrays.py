@@ -1,9 +1,9 @@
 """Caches of arrays and of large tables: a damaged entry counts as absent and is computed again.
 
-An array's key says what was computed, a checksum that it is intact. A table is mapped into memory;
-its name ends in a digest of its content, so a changed or cut one is never read. It is written row
-by row, not through the map: a full disk under a map kills the process with a signal. Writers never
-wait for each other.
+The entry of an array has a key, which says what was computed, and a checksum, which shows damage. A
+table is mapped into memory; its name ends in a digest of its content, so a changed or cut one is
+never read. A table is written row by row and not through a map, since a full disk kills a process
+that writes through a map. Writers never wait for each other.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class ArrayCache:
 
 @cache
 def _clear_once(root: Path) -> None:
-    """Remove what killed processes left in a cache, once a process."""
+    """Remove drafts that killed processes left in a cache; done once per cache and process."""
     clear_drafts(root.glob(f"??/{DRAFTS}"))
 
 
 def _unpack(raw: bytes, key: str) -> Float64Array:
-    """An entry: its checksum, the number of axes, their lengths, and the numbers."""
+    """The array of an entry: a checksum, then the number of axes, their lengths and the values."""
     checksum, body = raw[:32], raw[32:]
     if hashlib.sha256(key.encode() + body).digest() != checksum:
         raise ValueError("its checksum does not fit")
@@ -108,13 +108,13 @@ _NO_ALLOCATION = (
 class Filling(NamedTuple):
     """The content of a table."""
 
-    shape: tuple[int, ...]  # of the table
-    kind: type[np.generic]  # of its numbers
+    shape: tuple[int, ...]  # the table's shape
+    kind: type[np.generic]  # the type of the table's numbers
     rows: Iterable[tuple[int, npt.NDArray[Any]]]  # number and values of each row, in any order
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """A large array by its key, mapped from the cache; in memory without a cache."""
+    """The large array of a key, mapped from the cache's file; in memory if there is no cache."""
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)
@@ -128,12 +128,12 @@ def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> np
 
 
 def _name(key: str, digest: str) -> str:
-    """A file's name: digests of its key, and of key and content."""
+    """The name of a table's file: a digest of its key, then a digest of key and content."""
     return f"{sha256(key.encode())[:_DIGITS]}-{sha256(f'{key} {digest}'.encode())[:_DIGITS]}.npy"
 
 
 def _find_whole(folder: Path, key: str) -> Path | None:
-    """The file of a key, or None; removes a damaged file."""
+    """The intact file of a key, or None; a damaged file is removed."""
     whole = None
     for path in sorted(folder.glob(f"{sha256(key.encode())[:_DIGITS]}-*.npy")):
         if path.name == _name(key, digest_of(path)):

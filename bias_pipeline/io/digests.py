@@ -1,9 +1,9 @@
 """Digests of files, and files that say whether they are unchanged.
 
-A large file is read again only after a change. As git does for a work tree, a ledger for each
-folder, in the user's cache, records the digests of its files. A JSON file with a checksum, and a
-cache folder with a list of checksums in the format of ``sha256sum --check``, are refused or made
-again once they have changed.
+A large file is read again only after a change. Each folder has a ledger in the user's cache, which
+records the digests of the folder's files, as git does for a work tree. A JSON file with a checksum,
+and a cache folder with a list of checksums in the format of ``sha256sum --check``, are refused or
+made again if they have changed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def seal(content: Mapping[str, Any], *, within: str) -> bytes:
     return strict_json({**content, within: section})
 
 
-_CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # as the last entry of an object
+_CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # matches the last entry of an object
 
 
 def unseal(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:
@@ -83,7 +83,7 @@ def read_unchanged(path: Path, checksum: object) -> bytes:
     return content
 
 
-_WORTH = 1 << 24  # bytes; reading fewer again is faster than a ledger
+_WORTH = 1 << 24  # bytes; fewer are read again faster than a ledger is
 _WHAT = "digests of a folder's files: {name: [size, written, changed, inode, digest]}"
 
 
@@ -91,7 +91,7 @@ Noted = dict[str, tuple[Traits, str]]
 
 
 class _Ledger:
-    """Digests of a folder's files, with the traits of each before it was read."""
+    """Digests of a folder's files, with each file's traits from before it was read."""
 
     def __init__(self, folder: Path, file: Path | None) -> None:
         self.folder = folder
@@ -100,7 +100,7 @@ class _Ledger:
         self.fresh = 0  # bytes that were read and are not recorded yet
 
     def recorded_digest(self, name: str) -> str | None:
-        """The recorded SHA-256 of a file, None if there is none or the file was written since."""
+        """The recorded SHA-256 of a file; None if it has no record or was written after it."""
         traits, digest = self.noted.get(name, (None, None))
         return digest if traits == Traits.read(self.folder / name) else None
 
@@ -109,7 +109,7 @@ class _Ledger:
         return self.recorded_digest(name) or self.read(name)
 
     def read(self, name: str) -> str:
-        """The same, always reading the file."""
+        """SHA-256 of a file, which is read even if there is a valid record."""
         path, now = self.folder / name, time.time_ns()
         traits = Traits.read(path)
         digest = sha256_of(path)
@@ -150,7 +150,7 @@ def digest_of(path: Path) -> str:
 
 
 def digests_of(paths: Iterable[Path]) -> list[str | None]:
-    """SHA-256 of many files, None for one that cannot be read."""
+    """SHA-256 of many files; None for a file that cannot be read."""
     digests: list[str | None] = []
     ledgers: set[_Ledger] = set()
     for path in paths:

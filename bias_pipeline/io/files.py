@@ -1,11 +1,11 @@
 """Files and folders that appear completely or not at all, and CSV.
 
-They are written as drafts beside their place. The writer of a draft holds a lock on it, which the
+Each is written as a draft beside its place. The writer of a draft holds a lock on it, which the
 system releases when the process ends in any way; drafts without a lock are removed.
 
-CSV is for people, and we read it back. A spreadsheet runs a cell that begins like a formula. Such a
-text gets a leading single quote, which spreadsheets take for "this is text"; :func:`read_csv`
-removes it. Numbers, also negative ones, are not changed.
+CSV is for people, and this package reads it too. A spreadsheet runs a cell that begins like a
+formula. Such a text gets a leading single quote, which spreadsheets take for "this is text";
+:func:`read_csv` removes it. Numbers are not changed, even if they are negative.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bias_pipeline.errors import ResourceError, cannot_write
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-YOUNG_S = 60.0  # a younger draft may not be locked yet, or be about to get its name
+YOUNG_S = 60.0  # a younger draft may not be locked yet, or may be about to get its name
 
 
 def lock_draft(handle: int) -> None:
@@ -52,7 +52,7 @@ def clear_drafts(drafts: Iterable[Path]) -> None:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a process has locked a draft; yes if that is unknown."""
+    """Whether a process has locked a draft; True if that is unknown."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,7 +65,7 @@ def _is_locked(path: Path) -> bool:
 
 DRAFTS = ".????????.tmp"  # the pattern of drafts' names
 
-# Reading it means setting it, which other threads would notice; so it is read once.
+# A umask is read by setting it, which other threads would notice; so it is read only once.
 UMASK = os.umask(0o077)
 os.umask(UMASK)
 
@@ -82,7 +82,7 @@ def check_places(*paths: Path | None) -> None:
 
 
 def write_hashed(path: Path, content: ReadableBuffer) -> str:
-    """Write a file and force it to disk; returns its checksum, so that nobody reads it for that."""
+    """Write a file and force it to disk; returns its checksum, so nobody has to read it again."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -175,12 +175,12 @@ def require_new(folder: Path) -> None:
         raise ResourceError(f"{folder}: already exists; name a new folder (--out)")
 
 
-# The beginnings of formulas, also in full width, also after quotes of the text itself.
+# The beginnings of formulas, also in full-width characters, and also behind single quotes.
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def csv_text(lines: Iterable[Sequence[object]]) -> str:
-    r"""Lines of values as CSV; NaN becomes an empty cell, a list its items joined by blanks.
+    r"""Lines of values as CSV; NaN becomes an empty cell; the items of a list are joined by blanks.
 
     Example:
         >>> csv_text([("id", "value"), ("=1+1", -0.5), ("a", math.nan)])
@@ -190,7 +190,7 @@ def csv_text(lines: Iterable[Sequence[object]]) -> str:
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Mappings with equal keys as CSV, the keys as header; empty for no lines."""
+    """Mappings with equal keys as CSV, the keys as header; empty if there are no lines."""
     head = list(lines[0]) if lines else []
     return csv_text([head, *([line[key] for key in head] for line in lines)] if lines else [])
 
@@ -214,7 +214,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 def _line(values: Sequence[object]) -> str:
     text = io.StringIO()
-    # csv quotes only characters of the terminator, and both kinds of line break need quotes.
+    # csv quotes only line breaks that occur in the terminator, and both kinds need quotes.
     csv.writer(text, lineterminator="\r\n").writerow([_cell(value) for value in values])
     return text.getvalue()[:-2] + "\n"
 

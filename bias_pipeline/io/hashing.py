@@ -1,7 +1,7 @@
 """Random numbers by name: hashes of their purpose, independent of earlier draws.
 
 Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers:
-label noise with the numbers of the split once fell only on test images.
+label noise that was drawn from the numbers of the split once fell only on test images.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def hash_ids(texts: Iterable[str]) -> UIntArray:
 
 
 # Each purpose has its own stream. Split and resampling came first and retain their old streams
-# (they differ in the number of steps): new ones would change every attacker and interval.
+# (they differ in the number of steps): new streams would change every attacker and interval.
 PURPOSES = (
     "split", "resample", "noise", "bundle", "retry", "dropout", "limit", "language bias",
     "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute", "examples",

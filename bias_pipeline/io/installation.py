@@ -1,4 +1,4 @@
-"""Which copy of this package runs, under which Python, beside which versions of others."""
+"""Which copy of this package runs, under which Python, and with which versions of others."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = Path(__file__).resolve().parents[1]
-# What audit, compare, report, counting metrics and attackers on n-grams import.
+# The packages that audit, compare, report, counting metrics and attackers on n-grams import.
 _OF_AUDIT = frozenset(
     {
         *("ftfy", "hydra-core", "jinja2", "matplotlib", "numpy", "omegaconf", "pandas", "pillow"),
         *("pyarrow", "rich", "scipy"),
     }
 )
-_REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*$")  # without a marker: no extra needs it
+# A requirement without a marker, so not one of an extra
+_REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*$")
 
 
 def check_python() -> None:
-    """Refuse a Python that is too old, before anything that it could not read is imported."""
+    """Refuse a Python that is too old before importing modules that it could not read."""
     if sys.version_info >= OLDEST_PYTHON:
         return
     needed, this = (".".join(map(str, v[:3])) for v in (OLDEST_PYTHON, sys.version_info))
     message = f"bias_pipeline needs Python {needed} or later; this is Python {this}"
-    if sys.argv[:1] == ["-m"]:  # as Python has it while it imports a package to run
+    if sys.argv[:1] == ["-m"]:  # its value while ``python -m`` imports a package
         sys.stderr.write(f"error: {message}\n")
         raise SystemExit(5)
     raise ImportError(message)
@@ -64,10 +65,10 @@ def _version(package: str) -> str:
 
 
 def doubts() -> list[str]:
-    """Why another copy of this package than the user expects may run: a sentence for each reason.
+    """Sentences that say why the copy of this package that runs may not be the expected one.
 
-    A copy counts as installed where its code and pip's record of it lie side by side: beside the
-    record of ``pip install -e`` there is configuration alone.
+    A copy counts as installed if its code lies beside pip's record of it. An editable install puts
+    only its record there, without code.
     """
     records = [
         (Path(folder or "."), record.stem.split("-")[1])

@@ -83,7 +83,7 @@ def load_json(
 def parse_json(
     data: bytes, path: Path, *, what: str, max_depth: int = MAX_DEPTH, first_line: int = 1
 ) -> object:
-    """Parse the contents of a file, or of one line of JSON Lines, as strictly."""
+    """Parse the contents of a file, or one line of JSON Lines, as strictly as :func:`load_json`."""
     text = decode(data, path, what, first_line)
     source = _Source(text, path, what, first_line)
     value = _parse(source, max_depth)
@@ -95,7 +95,7 @@ def parse_json(
 def expect(value: object, kind: type[T], path: Path, where: str) -> T:
     """Check the type of one value of a file.
 
-    An integer passes as a number; true and false pass as neither.
+    An integer passes as a number; true and false are neither integers nor numbers.
 
     Example:
         >>> expect("a dog", str, Path("captions.json"), "annotations[17].caption")
@@ -261,15 +261,15 @@ def _hint(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _ends_there(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether the text stops within the word at the fault."""
+    """Whether the text ends within the word that has the fault."""
     return error.msg.startswith("Unterminated") or len(text.rstrip()) - error.pos < len("false")
 
 
 class _Source:
     """The text of a file, to report the position of a fault.
 
-    The parser gives no position for faults in well-formed JSON. They are searched for again, which
-    is slow but happens only once, and never for a good file.
+    The parser gives no position for faults in well-formed JSON. So the fault is searched for, which
+    is slow but happens only for the file that is refused.
     """
 
     def __init__(self, text: str, path: Path, what: str, first_line: int = 1) -> None:
@@ -286,7 +286,7 @@ class _Source:
         )
 
     def refuse_depth(self, max_depth: int) -> NoReturn:
-        """Raise the DataError for the first bracket that is one too many."""
+        """Raise the DataError for the first bracket that nests too deeply."""
         depth = 0
         for token in _TOKEN.finditer(self.text):
             depth += (token[0] in ("[", "{")) - (token[0] in ("]", "}"))

@@ -1,7 +1,7 @@
 """Files of users that a process reads again only after a change.
 
-Of small files the contents are kept, since several readers look into each; of larger ones what was
-made of them, by whoever asks which files it was made of.
+This module keeps the contents of small files, since several readers look into each. What was made
+of larger files is kept by callers; :func:`files_opened` tells them which files it was made of.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ _ROOM = 1 << 24  # bytes of all contents that are kept; larger files would cost 
 
 
 class Traits(NamedTuple):
-    """What a file system reports on a file without reading it; any write changes some of it."""
+    """What a file system reports on a file without reading it; every write changes some value."""
 
     size: int  # in bytes
-    written: int  # when its content was, in nanoseconds; anyone can set it back
-    changed: int  # when anything about it was, in nanoseconds; nobody can set it back
-    inode: int  # its number; a file that replaces another has a different one
+    written: int  # when its content was written, in nanoseconds; programs can set this time back
+    # When content or attributes changed, in nanoseconds; no program can set this time back
+    changed: int
+    inode: int  # the file's number; a file that replaces another has a different number
 
     @classmethod
     def read(cls, path: Path) -> Traits:
@@ -35,12 +36,13 @@ class Traits(NamedTuple):
         return max(self.written, self.changed) + TICK < now
 
 
-_under_way: list[dict[Path, Traits]] = []  # the files of each reading that has not ended
+# The files opened so far in each block that has not ended
+_under_way: list[dict[Path, Traits]] = []
 
 
 @contextmanager
 def files_opened() -> Iterator[Mapping[Path, Traits]]:
-    """The files that are opened within the block, with what was reported on each before."""
+    """The files that are opened within the block, with the traits of each before it was opened."""
     files: dict[Path, Traits] = {}
     _under_way.append(files)
     try:
@@ -56,7 +58,7 @@ def note_opened(path: Path, traits: Traits | None = None) -> None:
 
 
 def are_unchanged(files: Mapping[Path, Traits]) -> bool:
-    """Whether none of the files was written since."""
+    """Whether no file was written after its traits were read."""
     try:
         return all(Traits.read(path) == traits for path, traits in files.items())
     except OSError:
@@ -67,7 +69,7 @@ _contents: dict[Path, tuple[Traits, bytes]] = {}  # the file that was read last 
 
 
 def open_kept(path: Path) -> BinaryIO:
-    """A file opened for reading; a small one that did not change since is not read again."""
+    """A file opened for reading; a small file is read again only after a change."""
     place, traits, now = path.absolute(), Traits.read(path), time.time_ns()
     note_opened(place, traits)
     before, content = _contents.pop(place, (None, b""))
@@ -83,6 +85,6 @@ def open_kept(path: Path) -> BinaryIO:
 
 
 def _forget_oldest() -> None:
-    """Drop contents until the rest fits into the room for them."""
+    """Drop the oldest contents until the rest takes at most ``_ROOM`` bytes."""
     while sum(traits.size for traits, _ in _contents.values()) > _ROOM:
         del _contents[next(iter(_contents))]

@@ -30,7 +30,7 @@ def n_cores() -> int:
 
 
 def n_threads() -> int:
-    """The threads to read and compute with: ``OMP_NUM_THREADS``, by default one a core."""
+    """The threads to read and compute with: ``OMP_NUM_THREADS``, by default one for each core."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
     return int(setting) if setting.isdecimal() and int(setting) else n_cores()
 
@@ -53,7 +53,7 @@ def own_memory() -> int:
 
 
 def return_freed_memory() -> None:
-    """Return memory that was freed to the system; glibc retains arrays of up to 32 MB."""
+    """Return freed memory to the system; glibc retains freed arrays of up to 32 MB."""
     if sys.platform == "linux":
         with suppress(AttributeError):  # another C library
             ctypes.CDLL(None).malloc_trim(0)
@@ -63,7 +63,7 @@ def disable_tf32() -> None:
     """Make GPUs multiply float32 numbers in full; by default cuDNN rounds them to ten bits.
 
     Then a GPU computes convolutions and recurrent networks as a processor does, except for the
-    order of sums. It holds for the whole process.
+    order of sums. The setting holds for the whole process.
     """
     from torch.backends import cudnn
 
@@ -74,13 +74,13 @@ def disable_tf32() -> None:
 class Extra:
     """An optional dependency group, ``pip install 'bias_pipeline[NAME]'``."""
 
-    name: str  # of the extra
+    name: str  # the extra's name
     purpose: str  # what needs it, as the beginning of a sentence
-    modules: tuple[str, ...]  # that must be importable
+    modules: tuple[str, ...]  # modules that must be importable
 
     @property
     def is_installed(self) -> bool:
-        """Whether all its packages are installed.
+        """Whether all packages of the extra are installed.
 
         Example:
             >>> Extra("x", "drawing", ("json", "no_such_pens.pen")).is_installed
@@ -133,7 +133,7 @@ def package_folder(module: str) -> Path | None:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a module is there; the packages around it may be absent too."""
+    """Whether a module is installed; False also if a package that contains it is absent."""
     package = module.rpartition(".")[0]
     return (not package or _is_installed(package)) and find_spec(module) is not None
 

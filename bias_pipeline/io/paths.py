@@ -38,12 +38,12 @@ def user_cache() -> Path:
 
 
 def choices_of(folder: Path) -> list[str]:
-    """The choices of a configuration group; a file that others share starts with an underscore."""
+    """The choices of a configuration group; files with a leading underscore are no choices."""
     return sorted(path.stem for path in folder.glob("[!_]*.yaml"))
 
 
 def nearest_folder(path: Path) -> str:
-    """The folder whose path differs from an absent one in one name that is like it; or empty."""
+    """An existing folder whose path differs from an absent path in one similar name; else empty."""
     absent = next(place for place in (*reversed(path.parents), path) if not place.exists())
     rest = path.relative_to(absent)
     try:
@@ -70,7 +70,7 @@ _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 def included_packages() -> tuple[str, ...]:
-    """The names of the packages, in the given order."""
+    """The names of the included packages, in the given order."""
     names = os.environ.get(VARIABLE, "")
     return tuple(names.split(",")) if names else ()
 
@@ -117,12 +117,12 @@ def flags() -> list[str]:
 
 
 class _IncludedFinder(MetaPathFinder):
-    """Finds packages that are included in the working folder; nothing else that lies there."""
+    """Finds included packages that lie in the working folder, and nothing else there."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of an included package, None for all others."""
+        """The spec of an included package; None for all other modules."""
         del path, target
         if fullname not in included_packages():
             return None
@@ -130,7 +130,7 @@ class _IncludedFinder(MetaPathFinder):
 
 
 def advice_to_include(name: str) -> str:
-    """How to include an absent module that lies in the working folder; empty if it does not."""
+    """How to include an absent module that lies in the working folder; empty if none lies there."""
     module = name.partition(".")[0]
     if (
         not module
@@ -147,7 +147,7 @@ def advice_to_include(name: str) -> str:
 def shield_processes() -> None:
     """Let no file of the working folder stand for a module in processes that this one starts.
 
-    They find this package there if it lies there.
+    They still find this package if it lies in the working folder.
     """
     with suppress(FileNotFoundError):  # a working folder that is gone has no files
         if PACKAGE.parent != Path.cwd():
@@ -155,7 +155,7 @@ def shield_processes() -> None:
 
 
 def find_included_packages() -> None:
-    """Search the working folder for included packages, after all other places; done once."""
+    """Search the working folder for included packages, after all other places."""
     if not any(isinstance(finder, _IncludedFinder) for finder in sys.meta_path):
         sys.meta_path.append(_IncludedFinder())
 
@@ -192,5 +192,5 @@ def conf_file(group: str, name: str) -> Path:
 
 
 def group_choices(group: str) -> list[str]:
-    """The choices of a configuration group, of included packages too."""
+    """The choices of a configuration group, including those of included packages."""
     return sorted({name for folder in conf_dirs() for name in choices_of(folder / group)})

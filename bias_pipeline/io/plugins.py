@@ -21,14 +21,14 @@ _PACKAGE = re.compile(r"([A-Za-z]\w*)(?:[.:][\w.:]+)?", re.ASCII)
 class Plugin(NamedTuple):
     """What a package announces."""
 
-    group: str  # of the configuration, such as `metric`
-    name: str  # of the choice
-    package: str  # that a user includes
-    release: str  # name and version of what was installed
+    group: str  # the group of the configuration, such as `metric`
+    name: str  # the name of the choice
+    package: str  # the package that a user includes
+    release: str  # name and version of the installed distribution
 
 
 def announced_plugins() -> list[Plugin]:
-    """All that installed packages announce; other names and values are ignored."""
+    """All that installed packages announce; malformed names and values are ignored."""
     plugins = set()
     for entry in metadata.entry_points(group=GROUP):
         name, package = _NAME.fullmatch(entry.name), _PACKAGE.fullmatch(entry.value)
@@ -39,12 +39,12 @@ def announced_plugins() -> list[Plugin]:
 
 
 def plugins_not_included() -> list[Plugin]:
-    """What is announced by packages that the user does not include."""
+    """What packages announce that the user does not include."""
     return [plugin for plugin in announced_plugins() if plugin.package not in included_packages()]
 
 
 def plugin_lines() -> list[str]:
-    """A line for each choice that including a package would add; empty if there is none."""
+    """A line for each choice that the user would get by including a further package."""
     lines = [
         f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in plugins_not_included()
     ]
@@ -52,7 +52,7 @@ def plugin_lines() -> list[str]:
 
 
 def releases() -> dict[str, str]:
-    """Each included package that announces something, and what was installed."""
+    """Map each included package that announces something to its distribution's name and version."""
     return {
         plugin.package: plugin.release
         for plugin in announced_plugins()
@@ -61,7 +61,7 @@ def releases() -> dict[str, str]:
 
 
 def advice(group: str, name: str) -> str:
-    """How to get a choice that is unknown and announced; empty for others."""
+    """How to include the package that announces an unknown choice; empty if none does."""
     for plugin in plugins_not_included():
         if (plugin.group, plugin.name) == (group, name):
             return (

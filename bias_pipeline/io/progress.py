@@ -35,14 +35,14 @@ class Bar:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since it was opened."""
+        """Seconds since the bar was opened."""
         return time.monotonic() - self._start
 
     def update(self) -> None:
-        """Update ``done``, if :func:`track` does not count the steps."""
+        """Set ``done``, for steps that :func:`track` does not count."""
 
     def seconds_left(self) -> float | None:
-        """Expected seconds until the last step is done, None as long as that is unknown.
+        """Expected seconds until the last step is done, None while that is unknown.
 
         The first step is not representative: it also reads and imports. If all known steps are
         done, more may still be added.
@@ -63,7 +63,7 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """The current step and the time left; of a bar inside it the name and a percentage.
+        """The current step and the time left; if a bar is inside, also its name and percentage.
 
         Example:
             >>> jobs, pictures, images = Bar("jobs"), Bar("pictures"), Bar("images")
@@ -121,7 +121,7 @@ def bar(label: str) -> Iterator[Bar]:
 
 @contextmanager
 def showing(opened: Bar) -> Iterator[Bar]:
-    """Show a bar; inside another bar, as a part of it."""
+    """Show a bar; inside another bar it is shown as a part of the other."""
     outer = _current.get()
     token = _current.set(opened)
     if outer is None:
@@ -179,7 +179,7 @@ class _BarThread(threading.Thread):
 
 
 class _Log(_BarThread):
-    """A line a minute, for people who read a log later or follow it."""
+    """Writes a line a minute, for people who follow a log or read it later."""
 
     def __init__(self, opened: Bar) -> None:
         super().__init__(opened, LINE_S)
@@ -189,7 +189,7 @@ class _Log(_BarThread):
 
 
 class _Screen(_BarThread):
-    """Draws every open bar; erased at the end."""
+    """Draws every open bar, and erases the bars at the end."""
 
     def __init__(self, opened: Bar) -> None:
         super().__init__(opened, DRAW_S)

@@ -1,7 +1,7 @@
 """Requests to stop, recorded so that no library can lose them.
 
-They are Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2. A signal raises
-an exception wherever Python happens to be. A library may swallow it (in a comparison by a C
+The requests are Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2. A signal
+raises an exception wherever Python happens to be. A library may swallow it (in a comparison by a C
 function, in a finaliser) or turn it into another error (a parser that cleans up a half-built
 state); the record of the request remains, and decides the exit code.
 """
@@ -31,7 +31,7 @@ def listen() -> None:
     signal.signal(signal.SIGTERM, _stop)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
         signal.signal(signal.SIGINT, _stop)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it ignored
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup makes processes ignore it
         signal.signal(signal.SIGHUP, _terminate)
     if _under_slurm():  # Slurm announces the end of a job's time with USR2
         signal.signal(signal.SIGUSR2, _stop)
@@ -69,8 +69,9 @@ def end_with_parent() -> None:
 def exit_code() -> int:
     """The exit code of a stopped process; under Slurm the one that requeues the job.
 
-    After a Ctrl-C during an ``exec``, as in defining a dataclass, CPython counts it as unhandled
-    and kills itself at the end instead of exiting with a code; another ``exec`` resets that.
+    If a Ctrl-C comes during an ``exec``, such as the definition of a dataclass, CPython counts the
+    signal as unhandled and kills itself at the end instead of exiting with a code; another ``exec``
+    resets that.
     """
     exec("")  # noqa: S102 - see above
     if _requested in (None, signal.SIGINT):  # None: another handler got the Ctrl-C
@@ -83,8 +84,8 @@ def _under_slurm() -> bool:
 
 
 def _terminate(number: int, _: object) -> None:
-    """Stop as by SIGTERM, for which libraries such as web servers have handlers of their own."""
-    signal.signal(number, signal.SIG_IGN)  # the shell and the system both send it
+    """Stop as SIGTERM does, for which libraries such as web servers set their own handlers."""
+    signal.signal(number, signal.SIG_IGN)  # the shell and the system may both send this signal
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -64,7 +64,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error that made standard output lose text, or None; a reader that left is none."""
+    """The error that made standard output lose text, None if none did or its reader has gone."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
@@ -80,7 +80,7 @@ def _fill(number: int) -> None:
 
 
 def _text(number: int, name: str) -> io.TextIOWrapper:
-    """A stream as Python opens it; a character its encoding lacks becomes ``?``."""
+    """A stream as Python opens it; characters that its encoding lacks become ``?``."""
     stream = getattr(sys, name)
     return io.TextIOWrapper(
         io.BufferedWriter(_Sink(number, "w", closefd=False)),
@@ -90,8 +90,9 @@ def _text(number: int, name: str) -> io.TextIOWrapper:
     )
 
 
-SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # endings of names of variables
-_CREDENTIALS = re.compile(r"(?<=://)[^\s/:@]+:[^\s/@]+(?=@)")  # of a user, in an address
+SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # endings of variables' names
+# A user's name and password in an address
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/:@]+:[^\s/@]+(?=@)")
 SHORTEST_SECRET = 8  # characters; a shorter value may occur in other text by chance
 
 
@@ -124,7 +125,7 @@ def redact(text: str) -> str:
 
 
 def refuse_secrets(texts: Mapping[str, str]) -> None:
-    """Refuse texts by which files and runs are named, so that none can be redacted later."""
+    """Refuse names of files and runs that contain a secret: names cannot be redacted later."""
     for name, text in texts.items():
         for value, variable in secrets():
             if value in text:
@@ -145,7 +146,7 @@ def redacted_data(value: Any) -> Any:
 
 
 def redact_files(paths: Iterable[Path]) -> None:
-    """Redact files that a library wrote; files that cannot be read or written stay."""
+    """Redact files that a library wrote; files that cannot be read or written stay as they are."""
     for path in paths:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8")
@@ -193,7 +194,7 @@ _wordings: list[Callable[[str], str]] = []
 
 @contextlib.contextmanager
 def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
-    """Print every line, and write every note, as a function words it, within the context.
+    """Within the context, print every line and write every note as a function rewords it.
 
     Example:
         >>> with lines_as(str.upper):
@@ -208,7 +209,7 @@ def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
 
 
 def reword(text: str) -> str:
-    """A text as :func:`lines_as` words it."""
+    """A text as the functions of all open contexts of :func:`lines_as` reword it."""
     for wording in _wordings:
         text = wording(text)
     return text
@@ -299,7 +300,7 @@ def screen_length(text: str) -> int:
 
 
 def fold(text: str, size: int, pieces: re.Pattern[str] = _WORDS) -> list[str]:
-    """Lines of at most ``size`` columns, broken between words, or other pieces, where possible."""
+    """Lines of at most ``size`` columns, broken between words (or ``pieces``) where possible."""
     lines = [""]
     for piece in filter(None, pieces.findall(text)):
         if lines[-1] and screen_length((lines[-1] + piece).rstrip()) > size:

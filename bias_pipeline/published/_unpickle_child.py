@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
     def __init__(self, code: str, detail: str = "", offset: int | None = None) -> None:
         super().__init__(code, detail)
-        # The kind of fault, for which `pickles.py` has words; the name or value; its byte
+        # The kind of fault, for which `pickles.py` has messages; the name or value; its byte
         self.code, self.detail, self.offset = code, detail[:_SHOWN], offset
         self.where: list[object] = []  # keys and indices that lead to it, outermost first
 
@@ -122,14 +122,15 @@ def _first_fault(data: bytes) -> RefusedError:
 class _Meter:
     """Size and depth of nested containers; a shared container is measured once.
 
-    Nested shared references are small in memory and huge as JSON. The size is computed from the
-    sizes of the parts, without writing them out.
+    Nested containers that share parts are small in memory and huge as JSON. The size is computed
+    from the sizes of the parts, without writing them out.
     """
 
     def __init__(self, max_size: int, max_depth: int) -> None:
         self.max_size = max_size
         self.max_depth = max_depth
-        self._known: dict[int, tuple[int, int] | None] = {}  # by id; None: not yet left
+        # By id; None while it is being measured
+        self._known: dict[int, tuple[int, int] | None] = {}
 
     def measure(self, value: Any, depth: int) -> tuple[int, int]:
         """Characters and levels of a value at nesting level ``depth``."""

@@ -1,8 +1,8 @@
 """``dataset=artemis``: what people feel in front of paintings, and why.
 
-ArtEmis' release is a CSV of utterances with mojibake; its speakers were fitted to some of them.
-Formats: Achlioptas et al., ArtEmis (CVPR 2021), and Mohamed et al., It is Okay to Not Be Okay (CVPR
-2022), which calls its table of contrastive annotations version 2.
+ArtEmis' release is a CSV of utterances with mojibake; its captioners ("speakers") were fitted to
+some of the utterances. Formats: Achlioptas et al., ArtEmis (CVPR 2021), and Mohamed et al., It is
+Okay to Not Be Okay (CVPR 2022), which calls its table of contrastive annotations version 2.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class ArtemisDataset(Dataset):
     is refused. An image's id is ``style/name`` of its painting.
 
     ImageCaptioner2 does not say how utterances of several emotions become the label of a painting.
-    With ``labels=majority`` it has the emotion that most annotators chose, whether or not their
-    utterances are left out; ties belong to no group (ours). With ``caption`` each utterance is a
-    record with its own emotion; those of a painting stay in one part of a split and are resampled
-    together.
+    With ``labels=majority`` the painting has the emotion that most annotators chose, whether or not
+    their utterances are left out; ties belong to no group (ours). With ``caption`` each utterance
+    is a record with its own emotion; the utterances of a painting stay in one part of a split and
+    are resampled together.
     """
 
     name = "artemis"
@@ -83,7 +83,7 @@ class ArtemisDataset(Dataset):
         self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
-        """The captioners that have a file, and ``none``, for human captions alone."""
+        """The captioners that have a file, and ``none``, for which only human captions are read."""
         return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
@@ -193,7 +193,7 @@ class ArtemisDataset(Dataset):
     def _records(
         self, base: Record, annotations: Sequence[Annotation], attribute: str, label: str
     ) -> Iterator[Record]:
-        """The records of one painting: one, or one of each utterance."""
+        """The records of one painting: a single record, or a record for each utterance."""
         if self.labels == "majority":
             texts = tuple(row.text for row in annotations)
             yield replace(base, human=texts, labels={attribute: label})
@@ -208,7 +208,7 @@ class ArtemisDataset(Dataset):
             )
 
     def _lack(self, where: str, lacking: Sequence[str], total: int, what: str) -> list[str]:
-        """A note on paintings that lack something; in strict mode an error."""
+        """A note on paintings that lack something; in strict mode this is an error."""
         if not lacking:
             return []
         fault = (
@@ -227,7 +227,7 @@ FILES: Mapping[int, str] = {1: "artemis_dataset_release_v0.csv", 2: "Contrastive
 PARTS = ("train", "val", "test", "rest")
 UNKNOWN = "<unk>"
 _COLUMNS = ("art_style", "painting", "emotion", "utterance", "repetition")
-_ANCHOR = "anchor_painting"  # of version 2: the painting that this one was chosen to contrast with
+_ANCHOR = "anchor_painting"  # version 2's column of the painting that this painting contrasts with
 _SHARES = (0.85, 0.05, 0.1)  # train, val, test
 
 
@@ -239,7 +239,7 @@ class Annotation:
     emotion: str  # one of `EMOTIONS`
     text: str  # the utterance
     repetition: int  # how many annotators the release counts for the painting
-    raw: str  # style and name without anything between, as the release writes them
+    raw: str  # style and name, joined as the release writes them
 
 
 @dataclass(frozen=True)
@@ -328,8 +328,8 @@ _LOST = re.compile(r"[^a-z0-9_/.-]")
 def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> dict[str, str]:
     """Painting to its part: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
 
-    The draw is the published one: of the sorted names as they are written in the release, twice by
-    NumPy's legacy generator.
+    The draw is the published one: NumPy's legacy generator draws twice from the sorted names, as
+    the release writes them.
 
     Example:
         >>> rows = [Annotation(f"s/{i}", "awe", "a", 5, f"s{i}") for i in range(20)]
@@ -354,20 +354,20 @@ def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> di
 class Cleaning(Configurable):
     """What ArtEmis' authors left out before they fitted their networks."""
 
-    # Utterances of more tokens than this percentile of the training part's are left out; 100 keeps
+    # Utterances with more tokens than this percentile of the training part are left out; 100 keeps
     # all
     longest_percentile: Annotated[float, Range(low=0, high=100)] = 95.0
-    fewest_tokens: Annotated[int, Range(low=0)] = 5  # utterances of fewer tokens are left out
-    # Words that the training part has less often become `<unk>`
+    fewest_tokens: Annotated[int, Range(low=0)] = 5  # utterances with fewer tokens are left out
+    # Words that the training part has less often than this become `<unk>`
     word_frequency: Annotated[int, Range(low=0)] = 5
-    rest_from: Count = 41  # paintings of so many annotations or more are the part `rest`
-    seed: Seed = 2021  # of the draw of the parts
+    rest_from: Count = 41  # paintings with so many annotations or more are the part `rest`
+    seed: Seed = 2021  # seed of the draw of parts
 
     def apply(self, release: Release) -> tuple[Release, Mapping[str, str]]:
         """The annotations that are kept, with rare words replaced, and the part of each painting.
 
-        Lengths are counted in this program's tokens of unspelled text, where the authors counted
-        NLTK's of corrected text, so the numbers kept may differ a little.
+        Lengths are counted in this program's tokens, without correcting the spelling. The authors
+        counted NLTK's tokens of corrected text, so the numbers of utterances may differ a little.
         """
         rows = release.annotations
         parts = parts_of(rows, self.rest_from, self.seed)
@@ -423,7 +423,7 @@ def by_painting(annotations: Sequence[Annotation]) -> dict[str, list[Annotation]
 
 
 class Names:
-    """Finds paintings by names that were written elsewhere: a file's, or a captioner's."""
+    """Finds paintings by the names that picture files or captioners' files have for them."""
 
     def __init__(self, paintings: Iterable[str]) -> None:
         self._places: dict[str, list[str]] = {}

@@ -33,7 +33,7 @@ def convert(path: Path, folder: Path) -> list[Path]:
     """Write the tables that a file holds.
 
     A pickle of LIC gives captions, labels and, if it has them, objects; a JSON file of COCO gives
-    one table. A file that is there is replaced.
+    one table. An existing file is replaced.
     """
     readers = {".pkl": _from_pickle, ".pickle": _from_pickle, ".json": _from_json}
     if path.suffix not in readers:
@@ -116,7 +116,7 @@ def _model_table(captions: Mapping[str, str]) -> Table:
 
 
 def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
-    """One line a caption; the number keeps the captions of an image in their order."""
+    """A line for each caption, with a number that keeps the captions of an image in order."""
     pairs = [(image, text) for image, texts in captions.items() for text in texts]
     marked = [isinstance(text, StockCaption) for _, text in pairs]
     marks = {MARKS[0]: list(map(str, marked))} if any(marked) else {}
@@ -129,7 +129,7 @@ def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
 
 
 def _object_table(objects: Mapping[str, Any]) -> Table:
-    """One line an object; an image without objects has one empty line."""
+    """A line for each object; an image without objects has one line with an empty object."""
     pairs = [
         (image, name) for image, names in objects.items() for name in (sorted(names) or [None])
     ]

@@ -38,7 +38,8 @@ class Flickr30kDataset(CocoDataset):
     ``.jpg``. Nobody published labels of people for all of Flickr30k: bring your own.
 
     Read from ``root`` are ``dataset_flickr30k.json`` (Karpathy), which also has the splits,
-    ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle), in this order.
+    ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle); the first that exists is
+    read.
     """
 
     name = "flickr30k"
@@ -99,7 +100,7 @@ class Flickr30kDataset(CocoDataset):
     def _human(
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        del captioner, path, layout  # these files are published and have one form
+        del captioner, path, layout  # these published files have a single form
         karpathy = self.root / KARPATHY
         if karpathy.is_file():
             return {image: texts for image, (texts, _) in read_karpathy(karpathy).items()}, 0
@@ -137,7 +138,7 @@ def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
 def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
     """Image to captions in the order of their numbers, from the original file or Kaggle's.
 
-    Kaggle's line 19,999 lacks its second bar.
+    Line 19,999 of Kaggle's file lacks its second bar.
     """
     captions: dict[str, dict[int, str]] = {}
     with open_input(path, what=_TOKENS, max_bytes=MAX_BYTES) as handle:
@@ -165,7 +166,7 @@ def _stem(name: str) -> str:
 
 
 def _without_ending(by_image: Mapping[str, T], path: Path | None) -> dict[str, T]:
-    """The mapping with ids without ``.jpg``."""
+    """The mapping, its ids without ``.jpg``."""
     short: dict[str, T] = {}
     for image, value in by_image.items():
         if short.setdefault(_stem(image), value) != value:

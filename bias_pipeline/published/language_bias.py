@@ -32,10 +32,10 @@ class LanguageBiasDataset(Dataset):
     the rest its second one, and the other way round for the second group. Metrics that use only
     groups and tasks must find nothing; what an attacker finds is language.
 
-    The captioner ``people`` copies human captions, so differences are 0; read the ``human``
-    parts. A label is the group that a caption names. An image gives at most one caption. Every
-    level has as many captions as all levels from 0.6 to 0.9 can fill (50 per task and group in the
-    paper, picked by hand), and levels share as many captions as possible.
+    The captioner ``people`` copies human captions, so differences from them are 0; look at the
+    ``human`` parts of scores. A label is the group that a caption names. An image gives at most one
+    caption. Every level has as many captions as all levels from 0.6 to 0.9 can fill (50 per task
+    and group in the paper, picked by hand), and levels share as many captions as possible.
 
     Picked captions may differ between groups in other ways too. ``retold`` removes these: captions
     are assigned to groups at random, and every word that names a group becomes one of the assigned
@@ -109,7 +109,7 @@ class LanguageBiasDataset(Dataset):
     def _groups_named(
         self, captions: Captions, attribute: Attribute, groups: Sequence[str]
     ) -> IntArray:
-        """(C,) the single group that each caption names; below 0 for no group or both."""
+        """(C,) the single group that each caption names; below 0 for none and for both."""
         if self.gender_by == "word":
             return named_group(captions, attribute, groups)
         absent = [group for group in groups if not self.pronouns.get(group)]
@@ -135,12 +135,12 @@ class LanguageBiasDataset(Dataset):
         return fitting
 
     def _verbs(self, task: str, lowered: Captions) -> IntArray:
-        """(C,) which of a task's two verbs each caption has; below 0 for no verb or both."""
+        """(C,) which of a task's two verbs each caption has; below 0 for none and for both."""
         mentioned = np.stack([lowered.mentions(words) for words in self.verbs[task]], axis=1)
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
-        """The captions that are taken, by group and verb; retold ones get a group at random."""
+        """The captions that are taken, by group and verb; retold captions get a group at random."""
         verbs = self._verbs(task, lowered_words(source.human))
         if self.retold:
             by_verb = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
@@ -166,7 +166,7 @@ class LanguageBiasDataset(Dataset):
         }
 
     def _size(self, task: str, captions: str, there: int) -> int:
-        """How many captions a group gets."""
+        """How many captions each group gets for a task."""
         size = there if self.size is None else self.size
         if not 0 < size <= there:
             by_word = self.size is None and not self.retold

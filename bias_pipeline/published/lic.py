@@ -21,7 +21,7 @@ from bias_pipeline.text.mending import mended_records
 
 
 def load_vocabulary(path: Path) -> list[str] | None:
-    """The words of a list, None if the file is not there."""
+    """The words of a list; None if there is no such file."""
     if not path.is_file():
         return None
     words = load_pickle(path)
@@ -36,7 +36,7 @@ _OBJECTS = "rmdup_object_list"
 class LicDataset(Dataset):
     """The folder ``bias_data``: one pickle for each captioner and attribute.
 
-    Human captions may cover a part of the images; then that part is scored, with a note.
+    Human captions may cover only a part of the images; then only this part is scored, with a note.
     """
 
     name = "lic"
@@ -193,7 +193,8 @@ def _records(
 
 
 _WHAT = "RELIC's table: img_id, caption_list, pred_<captioner>, bb_age"
-_LONGEST = 1 << 16  # characters of a list of captions: parsing Python costs far more than reading
+# Characters of a list of captions: to parse Python costs far more than to read
+_LONGEST = 1 << 16
 
 
 class RelicDataset(Dataset):
@@ -213,7 +214,7 @@ class RelicDataset(Dataset):
         self.root = Path(root)
         self.path = self.root / file
         self.columns = captioners
-        # Paths of a captioner's published vocabulary; the first existing one is read
+        # Paths of a captioner's published vocabulary; the first path that exists is read
         self.vocabularies = tuple(vocabularies)
         self.trained_on_reference = trained_on_reference
         self.blank_limit = blank_limit

@@ -1,4 +1,4 @@
-"""Data sets that label people in pictures, without captions: their base, and sets of faces.
+"""Data sets of pictures with labelled people and no captions: the base class, and sets of faces.
 
 ``dataset=celeba``: forty attributes of celebrities. Liu, Luo, Wang and Tang, Deep Learning Face
 Attributes in the Wild (ICCV 2015). ``dataset=fairface``: age, gender and ethnic origin. Karkkainen
@@ -35,9 +35,9 @@ class Label:
     image: str  # the picture's path in the data set's folder
     attribute: str  # the column's name
     value: str  # as it is written in the data set
-    source: str  # file and place, for messages
-    person: str = ""  # which person of the picture; empty if it shows one
-    # Left and upper edge, width and height, in units of `size`; None: all of it
+    source: str  # file and place of the label, for messages
+    person: str = ""  # which person of the picture; empty if the picture shows only one person
+    # Left and upper edge, width and height, in units of `size`; None: the whole picture
     box: tuple[float, float, float, float] | None = None
     # Height and width of the box's units; (0, 0): the picture's own pixels
     size: tuple[int, int] = (0, 0)
@@ -60,7 +60,7 @@ class PeopleDataset(Dataset):
     """
 
     columns: ClassVar[tuple[str, ...]]  # attributes that the data set labels
-    terms: ClassVar[str]  # its licence, in a sentence
+    terms: ClassVar[str]  # a sentence on the data set's licence
 
     def __init__(self, root: str, strict: bool = True) -> None:
         self.root, self.strict = Path(root), strict
@@ -69,7 +69,7 @@ class PeopleDataset(Dataset):
         return (NO_CAPTIONER,)
 
     def existing(self, names: Sequence[str]) -> list[Path]:
-        """Those of these files that are there, of which one must be."""
+        """The paths of those files that exist; refused if none does."""
         there = [path for name in names if (path := self.root / name).is_file()]
         return there or [check_file(self.root / names[0], "dataset.root")]
 
@@ -155,9 +155,10 @@ _WHAT_CELEBA = "CelebA's table: image_id and a column for each attribute"
 class CelebADataset(PeopleDataset):
     """``list_attr_celeba.txt`` beside the folder ``img_align_celeba``.
 
-    The file has the number of pictures, the forty names, and a line a picture: its name and 1 or -1
-    for each. ``list_eval_partition.txt`` assigns pictures to parts. They may also be in the folders
-    ``Anno``, ``Eval`` and ``Img``, as published, or be tables (``.csv``), as Kaggle has them.
+    The file has the number of pictures, the forty names of attributes, and for each picture a line
+    with its name and 1 or -1 for each attribute. ``list_eval_partition.txt`` assigns pictures to
+    parts. Files may also be in the folders ``Anno``, ``Eval`` and ``Img``, as published, or be
+    tables (``.csv``), as on Kaggle.
     """
 
     name = "celeba"
@@ -177,7 +178,7 @@ class CelebADataset(PeopleDataset):
                 yield Label(f"{folder}/{picture}", column, value, f"{path}, line {number}")
 
     def _parts(self) -> Mapping[str, str] | None:
-        """Picture to part, None if all parts are read."""
+        """Picture to its part; None if all parts are read."""
         if self.part == "all":
             return None
         path = self.existing(_PARTITION)[0]
@@ -202,7 +203,7 @@ def _values_of_table(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
-    """Line, picture and value of one attribute of a list as it is published."""
+    """Line, picture and value of one attribute, from a list in the published form."""
     lines = _lines(path)
     header, names = next(lines, (1, [])), next(lines, (2, []))[1]
     if column not in names:

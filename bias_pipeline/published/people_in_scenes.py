@@ -24,7 +24,7 @@ from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.json_files import decode, expect, load_json
 from bias_pipeline.published.people import DISAGREEMENT, Label, PeopleDataset
 
-# Attribute to the columns of its votes, by what they vote for.
+# Attribute to its columns of votes, by the option that they count votes for.
 _VOTES: Mapping[str, tuple[str, ...]] = {
     "gender_presentation": ("masc", "fem", "non_binary", "na"),
     "age_presentation": ("young", "middle", "older", "na"),
@@ -35,9 +35,9 @@ _SIDES = ("x", "y", "width", "height")
 class FACETDataset(PeopleDataset):
     """``annotations.csv`` beside the folders ``imgs_1`` to ``imgs_3``.
 
-    A line is a person. ``gender_presentation_masc`` and the like count votes: the label is that
-    with most votes, or ``disagreement`` for a tie. Public loaders use these column names; the file
-    itself is not public.
+    A line is a person. ``gender_presentation_masc`` and the like count votes: the label is the
+    option with most votes, or ``disagreement`` for a tie. Public loaders use these column names;
+    the file itself is not public.
     """
 
     name = "facet"
@@ -63,7 +63,7 @@ class FACETDataset(PeopleDataset):
             )
 
     def _places(self) -> dict[str, str]:
-        """Name of a picture to its path; they lie in several folders."""
+        """Name of a picture to its path; pictures lie in several folders."""
         folders = sorted(path for path in self.root.glob("imgs_*") if path.is_dir())
         if not folders and self.strict:
             raise ResourceError(
@@ -114,7 +114,7 @@ def _box(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[float, float,
 
 
 Part = Literal["train", "val", "test", "all"]
-_FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # of Open Images
+_FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # folders of Open Images
 _EDGES = ("XMin", "XMax", "YMin", "YMax")  # in this order, shares of the picture
 _WHAT = "MIAP's boxes"
 
@@ -177,11 +177,11 @@ _PERSON = re.compile(r"person\d+")
 
 
 class PHASEDataset(PeopleDataset):
-    """``phase_gcc_{train,val}_all_20221101.json``, or ``..._regions_...`` where it is absent.
+    """``phase_gcc_{train,val}_all_20221101.json``; if it is absent, the file of ``regions``.
 
     A picture has a caption, which is not read, and people in boxes with every worker's answers: the
-    label is the most frequent answer, or ``disagreement`` for a tie. The file of regions has the
-    result already. Pictures are in ``images``.
+    label is the most frequent answer, or ``disagreement`` for a tie. The file of regions already
+    has one label for each person. Pictures are in ``images``.
     """
 
     name = "phase"
@@ -216,7 +216,7 @@ class PHASEDataset(PeopleDataset):
 
 
 def _answer_in(annotations: Any, column: str, source: str) -> str:
-    """The most frequent answer, or the answer itself if there is one."""
+    """The most frequent of several answers, or the only answer."""
     listed = annotations if isinstance(annotations, list) else [annotations]
     if not listed or not all(isinstance(answer, Mapping) and column in answer for answer in listed):
         raise DataError(f"{source}: no annotations with {column!r}")
@@ -224,16 +224,17 @@ def _answer_in(annotations: Any, column: str, source: str) -> str:
     return DISAGREEMENT if others and others[0][1] == first[1] else first[0]
 
 
-_GENDER, _OLDER = "Occupation_perceived_gender", "Occupation_Gender"  # as older files call it
+# The column's name in older files
+_GENDER, _OLDER = "Occupation_perceived_gender", "Occupation_Gender"
 
 
 class VisoGenderDataset(PeopleDataset):
     """The tables ``*.tsv`` of an occupation with an object (OO) or with a participant (OP).
 
-    They are in the folder, or in its folders ``OO`` and ``OP``, as they are published. Labels are
-    of who has the occupation. The tables have URLs and no files: the picture of the line with
-    ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside the
-    table. Lines without a URL or a gender are skipped and counted.
+    The tables are in the folder, or in its folders ``OO`` and ``OP``, as published. Labels are of
+    the person who has the occupation. The tables have URLs and no files: the picture of the line
+    with ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside
+    the table. Lines without a URL or a gender are skipped and counted.
     """
 
     name = "visogender"
@@ -258,7 +259,7 @@ class VisoGenderDataset(PeopleDataset):
             notes.append(counted(passed, "lines without a perceived gender are skipped"))
 
     def _pictures_of(self, table: Path) -> str:
-        """The folder of a table's pictures, from the root on."""
+        """The folder of a table's pictures, relative to the root."""
         beside = (table.parent / "images" / table.stem).relative_to(self.root)
         places = (Path("images", table.stem), beside)
         there = (place for place in places if (self.root / place).is_dir())

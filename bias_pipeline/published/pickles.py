@@ -1,8 +1,8 @@
-"""Users' pickles, read without ever trusting them.
+"""Reads users' pickles without trusting them.
 
 A pickle is a program. Here it may build plain data and nothing else: every look-up of a class or
-function is refused before any call. It runs in a separate process with little memory and time that
-returns JSON; even a hijacked reader could only send more JSON.
+function is refused before any call. The pickle is read in a separate process, which has little
+memory and time and returns JSON; even a hijacked process could only send more JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bias_pipeline.published._unpickle_child import OUT_OF_MEMORY
 _CHILD = Path(__file__).with_name("_unpickle_child.py")
 _PLAIN = "list, tuple, dict with str keys, str, int, float, bool and None"
 _FORMAT = f"a pickle of plain data ({_PLAIN})"
-_OUT_OF_TIME = -24  # exit by SIGXCPU, a name that not every system has
+_OUT_OF_TIME = -24  # exit by SIGXCPU; not every system has this name
 _CONVERTER = (
     "import json, pickle, sys; "
     "plain = lambda v: v.tolist() if hasattr(v, 'tolist') else list(v); "
@@ -41,7 +41,7 @@ class UnpicklingLimits:
     memory_bytes: int = 4 << 30  # address space of the process that reads it
     cpu_seconds: int = 60  # processor time of that process
     wall_seconds: float = 120.0  # time until that process is ended
-    depth: int = 100  # lists within lists
+    depth: int = 100  # levels of lists within lists
 
 
 DEFAULT_LIMITS = UnpicklingLimits()
@@ -61,7 +61,7 @@ def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> obj
         [{'img_id': 7, 'pred': 'a dog'}]
     """
     open_input(path, what=_FORMAT, max_bytes=limits.file_bytes).close()
-    with path.open("rb") as handle:  # which another process reads
+    with path.open("rb") as handle:  # another process reads this file
         reader = _Reader(path, limits)
         answer = reader.answer(handle)
         if answer[:1] == b"-":
@@ -115,7 +115,7 @@ class _Reader:
         child.kill()
 
     def _read(self, pipe: IO[bytes] | None) -> bytearray:
-        """Read to the end, but never more than the limit: the child is not trusted."""
+        """Read to the end, but never more than the limit, since the child is not trusted."""
         answer = bytearray()
         while pipe is not None and (block := pipe.read(1 << 20)):
             answer += block

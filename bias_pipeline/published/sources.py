@@ -60,7 +60,7 @@ def download(archive: Archive, root: Path) -> list[Path]:
 
 def _check_room(archive: Archive, root: Path) -> None:
     free = shutil.disk_usage(root).free
-    needed = 3 * archive.size  # packed, and what comes out of it
+    needed = 3 * archive.size  # for the archive and its unpacked files
     if free < needed:
         raise ResourceError(
             f"{root} has {free / 1e9:.1f} GB free; {archive.url} needs {needed / 1e9:.1f} GB"
@@ -109,7 +109,7 @@ def _unpack(packed: Path, member: str, place: Path) -> Path:
 class Source:
     files: dict[str, str]  # path under `dataset.root` to a description
     steps: tuple[str, ...]  # how to get them, a sentence each
-    terms: str  # what one agrees to
+    terms: str  # what users agree to
     archives: tuple[Archive, ...] = ()  # what may be downloaded without a form
 
 

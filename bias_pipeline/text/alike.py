@@ -1,4 +1,4 @@
-"""Annotators brought to the captioner's length: what a score at equal style is held against."""
+"""Annotators' captions at the captioner's length: their scores show what equal style can reach."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bias_pipeline.io.hashing import random_words
 from bias_pipeline.text.matched import comparable
 
 LONG_ENOUGH = 0.95  # share of the captioner's words that the annotator's captions must have; ours
-LEAST_IMAGES = 0.5  # share of the compared images that must have annotators enough; ours
+LEAST_IMAGES = 0.5  # share of the compared images that must have enough annotators; ours
 
 
 @dataclass(frozen=True)
 class AlikeAnnotators:
-    """Annotators who take the captioner's place in turn, at its length.
+    """Annotators who take the captioner's place in turn, with captions as long as the captioner's.
 
     Attributes:
         corpus: captions before alignment, the human ones of each image in a drawn order.
-        images: (N,) which of them have annotators enough.
+        images: (N,) flags of the images that have enough annotators.
         n_joined: how many annotators' captions make one of the captioner's length.
         wanted: (N,) how many words each of the captioner's captions has.
         seed: of the draws.
@@ -36,9 +36,9 @@ class AlikeAnnotators:
     seed: int
 
     def turn(self, number: int) -> Corpus:
-        """An annotator as the captioner; the one who is compared with stands first in each image.
+        """A corpus with an annotator as the captioner; the annotator to compare with comes first.
 
-        Those that the annotator is made of stand last.
+        The human captions of an image that make up the annotator's caption come last.
         """
         human = self.corpus.human
         people = human.take(self.images[human.image_rows])
@@ -58,7 +58,7 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths in the order of joined captions' lengths; ties are drawn."""
+        """(M,) the captioner's lengths: the longer a joined caption, the longer; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -75,11 +75,11 @@ class AlikeAnnotators:
 def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     """Annotators whose captions are as long as the captioner's.
 
-    The annotators of an image are put into an order drawn by its id. The captions of the first are
-    joined: of as few as are together as long as the captioner's captions. The captioner's lengths
-    are then dealt out by rank, the longest to the image with the longest joined caption, and each
-    joined caption is cut to its length. So it does not matter of which images the captioner
-    writes longer captions, and labels do not matter.
+    The annotators of an image are put into an order drawn by its id. The first captions of each
+    image are joined, as few as are together as long as the captioner's caption. The captioner's
+    lengths are then dealt out by rank, the longest to the image with the longest joined caption,
+    and each joined caption is cut to its length. So neither the labels nor which images the
+    captioner describes at greater length make a difference.
     """
     images = comparable(corpus)
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))

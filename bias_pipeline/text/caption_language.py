@@ -24,15 +24,15 @@ from bias_pipeline.text.language_words import (
 )
 from bias_pipeline.text.mentions import attribute_mentions, lowered_words
 
-LANGUAGE_WORDS = "the word lists are"  # in every note that captions do not fit them
+LANGUAGE_WORDS = "the word lists are"  # in every note on captions that do not fit the lists
 _WHOSE: Mapping[Side, str] = {"model": "the captioner's", "human": "human"}
 _LEAST = (
     0.5  # share of a side's captions in the language of the lists; with less, nothing is tested
 )
-_DOUBTED = 0.8  # with less, a warning
-_RATE = 0.1  # share of English words in an English caption, at least
-_LONG = 5  # words from which a caption is judged by itself
-_RATE_OF_SHORT = 0.05  # share of English words in all short captions together, at least
+_DOUBTED = 0.8  # with a smaller share there is a warning
+_RATE = 0.1  # least share of English words in an English caption
+_LONG = 5  # a caption of so many words or more is judged by itself
+_RATE_OF_SHORT = 0.05  # least share of English words in all short captions together
 _NAMED = 0.1  # at least this share of a group's captions name it if the list is in their language
 
 # Usual words of English captions that are not words of other languages in Latin letters.
@@ -67,7 +67,7 @@ _ENGLISH = frozenset(
         "middle, view"
     )
 )
-# Words of English captions that other languages have too, but not so many in a caption.
+# Words of English captions that other languages have too, but less often in one caption.
 _SHARED = frozenset(
     words_of(
         "a, an, as, at, by, for, her, in, is, it, man, men, of, on, one, or, person, photo, "
@@ -79,9 +79,9 @@ _SHARED = frozenset(
 def english(captions: Captions) -> BoolArray:
     """(C,) whether each caption is in English.
 
-    One with a usual English word among ten is, and one that consists mostly of short words that
-    several languages share. Few words often hold no usual one, so all of fewer than five words are
-    judged together.
+    A caption is in English if a tenth of its words are usual English words, or if most of its words
+    are short words that several languages share. Short captions often have no usual word, so all
+    captions of fewer than five words are also judged together.
 
     Example:
         >>> texts = ["a man on a bench", "een man op een bank", "tennis, bowl, umbrella"]
@@ -99,7 +99,7 @@ def english(captions: Captions) -> BoolArray:
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions may be in a language, by its code; in English, whether they are.
+    """(C,) whether captions may be in the language of a code; for English, whether they are.
 
     Example:
         >>> texts = ["un homme sur un banc", "ein Mann auf einer Bank", "Mann, Hund, Gras"]
@@ -164,7 +164,7 @@ def _names_groups(
 
 
 def untestable(shares: Mapping[Side, float], language: str) -> str:
-    """Why nothing that rests on word lists can be tested; empty if it can.
+    """Why nothing that needs word lists is tested; empty if it is tested.
 
     Example:
         >>> untestable({"model": 0.02, "human": 1.0}, "en")
@@ -195,7 +195,7 @@ def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[s
 
 
 def _shares_below(limit: float, shares: Mapping[Side, float]) -> str:
-    """The sides with fewer captions in a language, in words; a share is never rounded up to it."""
+    """The sides with a share below the limit, in words; no share is rounded up to the limit."""
     return " and ".join(
         f"{min(round(100 * share), round(100 * limit) - 1)}% of {_WHOSE[side]} captions"
         for side, share in shares.items()

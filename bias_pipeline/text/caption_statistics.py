@@ -1,6 +1,6 @@
-"""How captions are written: length, vocabulary, share that names no group.
+"""How captions are written: their length, their vocabulary, and the share that names no group.
 
-They move scores even without bias.
+These change scores even without bias.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class CaptionStatistics:
     """Length, vocabulary and share without a group of one side; NaN without captions."""
 
     words: float  # mean number of words a caption
-    # Perplexity of single words: as many equally frequent words would be as hard to predict; far
-    # more stable than a count of distinct words
+    # Perplexity of single words: how many equally frequent words would be as hard to predict. It is
+    # far more stable than a count of distinct words
     vocabulary: float
     neutral: float  # share of its captions that name no group of the attribute
 
 
 def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistics]:
-    """The three numbers of both sides, by side.
+    """The statistics of both sides, by side.
 
-    The annotators' words come from the first caption of each image, so that both sides have as
+    The annotators' words come from the first caption of each image, so that both sides have equally
     many captions; a vocabulary grows with their number.
     """
     by_side = {}

@@ -18,7 +18,7 @@ from bias_pipeline.text.mentions import Listed, listed_words
 def captions_naming(
     captions: Captions, attribute: Attribute, group: str, terms: Mapping[str, str]
 ) -> Captions:
-    """Captions in which every word that names another group is replaced by one of this group.
+    """Captions in which every word that names another group is replaced by a word of this group.
 
     Words count as in metrics, in their context ("a black dog" names no group). All captions become
     lower-case words without punctuation, so captions of annotators and models have the same form.
@@ -99,8 +99,9 @@ def _replace_words(
 def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
     """Words of other groups to words of one group, if the attribute's lists are equally long.
 
-    The i-th words are counterparts. A word listed several times has several; the one listed most
-    often is used, then the first, so "her" becomes "his" and not "him".
+    The i-th words are counterparts. A word listed several times has several counterparts; the
+    counterpart listed most often is used, and of equally frequent ones the first, so "her" becomes
+    "his" and not "him".
 
     Example:
         >>> words = {"male": ["he", "him", "his", "his"], "female": ["she", "her", "her", "hers"]}

@@ -1,4 +1,4 @@
-"""Marks of decoders, templates of chats and sub-words: what is in captions and is no word.
+"""Marks of decoders, templates of chats and sub-words: parts of captions that are no words.
 
 Sub-words are joined by the marks of fairseq (``wo@@ man``), BERT (``wo ##man``), SentencePiece
 (``▁a ▁wo man``), GPT-2 (``Ġa Ġwo man``), CLIP (``wo man</w>``) and OpenNMT (``wo ￭man``).
@@ -14,7 +14,7 @@ from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.errors import DataError
 from bias_pipeline.text.encoding import changes, holding
 
-NO_CAPTION = "no caption"  # instead of a text of nothing but tags; a phrase that declines
+NO_CAPTION = "no caption"  # replaces a text that is nothing but tags; counts as declining
 
 _NAMES = (
     "s|bos|sos|eos|eot|eoc|start|end|pad|cls|sep|mask_token|endofseq|startofseq|extra_id_[0-9]+|"
@@ -59,9 +59,9 @@ _SYSTEM = re.compile(r"(?i)\W*(?:<s>\s*)?(?:a chat between|you are|below is|the 
 
 
 def without_marks(texts: Sequence[str]) -> dict[str, str]:
-    """The texts with marks of a decoder or tags of a template, without them.
+    """Map each text with marks of a decoder or tags of a template to the text without them.
 
-    Of a chat its first answer is left. A text of nothing but tags becomes ``no caption``.
+    Of a chat only the first answer is left. A text that is nothing but tags becomes ``no caption``.
 
     Example:
         >>> texts = ["<s> a man</s><pad>", "USER: Who? ASSISTANT: a dog", "</Img>", "a <unk>"]
@@ -83,7 +83,7 @@ def _content(text: str) -> str:
 
 
 def _answer_of_chat(text: str) -> str:
-    """The first turn of the model, or what stands before the first turn of another."""
+    """The model's first turn of a chat, or the text before another speaker's first turn."""
     first = _first_turn(text)
     begun = _ANSWERS.search(text)
     if first and begun:
@@ -107,7 +107,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """The texts in which words follow a mark that ends a caption, and no caption begins again.
+    """The texts with words behind the mark that ends a caption, and no further caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])
@@ -139,7 +139,7 @@ class UncertainTextError(DataError):
 
 
 def joined_subwords(texts: Sequence[str]) -> dict[str, str]:
-    """The texts of sub-words, as words, where more than one text in a hundred has a mark of them.
+    """Map each text of sub-words to its words, if over one text in a hundred has their marks.
 
     Example:
         >>> list(joined_subwords(["a wo@@ man", "a wo ##man", "▁a ▁wo man", "ĠcafÃ©"]).values())
@@ -158,7 +158,7 @@ def _join(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
 
 
 def _words(texts: Sequence[str], mark: str, *, at_end: bool = False) -> dict[str, str]:
-    """Texts of pieces with a mark where a word begins or ends; what has no mark goes on.
+    """Texts of pieces with marks where words begin or end; a piece without a mark continues a word.
 
     Where each text has one mark, at its own beginning or end, its words are whole.
     """
@@ -195,13 +195,14 @@ def _decode(run: re.Match[str]) -> str:
 
 
 def _rule_for_mark(sign: str) -> _Subwords:
-    """The rule for a mark that joins what is on its sides."""
+    """The rule for a mark that joins the pieces on both sides of the mark."""
     return re.compile(sign), partial(_join, sign=re.compile(sign))
 
 
-_OFTEN = 0.01  # of the texts
+_OFTEN = 0.01  # share of the texts that must have a mark
 _Subwords = tuple[re.Pattern[str], Callable[[Sequence[str]], dict[str, str]]]
-# Mark to what tells it from an ordinary sign, and what makes words of the texts with it.
+# Mark to a pattern that distinguishes the mark from ordinary signs, and a function that turns texts
+# with the mark into words
 _SUBWORDS: Mapping[str, _Subwords] = {
     "@@": _rule_for_mark(r"(?<=\w)@@\s*|\s*@@(?=\w)"),
     "##": _rule_for_mark(r"(?<=\w)[^\S\n]*##(?=\w)"),

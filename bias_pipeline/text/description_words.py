@@ -1,4 +1,4 @@
-"""Where captions describe a person: the words themselves, to be marked, and words of no concept."""
+"""The words of captions that describe a person, and words of no concept in such places."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DescribingWords:
     """The P words of captions that describe a person."""
 
     captions: Captions
-    places: IntArray  # (P,) where each is among the captions' words, ascending
+    places: IntArray  # (P,) the place of each among the captions' words, ascending
     concepts: IntArray  # (P,) the number of its concept
 
     def of_concept(self, row: int, concept: int) -> Marked:
@@ -50,7 +50,7 @@ class DescribingWords:
 
 
 def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords:
-    """Which words of captions describe a person, and as what."""
+    """The words of captions that describe a person, with their concepts."""
     sentences = sentences_of(captions)
     mentions = [rule(sentences, table) for rule in RULES]
     tokens = np.concatenate([places for places, _ in mentions])
@@ -60,7 +60,7 @@ def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords
 
 
 def _words_at(captions: Captions, sentences: Captions) -> IntArray:
-    """(T,) the word that each token of the sentences belongs to, of a joined phrase the last."""
+    """(T,) the word of each token of the sentences; for a joined phrase, its last word."""
     numbers = np.array([len(tokens_of(word)) for word in captions.types], np.int64)
     widths = np.array([len(token.split(" ")) for token in sentences.types], np.int64)
     if not len(sentences.tokens):
@@ -80,13 +80,13 @@ def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
 
 @dataclass(frozen=True)
 class OpenSlot:
-    """A word of no concept where descriptions stand; it decides nothing."""
+    """A word of no concept that stands where descriptions stand; no score depends on it."""
 
     word: str
     rows: IntArray  # the captions with it, ascending
 
     def mark_words(self, words: Sequence[str]) -> Marked:
-        """The words around its first place among a caption's words."""
+        """The words of a caption around the first place of this word, which is marked."""
         places = [k for k, word in enumerate(words) if self.word in tokens_of(word)]
         return _words_around(words, set(places[:1]))
 
@@ -118,7 +118,7 @@ _UNLIKE = word_set(
 def open_slots(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], fewest: int = 1
 ) -> list[OpenSlot]:
-    """Words of no concept directly before a person, or behind a verb that links them to one."""
+    """Words of no concept that stand directly before a person, or behind a verb about a person."""
     sentences = sentences_of(captions)
     known = table.concept_words | table.frame | table.persons | group_words | _UNLIKE
     candidate = np.array([_may_describe(word, known) for word in sentences.types], bool)

@@ -1,7 +1,8 @@
 """Which captions describe a person, and as what, by concepts instead of spellings.
 
-A concept is what several words say alike of a person: "handsome" and "pretty" are *good-looking*.
-The words, and the lists that the rules below read, are in ``conf/concepts``. No parser is needed.
+A concept is what several words say in common about a person: "handsome" and "pretty" are
+*good-looking*. The words, and the lists that the rules below read, are in ``conf/concepts``. No
+parser is needed.
 
 An adjective describes a person
 
@@ -10,7 +11,7 @@ b. behind a verb that links it to one ("he looks tired"), or behind a comma ("a 
 c. behind "looking", in a sentence with a person,
 d. if only a person can be this ("smiling"), in such a sentence;
 
-a noun for a person that describes ("girl") does so unless an animal or a thing follows;
+a noun for a person that also describes ("girl") counts unless an animal or a thing follows;
 
 e. a noun, verb or adverb of what a person has or does ("hair", "smiles", "skillfully") counts if
    the nearest possible owner in the sentence is a person;
@@ -42,7 +43,7 @@ _STOPS = frozenset((".", "!", "?", ";", _END))
 _SIGNS = _STOPS | {",", ":"}
 _FURTHEST_NOUN = 4  # words behind an adjective
 _FURTHEST_SUBJECT = 7  # words before a verb
-_NEAR = (-3, -2, -1)  # words before a description that a negation reaches
+_NEAR = (-3, -2, -1)  # places before a description where a negation reaches it
 _TOGETHER = 100_000  # captions read at once, which bounds memory
 
 
@@ -57,10 +58,10 @@ class ConceptTable(Configurable):
     carried: Mapping[str, Words]  # concept to what a person has or does; "-haired" is an ending
     pronouns: Words
     more_people: Words = ()
-    roles: Words = ()  # nouns for persons with a noun of what they do before them
+    roles: Words = ()  # nouns for persons that follow a noun of what they do
     bystanders: Words = ()
     others: Words = ()  # words before a person who is not the first
-    carriers: Words = ()  # what of a person an adjective describes
+    carriers: Words = ()  # what a person has and an adjective may describe
     linking: Words = ()  # verbs between a person and an adjective
     appearing: Words = ()
     degree: Words = ()  # may stand beside an adjective
@@ -70,13 +71,13 @@ class ConceptTable(Configurable):
     sizes: Words = ()  # adjectives that need a person within three words
     negations: Words = ()
     no_owners: Words = ()  # who or what may have a face and is no person
-    pictures: Words = ()  # of these, those that may show a person
+    pictures: Words = ()  # words of `no_owners` for what may show a person
     showing: Words = ()
     smiles: Words = ()
     things: Words = ()  # nouns that hair only describes
     grooming: Words = ()
     before_focus: Words = ()
-    # Class to the attribute that it is about, which leaves it out
+    # Class to the attribute that it is about; audits of this attribute leave the class out
     of_attribute: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
 
@@ -122,14 +123,14 @@ class ConceptTable(Configurable):
 
     @cached_property
     def frame(self) -> frozenset[str]:
-        """The words that descriptions stand in, whatever they describe."""
+        """The words around descriptions: persons, pronouns, verbs, words of degree and the like."""
         kinds = (self.carriers, self.linking, self.appearing, self.degree, self.pronouns)
         return self.persons | word_set(kinds)
 
     def about(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that are what an attribute is: they say nothing of how groups are described.
+        """The concepts that define an attribute, so that they do not show how groups are described.
 
-        These are its own classes, and concepts with one of its words as adjective.
+        These are the attribute's own classes, and concepts with one of its words as adjective.
         """
         names = {single.name for single in attribute.singles}
         classes = {kind for kind, name in self.of_attribute.items() if name in names}
@@ -147,16 +148,16 @@ class ConceptTable(Configurable):
 
 @dataclass(frozen=True, eq=False)
 class Descriptions:
-    """What C captions say of persons."""
+    """What C captions say about persons."""
 
-    concepts: sparse.csr_array  # (C, Q) 1 where a caption says a concept of a person
-    spellings: sparse.csr_array  # (C, S) 1 where it does so by a word
+    concepts: sparse.csr_array  # (C, Q) 1 where a caption describes a person by a concept
+    spellings: sparse.csr_array  # (C, S) 1 where a caption describes a person by a word
     words: tuple[str, ...]  # the S words, sorted
-    concept_of: IntArray  # (S,) the concept of each
+    concept_of: IntArray  # (S,) the concept of each word
 
 
 def describe_captions(captions: Captions, table: ConceptTable) -> Descriptions:
-    """What each caption says of a person; see the module for the rules."""
+    """What each caption says about a person; see the module for the rules."""
     return captions.read(_describe, table)
 
 
@@ -184,7 +185,7 @@ def _tables(
     n_captions: int,
     table: ConceptTable,
 ) -> Descriptions:
-    """The indicators from the places: each a caption and a numbered word with its concept."""
+    """The indicators for pairs of a caption (row) and a numbered word with its concept (column)."""
     order = sorted(number, key=lambda pair: (pair[0], pair[1]))
     place = np.empty(len(order), np.int64)
     place[[number[pair] for pair in order]] = np.arange(len(order))
@@ -244,7 +245,7 @@ _Rule = Callable[[Captions, ConceptTable], tuple[IntArray, IntArray]]
 
 
 def _places(sentences: Captions, number: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """(P,) places of numbered words, outside sentences on another person; their numbers."""
+    """(P,) places of numbered words, outside sentences about another person, and their numbers."""
     numbers = np.array([number.get(word, -1) for word in sentences.types], np.int64)
     numbers = numbers[sentences.tokens] if len(numbers) else np.empty(0, np.int64)
     return np.flatnonzero(numbers >= 0), numbers[numbers >= 0]
@@ -272,7 +273,7 @@ class AdjectiveSlots(Neighbours):
         self.with_person = sentences.mentions(table.persons)[self.row]
 
     def say(self) -> BoolArray:
-        """Whether each describes a person."""
+        """Whether the adjective at each place describes a person."""
         table = self.table
         behind = self.behind_verb() | self.behind_comma() | self.appearing() | self.only_person()
         before_smile = self.is_among(word_set(table.smiles), self.places + 1)
@@ -357,7 +358,7 @@ def _carry(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray
 
 
 def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
-    """Whether a word is "focus" where nobody concentrates."""
+    """Whether a word is "focus" without anybody who concentrates, as of a camera."""
     focus = near.is_among(frozenset(["focus"]), near.places)
     on_it = near.is_among(word_set(table.before_focus), near.places - 1)
     camera = word_set(table.no_owners) | {"main", "center", "central", "out"}
@@ -391,12 +392,12 @@ def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> B
 
 
 def _flags(captions: Captions, words: frozenset[str]) -> BoolArray:
-    """(V,) which distinct words are some of these."""
+    """(V,) whether each distinct word is among these."""
     return np.array([word in words for word in captions.types], bool)
 
 
 def _of_another(sentences: Captions, table: ConceptTable) -> BoolArray:
-    """(N,) the sentences that are on another person than the first (rule f)."""
+    """(N,) the sentences about another person than the first (rule f)."""
     return sentences.read(_another, table)
 
 

@@ -1,4 +1,4 @@
-"""Signs that programs changed: other encodings, signs written out, blanks that nobody sees."""
+"""Signs that programs changed: other encodings, signs written out, invisible blanks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bias_pipeline.corpus.encoding import without_half_pairs, without_mojibake
 
 
 def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
-    """The texts that are mojibake, as they were meant."""
+    """Map each text that is mojibake to the text as it was meant."""
     if isinstance(texts, Texts) and texts.joined_texts.isascii() and texts.joined_texts:
         return {}
     return changes((text for text in texts if not text.isascii()), without_mojibake)
@@ -21,11 +21,11 @@ def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]|\\([\"'])")
 _BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+|(?:\\x[0-9A-Fa-f]{2})+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
-_MOST_ESCAPED = 2  # times that signs are written out for HTML
+_MOST_ESCAPED = 2  # how often a sign may be written out for HTML
 
 
 def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
-    r"""The texts with signs that are written out (of HTML, of JSON, bytes), as they were meant.
+    r"""Map each text with signs written out (for HTML, for JSON, as bytes) to the text as meant.
 
     Example:
         >>> texts = [r"a man\u2019s dog", "a man&#39;s dog", "a dog<0x0A>", "a dog & a cat"]
@@ -53,10 +53,10 @@ _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
 
 
 def with_blanks(texts: Sequence[str]) -> dict[str, str]:
-    """The texts in which blanks of no width (U+200B) separate words, with ordinary blanks.
+    """Map each text whose words are separated by U+200B (no width) to one with ordinary blanks.
 
-    They do in a text without another blank, and where both sides are words of these texts and the
-    whole is none.
+    Such blanks separate words in a text without other blanks, unless the whole is a word of these
+    texts, and where both sides are words of these texts and the whole is not.
 
     Example:
         >>> zero = chr(0x200B)
@@ -80,17 +80,17 @@ def with_blanks(texts: Sequence[str]) -> dict[str, str]:
 
 
 class Texts(list[str]):
-    """Texts of a file in which many signs are sought, all texts at once."""
+    """Texts of a file, to look for many signs in all texts at once."""
 
     @cached_property
     def joined_texts(self) -> str:
-        """All texts with NUL between them; empty if one has NUL itself."""
+        """All texts with NUL between them; empty if a text contains NUL itself."""
         together = "\0".join(self)
         return together if together.count("\0") == len(self) - 1 else ""
 
 
 def holding(texts: Sequence[str], *signs: str) -> list[str]:
-    """The texts that hold one of some signs."""
+    """The texts that contain at least one of the signs."""
     read = texts if isinstance(texts, Texts) else Texts(texts)
     everything = read.joined_texts
     if not everything:
@@ -113,7 +113,7 @@ def words_known(texts: Iterable[str]) -> frozenset[str]:
 
 
 def whole_or_parts(parts: Sequence[str], between: str, known: frozenset[str]) -> str:
-    """One word of all parts, or the parts as words, by which of them are known; else one word.
+    """The parts apart if they are known words and the whole is not; otherwise one word.
 
     Example:
         >>> known = frozenset(["woman", "well", "known"])

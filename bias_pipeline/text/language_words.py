@@ -72,7 +72,8 @@ _WORDS: Mapping[str, str] = {
         "kobieta, kobiety, chłopiec, dziewczyna, dziecko, dzieci, ludzie, pies"
     ),
 }
-_ALSO = {"no": "da", "nb": "da", "nn": "da"}  # too near to tell apart by such words
+# Languages too alike for such words to tell them apart
+_ALSO = {"no": "da", "nb": "da", "nn": "da"}
 
 # Ranges of code points to scripts; the languages of each script
 _KANA = (0x3040, 0x30FF, "Kana")
@@ -110,7 +111,7 @@ _PARTS = re.compile(r"[^\W\d_]+")
 
 
 def known_languages(besides: str) -> list[str]:
-    """The languages that are recognised by their words, but one.
+    """The languages that are recognised by their words, except ``besides``.
 
     Example:
         >>> "da" in known_languages("no"), "da" in known_languages("de")
@@ -126,7 +127,7 @@ def usual_words(language: str) -> frozenset[str]:
 
 
 def has_usual_word(text: str, language: str) -> bool:
-    """Whether a part of a word between blanks is one: ``l'homme`` has two in French."""
+    """Whether a part of the text is a usual word; French ``l'homme`` has two."""
     return not usual_words(language).isdisjoint(_PARTS.findall(text.lower()))
 
 

@@ -84,7 +84,7 @@ class KeepWords(TextTransform):
     An attacker's score on such captions is what the listed words alone reveal.
 
     Args:
-        words: what is kept, in the same forms.
+        words: what is kept, in the forms that :class:`MaskWords` takes.
         sides: which captions are rewritten.
 
     Example:

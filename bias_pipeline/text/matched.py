@@ -29,11 +29,11 @@ class Change:
 
     Attributes:
         position: from 0.
-        images: images with a caption at that position and one of the captioner.
+        images: images with a human caption at that position and a caption by the captioner.
         removed: words removed, counted once per caption.
         added: words added.
         reach: coverage of the captioner's vocabulary, the share of its words that human captions
-            have as often, in [0, 1]; NaN without any.
+            have as often, in [0, 1]; NaN without words.
         retained: share of the captioner's words that are left in its captions, in [0, 1].
     """
 
@@ -90,7 +90,7 @@ class MatchedAlignment(TextTransform):
         self._positions = math.inf
 
     def of_first_captions(self) -> MatchedAlignment:
-        """A copy that changes the first human caption of each image alone."""
+        """A copy that changes only the first human caption of each image."""
         first = copy(self)
         first._positions = 1
         return first
@@ -149,7 +149,7 @@ class MatchedAlignment(TextTransform):
         return WordUsage(words, wanted, used)
 
     def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
-        """The captioner's captions with each word at most as often as annotators can use it."""
+        """The captioner's captions; each word is in at most as many as annotators can use it in."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
@@ -197,7 +197,7 @@ class MatchedAlignment(TextTransform):
 
         Args:
             here: (N, V) 1 where a caption holds a word.
-            others: (N, V) how many other captions of its image hold it.
+            others: (N, V) how many other captions of its image contain the word.
             target: (V,) how many captions shall hold each word.
             words: (V,) hashes of the words.
             images: (N,) hashes of the images.
@@ -253,7 +253,7 @@ class MatchedAlignment(TextTransform):
 
 
 def _early_words(times: Float64Array, word: IntArray, most: IntArray) -> BoolArray:
-    """(E,) which times of words in ascending order are among the ``most`` smallest, or tie."""
+    """(E,) whether each time is among the ``most`` smallest of its word, or ties with them."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
     for number in np.flatnonzero((most > 0) & (most < sizes)).tolist():
@@ -289,7 +289,7 @@ class _Words:
     """The V words of both sides that may be changed, in alphabetical order.
 
     Attributes:
-        names: (V,) themselves.
+        names: (V,) the words.
         keys: (V,) their hashes.
         columns: a side's types to the column of each; -1: not changed.
     """
@@ -300,7 +300,7 @@ class _Words:
 
     @classmethod
     def find(cls, model: Captions, human: Captions, excluded: frozenset[str]) -> _Words:
-        """The words of two sides."""
+        """The words that two sides use."""
         both = {*model.compact().types, *human.compact().types}
         names = sorted(word for word in both - excluded if not is_special(word))
         column = {word: i for i, word in enumerate(names)}
@@ -333,7 +333,7 @@ class WordUsage:
 
     words: _Words
     wanted: IntArray  # (V,) by the captioner
-    used: IntArray  # (V,) by any person
+    used: IntArray  # (V,) by any annotator
 
     @property
     def names(self) -> Sequence[str]:
@@ -342,7 +342,7 @@ class WordUsage:
 
     @property
     def reach(self) -> float:
-        """Share of the captioner's words that people can use as often; NaN without any."""
+        """Share of the captioner's words that annotators can use as often; NaN without words."""
         total = self.wanted.sum()
         return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 

@@ -1,4 +1,4 @@
-"""Captions as they were corrected: what programs did to their text before it came into a file."""
+"""Corrects what programs did to the text of captions before it came into a file."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _CUT = re.compile(r"([^\W\d_]+)[-\u00ad][ \t]*\r?\n\s*([^\W\d_]+)")
 
 
 def with_whole_words(texts: Sequence[str]) -> dict[str, str]:
-    r"""The texts with words that a line's end cuts, with these words whole.
+    r"""Map each text with words that a line's end cuts to the text with whole words.
 
-    A compound ("well-known") stays one: both of its parts are words of the texts.
+    A compound ("well-known") keeps its hyphen, since both of its parts are words of the texts.
 
     Example:
         >>> list(with_whole_words(["a wo-\nman sits", "a police-\nman", "a police man"]).values())
@@ -58,12 +58,12 @@ _EITHER = re.compile(
 _APART = re.compile(
     r"(?<![\w-])(?:(wo)(?:-? |-)(m[ae]n)|(fe)(?:-? |-)(males?))(?!\w)", re.IGNORECASE
 )
-# One of these is in every such text.
+# Every text that writes two words of gender as one contains one of these signs.
 _SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" ", "-", "- "), "mM")))
 
 
 def with_both_words(texts: Sequence[str]) -> dict[str, str]:
-    """The texts that write two words of gender as one, such as "(wo)man", with both words.
+    """Map each text that writes two words of gender as one ("(wo)man") to the text with both.
 
     Example:
         >>> list(with_both_words(["a (wo)man", "S/he sits", "the wo/men", "a wo man"]).values())
@@ -84,10 +84,10 @@ def _write_one(match: re.Match[str]) -> str:
 
 
 _EXAMPLES = 3
-_SHOWN = 40  # characters of each
+_SHOWN = 40  # characters of each text in an example
 
-# What is done, to the rule that does it, in this order: each takes all texts of a file, and gives
-# those that it changes.
+# Each kind of mend to its rule, in the order of their use. A rule takes all texts of a file and
+# returns those that it changes.
 _MENDS: Mapping[str, Callable[[Sequence[str]], Mapping[str, str]]] = {
     "signs written out for HTML, JSON or bytes were decoded": unescape_signs,
     "mojibake (text read in another encoding) was mended": mend_mojibake,
@@ -112,7 +112,7 @@ def mended_records(
 def mended_columns(
     columns: RecordColumns, files: Mapping[Side, Path | None]
 ) -> tuple[RecordColumns, list[str]]:
-    """The same of columns."""
+    """Columns with mended captions, and a note on each kind of mend."""
     sides: Mapping[Side, str] = {"model": "captions", "human": "human captions"}
     corrected: dict[Side, Mapping[str, str]] = {}
     notes: list[str] = []
@@ -136,7 +136,7 @@ def mended_columns(
 
 
 def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
-    """What the mended texts of a file are, and a note on each kind of mend with three examples.
+    """Map each changed text of a file to its mended form; note each kind of mend with examples.
 
     Example:
         >>> corrected, (note,) = mend_texts(["a man</s>", "a dog"])
@@ -162,13 +162,13 @@ def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str,
 
 
 def _examples(changed: Mapping[str, str]) -> str:
-    """Up to three changes, each with a little of the text around it."""
+    """Up to three changes, each with some text around it."""
     distinct = dict.fromkeys(starmap(_around_change, changed.items()))
     return ", ".join(f"{old!r} is {new!r}" for old, new in islice(distinct, _EXAMPLES))
 
 
 def _around_change(old: str, new: str) -> tuple[str, ...]:
-    """What differs between two texts, with the words beside it."""
+    """The parts of two texts that differ, with the words beside them."""
     start = _n_alike(old, new)
     same = _n_alike(old[start:][::-1], new[start:][::-1])
     first = old.rfind(" ", 0, max(0, start - 1)) + 1

@@ -43,9 +43,10 @@ from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
     """(P,) which of P running words describe a person.
 
-    A word does if it is itself a noun for a person ("africans"); if such a noun follows, with only
-    listed words between, and does not describe something else ("a black young man", not "a white
-    chef hat"); or if such a noun precedes and is linked to it ("a man who is black").
+    A word describes a person if it is itself a noun for a person ("africans"); if such a noun
+    follows, with only listed words between, and does not describe something else ("a black young
+    man", not "a white chef hat"); or if such a noun precedes and is linked to it ("a man who is
+    black").
 
     Args:
         captions: lower-case words without punctuation.
@@ -72,7 +73,7 @@ class Neighbours:
         self.first, self.end = captions.starts[row], captions.starts[row + 1]
 
     def is_among(self, words: frozenset[str], places: IntArray) -> BoolArray:
-        """Whether the words at (P,) places are some of these."""
+        """(P,) whether the word at each place is among these words."""
         known = np.array([word in words for word in self.captions.types], bool)
         inside = (self.first <= places) & (places < self.end)
         matches: BoolArray = inside.copy()
@@ -80,13 +81,13 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the nearest places, from the given ones on, with none of these words."""
+        """(P,) the nearest place without these words, in steps from each given place on."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """Whether one of these words stands so many words behind, or before if below 0."""
+        """Whether one of these words stands at one of the steps; steps below 0 lead backwards."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
@@ -105,13 +106,13 @@ class _Beside(Neighbours):
         return self.is_among(self.words, self.places)
 
     def is_before_person(self) -> BoolArray:
-        """Whether it precedes a noun for a person; "police officer" counts as one."""
+        """Whether the word precedes a noun for a person, such as "police officer"."""
         noun = self.past(self.between - self.words, self.places + 1, 1)
         behind = self.past(self.words, noun, 1)
         return (behind > noun) & ~self.is_among(self.other_heads, behind)
 
     def is_linked_to_person(self) -> BoolArray:
-        """Whether a verb links it to a noun for a person, and no noun follows that it describes."""
+        """Whether a verb links the word to a noun for a person, and it describes no later noun."""
         noun = self.past(self.linking, self.places - 1, -1)
         following = self.places + 1
         last = (following == self.end) | self.is_among(self.closing, following)
@@ -119,7 +120,7 @@ class _Beside(Neighbours):
 
 
 def word_set(words: Words) -> frozenset[str]:
-    """The words and phrases of a list, to look them up."""
+    """The words and phrases of a list, as a set."""
     return frozenset(words_of(words))
 
 
@@ -180,7 +181,9 @@ def one_of(mentions: sparse.csr_array) -> IntArray:
 
 
 def silent(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) whether each caption names no group; of an intersection, not a group of each attribute.
+    """(N,) whether each caption names no group.
+
+    A caption names a group of an intersection if it names a group of each attribute.
 
     The attribute's own words are used, so that the flags do not depend on a metric's word list.
 
@@ -287,7 +290,7 @@ def _mentions(
 
 
 def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
-    """Group to (N,) whether each caption names it."""
+    """Group to (N,) flags of the captions that name the group."""
     matches = listed_words(captions, naming)
     return {
         name: matches.holding(matches.names & (matches.groups == k))

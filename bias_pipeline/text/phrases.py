@@ -1,6 +1,7 @@
 """What language models write beside captions: preambles, refusals, hedges, requests.
 
-``phrases.csv`` has them all: a line a phrase, as a pattern of lower-case text, and its source.
+``phrases.csv`` lists them all. A line has a phrase, as a pattern of lower-case text, and its
+source.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib.resources import files
 
 from bias_pipeline.io.files import read_csv
 
-_ODD_BLANKS = ("  ", *"\t\n\r\v\f\x1c\x1d\x1e\x1f")  # beside single ones, of ASCII
+_ODD_BLANKS = ("  ", *"\t\n\r\v\f\x1c\x1d\x1e\x1f")  # ASCII blanks other than a single space
 
 
 @cache
@@ -24,14 +25,14 @@ def phrase_pattern(kind: str) -> re.Pattern[str]:
 
 
 def plain_text(text: str) -> str:
-    """Lower case, with straight apostrophes and single blanks, each sign at its place."""
+    """A text in lower case, with straight apostrophes and single blanks."""
     single = " ".join(text.split()).replace("’", "'")
     lower = single.lower()
     return lower if len(lower) == len(single) else single
 
 
 def plain_texts(texts: Sequence[str]) -> list[str]:
-    """The same of many texts.
+    """The :func:`plain_text` of many texts.
 
     Example:
         >>> plain_texts(["A  dog’s", "Sorry"])

@@ -1,4 +1,4 @@
-"""Prompts in a captioner's captions: around a description, or instead of one."""
+"""Prompts in a captioner's captions, around a description or instead of a description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.text.phrases import phrase_pattern, plain_text
 from bias_pipeline.text.sentences import sentences_of
 
-_REPEATED = 3  # captions that begin, or end, with the same request: it is a prompt
+_REPEATED = 3  # a request that begins or ends so many captions is a prompt
 # The first words of the requests in `phrases.csv`.
 _ASKING = frozenset(
     words_of(
@@ -25,10 +25,10 @@ _ASKING = frozenset(
 
 
 def echoes(corpus: Corpus) -> BoolArray:
-    """(C,) the captioner's captions of nothing but prompts, or of sentences that ask for something.
+    """(C,) the captioner's captions that have only prompts, or sentences that ask for something.
 
     A sentence asks if it is a request or a question about the image (``phrases.csv``). Ordinary
-    captions that occur often are none.
+    captions that occur often do not count.
     """
     known = corpus.read(prompts_in)
     flags = np.zeros(len(corpus.model), bool)
@@ -42,7 +42,7 @@ def echoes(corpus: Corpus) -> BoolArray:
 
 
 def prompts_in(corpus: Corpus) -> frozenset[str]:
-    """The sentences of prompts: the file's own, and requests that begin or end several captions.
+    """The sentences of prompts: the file's own, and requests that begin or end many captions.
 
     A file's own prompt that differs between captions must be a request, since pictures that a
     model drew have prompts too.
@@ -57,7 +57,7 @@ def prompts_in(corpus: Corpus) -> frozenset[str]:
 
 
 def without_prompts(text: str, known: frozenset[str]) -> str:
-    """A caption without the prompts before and behind it; a text of nothing else stays.
+    """A caption without the prompts before and behind it; a text of nothing but prompts stays.
 
     Example:
         >>> known = frozenset(["describe this image", "is it a man"])
@@ -86,7 +86,7 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether it has the form of a request or a question; alone it may be a caption's sentence."""
+    """Whether a sentence has the form of a request or a question; captions may have it too."""
     bare = _bare(sentence)
     return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
 
@@ -111,5 +111,5 @@ def _plain_text(sentence: str) -> str:
 
 
 def _bare(sentence: str) -> str:
-    """In lower case, without what is around it."""
+    """A sentence in lower case, without the blanks and signs around it."""
     return plain_text(sentence).strip(" /\"'“”*#-–—_>`")

@@ -1,4 +1,4 @@
-"""What of captions is scored: before any metric, and for all of them alike; their sentences.
+"""Decides which text of captions is scored, before any metric and for all metrics alike.
 
 Language models write preambles, and texts that decline to describe.
 """
@@ -25,10 +25,10 @@ from bias_pipeline.text.prompts import captions_without_prompts, echoes, prompts
 from bias_pipeline.text.sentences import first_sentence, sentences_with
 from bias_pipeline.text.stock_captions import without_stock
 
-OPENING = 16  # words in which a preamble or a refusal begins
-SHARED = 1 / 3  # of all captions
-_FEWEST_SHARED = 100  # captions; of fewer, some share an opening by chance
-_EXAMPLES = 3  # of prompts, in a note
+OPENING = 16  # a preamble or a refusal begins within so many words
+SHARED = 1 / 3  # share of all captions
+_FEWEST_SHARED = 100  # captions; among fewer captions some share an opening by chance
+_EXAMPLES = 3  # how many prompts a note shows
 _LEAST_WORDS = 3  # "a man" opens many human captions too
 
 # What stands before or between the phrases of a preamble: signs of headings, lists, bold text.
@@ -44,7 +44,7 @@ _LOOSE = re.compile(
 def declines(texts: Sequence[str]) -> BoolArray:
     """Which texts decline to describe, or are errors of a service, instead of captions.
 
-    The beginning decides, also of a text that goes on with a description.
+    The beginning decides, even if a description follows.
 
     Returns:
         (N,) flags.
@@ -67,7 +67,7 @@ def may_have_preamble(texts: Sequence[str]) -> BoolArray:
 def preamble_of(text: str) -> str:
     """The phrases and signs before a caption's content, in lower case; possibly empty.
 
-    A text of nothing else has no preamble.
+    A text that is nothing else has no preamble.
 
     Example:
         >>> preamble_of("**Caption:** The image depicts a man.")
@@ -134,7 +134,7 @@ def openings(captions: Captions) -> list[str]:
 
 
 def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
-    """The first words of each distinct caption, and (N,) the place of each caption's among them.
+    """The first words of each distinct caption, and (N,) which of these each caption has.
 
     Example:
         >>> texts, places = distinct_openings(Captions.from_texts(["a dog", "a cat", "a dog"]))
@@ -209,10 +209,10 @@ class ScoredText:
     """Rewrites a corpus so that only what is to be scored is left of its captions."""
 
     # Whether phrases before the content ("The image depicts") stay; `cut` removes them from the
-    # captioner's captions and people's alike
+    # captioner's captions and from human captions alike
     preambles: Preambles = "keep"
     # Whether the captioner's captions that decline to describe are `absent`, as blank ones are.
-    # Those of people stay: ten in 40,000 of LIC's data.
+    # Human captions that decline stay: there are ten in 40,000 of LIC's data.
     declined: Declined = "absent"
     # Whether human captions that describe nothing are left out, as blank ones are: a sentence
     # that many images share, captions that their file marks, and copies of an image's captions
@@ -229,7 +229,7 @@ class ScoredText:
             raise UsageError("text.unit=subject needs words for persons in text.subjects")
 
     def of(self, corpus: Corpus, blank_limit: float = BLANK_LIMIT) -> Corpus:
-        """The corpus that is scored.
+        """The corpus with only the text that is scored.
 
         Args:
             blank_limit: the share of a side's captions, in [0, 1], above which absent ones are
@@ -254,7 +254,7 @@ class ScoredText:
         return replace(answered, notes=(*answered.notes, *notes))
 
     def _rules(self) -> list[Callable[[str], str]]:
-        """What rewrites each caption, in this order."""
+        """The functions that rewrite each caption, in this order."""
         rules: list[Callable[[str], str]] = [without_preamble] if self.preambles == "cut" else []
         if self.unit == "sentence":
             rules.append(first_sentence)
@@ -298,7 +298,7 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts; the sign of a thought, which declines, if no word is left."""
+    """A caption without thoughts; if no word is left, the sign of a thought, which declines."""
     answer = after_thoughts(text)
     return "<think>" if text and is_blank(answer) else answer
 
@@ -345,7 +345,7 @@ def _declining_openings(captions: Captions) -> BoolArray:
 
 
 def _preambles(captions: Captions) -> Counter[str]:
-    """Each preamble to how many captions open with it."""
+    """Each preamble, with the number of captions that open with it."""
     return captions.read(_openings_read)[1]
 
 
@@ -368,7 +368,7 @@ def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
 
 
 def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
-    """What is said of how captions begin."""
+    """The notes on how captions begin."""
     preambles = _preambles(corpus.model)
     begun, n_captions = preambles.total(), len(corpus.model)
     notes = []
@@ -394,7 +394,7 @@ def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
 
 
 def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
-    """How many words are left of the captions."""
+    """A note on how many words are left of the captions."""
     lengths = [
         f"{_mean_length(scored.side(side)):.1f} of {_mean_length(raw.side(side)):.1f} ({whose})"
         for side, whose in (("model", "model"), ("human", "annotators"))
@@ -426,7 +426,7 @@ def visible(word: str) -> str:
 
 
 def without_invisible(captions: Captions) -> Captions:
-    """Captions with every word as :func:`visible` has it; the same object if all are so already."""
+    """Captions with every word as :func:`visible` has it; the same object if no word changes."""
     shown = {word: visible(word) for word in captions.types}
     if all(word == new for word, new in shown.items()):
         return captions

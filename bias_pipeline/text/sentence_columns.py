@@ -18,7 +18,7 @@ class Sentences:
     """The S sentences of N captions, in order.
 
     Attributes:
-        words: a row a sentence; its image is the number of its caption.
+        words: a row for each sentence; its image is the number of its caption.
         about_person: (S,) whether a sentence mentions a person.
     """
 
@@ -27,7 +27,7 @@ class Sentences:
 
     @property
     def person_number(self) -> IntArray:
-        """(S,) how many sentences about a person each caption has up to and with this one.
+        """(S,) how many sentences about a person the caption has, up to and with each sentence.
 
         Example:
             >>> words = Captions.from_texts(["A hall.", "A man sits.", "He reads."], [0, 0, 0])
@@ -76,7 +76,7 @@ def _may_have_several(captions: Captions) -> BoolArray:
 
 
 def _further_begins(words: list[str]) -> Iterator[int]:
-    """The places of the words with which a further sentence begins, and a caption's content."""
+    """The places of the first words of a caption's content and of further sentences."""
     text = " ".join(words)
     preamble = preamble_of(text)
     place = len(preamble.split())

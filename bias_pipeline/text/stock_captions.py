@@ -22,8 +22,9 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids, mix
 # least so many times as often as the next most frequent caption.
 SHARE, FEWEST, TIMES = 0.02, 10, 3
 _CHANCE = 2  # equal captions of an image that two annotators may have written
-FILLED = 30  # images with repeated captions; of fewer, all may stand last by chance
-# Words of a sentence on persons that describe nobody in particular
+# Images with repeated captions; in fewer images all repeated ones may be last by chance
+FILLED = 30
+# Words of sentences about persons that describe nobody in particular
 _NOBODY = words_of(
     "person, persons, people, human, humans, someone, somebody, individual, individuals"
 )
@@ -82,8 +83,8 @@ def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) 
 class _Sentences:
     """Human captions as sentences, without case and signs."""
 
-    captions: Captions  # C of them, as they are
-    numbers: IntArray  # (C,) equal for equal sentences, those in most images first
+    captions: Captions  # C captions, as they are
+    numbers: IntArray  # (C,) the number of each sentence; sentences in the most images come first
     images: IntArray  # (S,) how many images have each sentence, descending
     describing: frozenset[str]  # words that describe somebody
 
@@ -147,9 +148,10 @@ def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
 def _copies(captions: Captions) -> BoolArray:
     """(C,) captions that repeat another of their image to fill its list.
 
-    Those of images whose captions are all equal; two may be by chance, where others have more.
-    Those of other images, too, where all images have as many captions and repeated ones stand
-    behind all others: annotators' own come in any order.
+    A repeated caption counts if all captions of its image are equal; two equal captions count only
+    if no image has more than two, since otherwise they may be chance. Repeated captions of other
+    images count, too, if all images have equally many captions and repeated captions always come
+    last: annotators' own captions come in any order.
     """
     images = captions.image_rows
     hashes = _hashes(captions, captions.types) + mix(images.astype(np.uint64))

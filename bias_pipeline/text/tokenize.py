@@ -20,7 +20,7 @@ _ASCII = re.compile(
     r"|[A-Za-z0-9]+|\S",
     re.IGNORECASE,
 )
-_JOINERS = frozenset(f"{JOINERS}\ufe0e\ufe0f")  # and variation selectors of emoji
+_JOINERS = frozenset(f"{JOINERS}\ufe0e\ufe0f")  # these also have variation selectors of emoji
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 
@@ -109,7 +109,7 @@ def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
 
 
 def _unicode_tokens(word: str) -> list[str]:
-    """Runs of letters, digits and their marks; every other character alone."""
+    """Runs of letters, digits and their marks, and every other character by itself."""
     tokens: list[str] = []
     in_word = False
     for sign in word:

@@ -1,4 +1,4 @@
-"""The base of all text transforms, and what removes and inserts words in all captions at once."""
+"""The base of all text transforms, and functions that edit words in all captions at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bias_pipeline.declared import Configurable
 
 Transform = Callable[[Corpus], Corpus]
 
-_BLOCK = 50_000  # captions edited at once, and the rest of the last one's image
+_BLOCK = 50_000  # captions edited at once, plus the remaining captions of the last image
 
 
 class TextTransform(Configurable, ABC):
@@ -31,7 +31,7 @@ class TextTransform(Configurable, ABC):
 
     @property
     def alternatives(self) -> Mapping[str, TextTransform]:
-        """The variants by name, if scores are averaged over several; else itself alone."""
+        """The variants by name, if scores are averaged over several; else only this transform."""
         return {"": self}
 
     @abstractmethod
@@ -99,16 +99,16 @@ class Entries:
         return Entries(self.captions[inside] - first, self.types[inside])
 
     def keys(self, n_types: int) -> IntArray:
-        """(E,) one number a pair."""
+        """(E,) a number for each pair."""
         return self.captions * n_types + self.types
 
 
 def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions:
     """Captions with some words removed and others added.
 
-    All occurrences of a removed word go. An
-    added word is placed as in another caption of the same image: before the word that follows it
-    there, else after the word that precedes it; if the caption has neither, at the end.
+    All occurrences of a removed word are removed. An added word is placed as in another caption of
+    the same image: before the word that follows it there, else after the word that precedes it; if
+    the caption has neither, at the end.
 
     Example:
         >>> both = Captions.from_texts(["a dog runs", "a big dog"], [0, 0])
@@ -137,7 +137,7 @@ def _block(captions: Captions, first: int, last: int) -> Captions:
 
 
 def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Array, IntArray]:
-    """The words of the edited captions, and how many each caption has."""
+    """The words of the edited captions, and how many words each caption has."""
     caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
     keys = caption_of * len(captions.types) + captions.tokens
     remaining = ~_numbers_in(np.sort(removed.keys(len(captions.types))), keys)[1]
@@ -175,12 +175,12 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
     number, known = _numbers_in(distinct, keys)
     first = np.full(len(distinct), -1)
     places = np.flatnonzero(known)[::-1]
-    first[number[places]] = places  # the last that is written remains
+    first[number[places]] = places  # the value written last remains
     return first[which]
 
 
 def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
-    """(N,) the place of each key among ascending ones, and whether it is there."""
+    """(N,) the place of each key among ascending keys, and whether the key is among them."""
     if not len(ascending):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     number = np.searchsorted(ascending, keys)

@@ -26,15 +26,15 @@ def data_convert_parser() -> Parser:
         f"{PROGRAM} data convert",
         description="Convert pickles of LIC and JSON files of COCO to Parquet",
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files to convert")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="pickles or JSON files")
     parser.add_argument(
-        "--out", type=Path, default=Path(), help="folder of the Parquet files (default: .)"
+        "--out", type=Path, default=Path(), help="folder for the Parquet files (default: .)"
     )
     return parser
 
 
 def data_fetch_command(words: Sequence[str]) -> int:
-    """Print where the files are and their names; download the files that are open to everyone."""
+    """Print where files are and their names; download the files that are open to everyone."""
     from bias_pipeline.published.sources import SOURCES, describe_sources, download
 
     options = data_fetch_parser().parse_args(list(words))
@@ -60,5 +60,5 @@ def data_fetch_parser() -> Parser:
         "that anyone may download",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (default: all)")
-    parser.add_argument("--out", type=Path, help="download into this folder of the data set")
+    parser.add_argument("--out", type=Path, help="download the data set's files into this folder")
     return parser
