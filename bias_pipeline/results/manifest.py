@@ -74,7 +74,7 @@ class Manifest:
     attackers: Mapping[str, Any] = field(default_factory=dict)  # the attackers' kind, if any
     image_std: Mapping[str, float] = field(default_factory=dict)  # by part
     choice_std: Mapping[str, float] = field(default_factory=dict)  # by part
-    split: Mapping[str, Any] = field(default_factory=dict)  # share of captions in both halves
+    split: Mapping[str, Any] = field(default_factory=dict)  # images that are copies of others
     notes: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)  # by package
     machine: Mapping[str, Any] = field(default_factory=dict)
