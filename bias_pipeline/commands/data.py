@@ -70,7 +70,7 @@ def _print_unknown_objects(corpus: Corpus, vocabulary: TaskVocabulary) -> None:
 
 
 def _check_pictures(corpora: Sequence[Corpus]) -> None:
-    """Refuse all broken pictures at once, and warn of changed pictures."""
+    """Refuse broken pictures, all in one message, and warn of changed pictures."""
     file_lists = [corpus.pictures.files for corpus in corpora if corpus.pictures is not None]
     files = sorted({file for paths in file_lists for file in paths if isinstance(file, Path)})
     with bar("pictures' digests"):

@@ -86,7 +86,7 @@ class Decision:
 
     @property
     def winner(self) -> str:
-        """``first`` or ``other``: the significantly fairer (better) captioner; empty without one."""
+        """``first`` or ``other``, the significantly fairer (better) captioner, or empty."""
         if self.doubts or not self.difference.p_value < 1 - LEVEL:
             return ""
         return "other" if self.difference.value > 0 else "first"
@@ -132,7 +132,7 @@ class Decision:
         return f"{self.name}{by}: {verdict} ({numbers})"
 
     def _comparison(self) -> str:
-        """A clause on who is fairer; if nobody is, on how large a difference the test would find."""
+        """A clause on who is fairer, or else on how large a difference the test would find."""
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
         apart = f"no significant difference between {self.first} and {self.other}"
@@ -197,7 +197,7 @@ def decisions(
     margin: float | None = None,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """Decisions on the first captioner and each other, by each headline of otherwise equal cells."""
+    """Decisions on the first captioner and each other, by headlines of otherwise equal cells."""
     all_decisions = [
         _decision(first, other, headline, draws, margin, limits)
         for first, *others in group_by_cell(results)

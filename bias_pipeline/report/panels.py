@@ -229,7 +229,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by the metric that answers for most captioners; of equal metrics the best known."""
+    """The findings by the metric that answers for most captioners; if equal, the best known."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)

@@ -195,9 +195,7 @@ def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
     order = np.lexsort((bias, quality))
     good, fair = quality[order], bias[order]
     first = np.searchsorted(good, good)  # the fairest of captioners that are as good
-    fairest = np.minimum.accumulate(np.append(np.inf, fair))[
-        first
-    ]  # the fairest of captioners that are better
+    fairest = np.minimum.accumulate(np.append(np.inf, fair))[first]  # of the better captioners
     unbeaten = np.empty(len(order), bool)
     unbeaten[order] = (fairest > fair) & (fair[first] == fair)
     return unbeaten

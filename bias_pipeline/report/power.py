@@ -1,8 +1,8 @@
 """Says how small a bias a number of images shows, and what may be concluded from a metric.
 
-Both answers come from measured errors, not from a model. What may be concluded follows from the rule
-of :mod:`~bias_pipeline.report.verdict`, and from whether a number found planted bias. How far numbers
-move comes from ``flatness.csv``, which ``experiments.flatness.study`` writes.
+Both answers come from measured errors, not from a model. What may be concluded follows from the
+rule of :mod:`~bias_pipeline.report.verdict`, and from whether a number found planted bias. How far
+numbers move is read from ``flatness.csv``, which ``experiments.flatness.study`` writes.
 
 ``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """
@@ -42,7 +42,7 @@ class Measurement:
 
     design: str  # where the bias was planted
     metric: str  # its name
-    alignment: str  # of the human captions
+    alignment: str  # the alignment of human captions
     part: str  # the part that decides
     unit: str  # of the score
     n_images: int  # images in a trial
@@ -99,7 +99,7 @@ class Power:
         return size
 
     def _nearest_score(self, size: int) -> Measurement:
-        """The measurement whose score is nearest to the detectable score, since errors depend on it."""
+        """The measurement whose score is nearest to the detectable score: errors depend on it."""
         planted = [m for m in self.measurements if m.n_images == size and m.planted]
         return min(planted, key=lambda m: abs(m.score - m.detectable))
 
@@ -271,7 +271,7 @@ def movements() -> Sequence[Movement]:
 
 
 def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
-    """The movements of a number or, if it is compared with annotators, of the difference."""
+    """The movements of a number, and of its difference from annotators."""
     increase = sibling_name(part, "increase")
     return [
         movement
@@ -305,7 +305,7 @@ def planted_shares() -> list[int]:
 def unseen(
     corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
 ) -> str:
-    """A sentence on what a corpus's images cannot show; the planted bias that is seen worst counts."""
+    """A sentence on how small a bias the images can show; the planted bias seen worst counts."""
     sizes = [size for size in _sizes_of_groups(corpus, attribute) if size]
     if len(sizes) != 2:
         return "how small a bias these images can show was measured for two groups only"
