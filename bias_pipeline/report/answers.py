@@ -246,7 +246,7 @@ def shorten_reason(reason: str) -> str:
     """The first clause of a reason, in a few words.
 
     Example:
-        >>> shortened("12 images are too few; caption 500, or better 1,500")
+        >>> shorten_reason("12 images are too few; caption 500, or better 1,500")
         '12 images are too few'
     """
     itself = re.sub(r"^(dataset '[^']*'|the data): ", "", reason)

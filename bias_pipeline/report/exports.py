@@ -150,7 +150,7 @@ def typed_columns(table: Table) -> dict[str, list[Any]]:
 
     Example:
         >>> score = NumberCell(0.5, 0.4, 0.6, fraction=True)
-        >>> typed(Table("t", ["who", "score"], [["sat", score]]))
+        >>> typed_columns(Table("t", ["who", "score"], [["sat", score]]))
         {'who': ['sat'], 'score': [0.5], 'score ci_low': [0.4], 'score ci_high': [0.6]}
     """
     columns: dict[str, list[Any]] = {}

@@ -134,7 +134,7 @@ def _join_groups(groups: Sequence[str]) -> str:
     """Names of groups, separated by blanks; as JSON if a name has blanks or begins as JSON does.
 
     Example:
-        >>> _joined(["male", "female"]), _joined(["east asian", "white"])
+        >>> _join_groups(["male", "female"]), _join_groups(["east asian", "white"])
         ('male female', '["east asian", "white"]')
     """
     text = " ".join(groups)
