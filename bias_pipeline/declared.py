@@ -134,7 +134,7 @@ class Text:
     words: str  # a description of the text, for people
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase on what the text must be, if it does not match."""
+        """A phrase on what the text must be if it does not match, else None."""
         sound = isinstance(value, str) and re.fullmatch(self.pattern, value)
         return None if sound else self.words
 
@@ -146,7 +146,7 @@ class MustBeEmpty:
     instead: str  # what to do instead
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase on what to do instead, if the value is not empty."""
+        """A phrase on what to do instead if the value is not empty, else None."""
         return f"empty; {self.instead}" if value not in (None, {}, [], "") else None
 
 
@@ -178,7 +178,7 @@ def violation(value: Any, kind: Any) -> str | None:
 
 
 def choices_text(value: object, known: Iterable[object]) -> str:
-    """The choices in words, with the nearest to a wrong one.
+    """The choices in words, with the choice nearest to a wrong value.
 
     Example:
         >>> choices_text("ratios", ["difference", "ratio"])

@@ -41,7 +41,7 @@ class NotApplicableError(DataError):
 
 
 class TooFewImagesError(NotApplicableError):
-    """There are fewer images than a setting requires; since the setting is wrong, exit code 2."""
+    """There are fewer images than a setting requires (exit code 2, since the setting is wrong)."""
 
     exit_code = 2
 
