@@ -6,12 +6,12 @@
 
 import sys
 
-# `python -m` lets a file of the folder that it starts in, which may be a stranger's, stand for any
-# module. So that folder goes before anything else is imported, `__future__` too. A copy of this
-# package that lies there is still found by the processes that it starts.
+# With `python -m`, a file in the current folder, which may be a stranger's, can replace any module.
+# So the folder is removed before anything else is imported, even `__future__`. If this package
+# lies in that folder, the processes that it starts still find it.
 if (
     sys.version_info >= (3, 11)
-    and sys.argv[:1] == ["-m"]  # as Python has it until the package runs
+    and sys.argv[:1] == ["-m"]  # Python's value until the package runs
     and sys.orig_argv[-len(sys.argv)].removeprefix("-m") == __name__
     and not sys.flags.safe_path
 ):

@@ -1,4 +1,4 @@
-"""The Python interface: data in memory or files in, results with tables out, without Hydra.
+"""The Python interface: takes data in memory or files, returns results with tables; no Hydra.
 
 ``bias_pipeline`` itself offers these functions::
 
@@ -73,7 +73,7 @@ T = TypeVar("T")
 
 
 def _python_call(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, whose errors name arguments in place of a command's options."""
+    """The function, with errors that name arguments instead of a command's options."""
     arguments = {*inspect.signature(function).parameters} - {"settings"}
 
     @wraps(function)
@@ -102,28 +102,29 @@ def score(
     out: str | Path | None = None,
     **settings: Any,
 ) -> Result:
-    """One metric of one captioner.
+    """Compute one metric of one captioner.
 
     Args:
-        metric: its name, as in ``python -m bias_pipeline metrics``.
-        captions: the captioner's captions: image id to caption (a Series, too), a list aligned with
-            the others, a table with columns ``id`` and ``caption``, or a file. A table is of
-            pandas, polars, Arrow, DuckDB, or a data set of Hugging Face.
-        labels: image id to label, a list, attribute to either, a table with a column an
-            attribute, or a file.
-        human: human captions: image id to captions, lists, a table with a line a caption, or a
-            file.
+        metric: the metric's name, as in ``python -m bias_pipeline metrics``.
+        captions: the captioner's captions: a mapping or Series of image id to caption, a list
+            (aligned with the other arguments), a table with columns ``id`` and ``caption``, or a
+            file. A table comes from pandas, polars, Arrow or DuckDB, or is a data set of Hugging
+            Face.
+        labels: image id to label, a list, attribute to either of these, a table with a column for
+            each attribute, or a file.
+        human: human captions: image id to captions, lists, a table with a line for each caption,
+            or a file.
         objects: image id to the names of the objects in the image, lists, a table with columns
             ``id`` and ``category``, or a file.
-        captioner: its name in results; a file has its own name.
-        gold: labels by people of some images drawn at random, where ``labels`` are a machine's:
-            image id to label, a DataFrame with columns ``image_id``, ``value`` and, if there are
-            any, ``rater`` and ``chance``, or a file.
-        out: folder to store the result in, and attackers' predictions for the next call.
+        captioner: the captioner's name in results; a file of captions has its own name.
+        gold: labels by people for images drawn at random, if ``labels`` were made by a machine:
+            image id to label, a DataFrame with columns ``image_id``, ``value`` and, if known,
+            ``rater`` and ``chance``, or a file.
+        out: the folder in which the result is stored, and attackers' predictions for later calls.
         settings: settings that differ from the defaults: a choice (``attribute="race"``,
             ``encoder="lstm"``), values (``seeds=10``, ``stats={"resamples": 100}``), or a parameter
-            of the metric (``sides=["model"]``; ``**{"metric.labels": "each"}`` where an argument
-            of this function has its name).
+            of the metric (``sides=["model"]``; ``**{"metric.labels": "each"}`` if an argument of
+            this function has the parameter's name).
 
     Returns:
         The result; :meth:`~bias_pipeline.results.rows.Result.frame` is its table.
@@ -161,16 +162,17 @@ def audit(
 
     Args:
         captions: see :func:`score`.
-        labels: see :func:`score`; labels without a name belong to ``attribute``, else to gender.
+        labels: see :func:`score`; labels without an attribute's name are labels of ``attribute``,
+            or else of gender.
         human: see :func:`score`.
         objects: see :func:`score`.
         captioner: see :func:`score`.
-        minutes: the time limit (1; with more than 10,000 captions 5).
+        minutes: the time limit for each attribute (default: 1; 5 with more than 10,000 captions).
         least_coverage: share of the labelled images of the captions that an answer must use.
         negligible: how far above the annotators' an attacker's score at equal style is no bias.
-        gold: see :func:`score`; it corrects the metrics of naming, declining and assuming.
-        out: folder to store results and a report in, ``report.html``.
-        settings: see :func:`score`; the time decides which metrics, and seeds are two.
+        gold: see :func:`score`; gold labels correct the numbers on naming, declining and assuming.
+        out: the folder in which results and the report ``report.html`` are stored.
+        settings: see :func:`score`; the time limit decides which metrics run, with two seeds.
 
     Returns:
         The audit; ``str()`` gives its answers in sentences, ``frame()`` its table.
@@ -216,27 +218,27 @@ def compare(
     out: str | Path | None = None,
     **settings: Any,
 ) -> Comparison:
-    """Is the first captioner fairer than the second? Paired over images and seeds.
+    """Compare two captioners: is the first fairer? Differences are paired over images and seeds.
 
     Args:
         a: captions of the first captioner, see :func:`score`; or its results, as :func:`score`,
             :func:`audit` and :func:`load` return them.
-        b: the same of the second.
+        b: captions or results of the second captioner.
         labels: see :func:`score`; not needed for results.
         human: see :func:`score`.
         objects: see :func:`score`.
-        metric: one or several, by name.
-        names: of the captioners in results; a file has its own name.
+        metric: the name of a metric, or several names.
+        names: the captioners' names in results; a file of captions has its own name.
         margin: by how much ``a`` may be worse, in the metric's unit.
         least_coverage: share of the labelled images of the captions that a number must use.
-        alike: how much caption length and vocabulary may differ where attackers read captions.
+        alike: how much caption length and vocabulary may differ if attackers read captions.
         gold: see :func:`score`.
         out: see :func:`score`.
         settings: see :func:`score`.
 
     Returns:
-        The decisions; ``str()`` gives them in sentences, ``frame()`` as a table. A metric that does
-        not apply to a captioner is in ``skipped``, with the reason.
+        The decisions; ``str()`` gives sentences, ``frame()`` a table. A metric that does not apply
+        to a captioner is in ``skipped``, with the reason.
 
     Raises:
         BiasPipelineError: in one sentence, if nothing can be compared.
@@ -266,16 +268,16 @@ def compare(
 
 @_python_call
 def load(folder: str | Path = "outputs") -> Results:
-    """All finished runs of a folder, as the commands, or ``out=``, wrote them.
+    """All finished runs of a folder that commands, or calls with ``out=``, wrote.
 
-    Captioners of one name, such as ``A/model.json`` and ``B/model.json``, get the names that tables
-    and reports use: ``A_model`` and ``B_model``.
+    Captioners that share a name, such as ``A/model.json`` and ``B/model.json``, get the names that
+    tables and reports use: ``A_model`` and ``B_model``.
 
     Returns:
-        The results; ``frame()`` gives one table of all.
+        The results; ``frame()`` gives a table of all rows.
 
     Raises:
-        BiasPipelineError: if there are none.
+        BiasPipelineError: if the folder has no finished runs.
     """
     results, draws = finished_runs(Path(folder))
     apart, _ = resolve_name_collisions(results)
@@ -298,14 +300,14 @@ def _runner_of(
     out: str | Path | None,
     settings: Settings,
 ) -> Iterator[_InMemoryRunner]:
-    """Runs metrics on these data; its temporary files exist only inside the block."""
+    """A runner of metrics on these data, whose temporary files exist only inside the block."""
     if "paths" in settings:
         raise UsageError("setting 'paths': name the folder of results with out=FOLDER")
     with TemporaryDirectory(prefix="bias_pipeline-") as place:
         folder = Path(place)
         (folder / "captioner").mkdir()
         attribute = settings.get("attribute", "gender")
-        unnamed = attribute if isinstance(attribute, str) else "gender"  # labels without a name
+        unnamed = attribute if isinstance(attribute, str) else "gender"  # of labels without a name
         ids = _dataset(settings).get("id_column")
         check_aligned({**captions, "labels": labels, "human": human, "objects": objects}, ids)
         try:
@@ -331,14 +333,14 @@ def _runner_of(
 
 
 def _without_places(message: str, folder: Path) -> str:
-    """A message with the names of arguments in place of temporary files."""
+    """A message in which names of arguments replace temporary files."""
     place = re.escape(f"{folder}{os.sep}")
     file = rf"{place}(?:captioner/)?([\w.-]*)\.(?:parquet|jsonl)(?:, (?:line|row) \d+)?"
     return re.sub(place, "", re.sub(file, r"\1", message))
 
 
 def _dataset(settings: Settings) -> Mapping[str, Any]:
-    """Settings of the data; its files are arguments of their own."""
+    """The settings of the data; files are refused, since they have their own arguments."""
     dataset = settings.get("dataset", {})
     if not isinstance(dataset, Mapping):
         raise UsageError(
@@ -350,12 +352,12 @@ def _dataset(settings: Settings) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _InMemoryRunner:
-    """The cells of one call; each corpus is read once a call.
+    """Runs the cells of one call, and reads each corpus once.
 
     Attributes:
-        settings: settings that all cells share.
+        settings: the settings that all cells share.
         files: captioner to the file of its captions.
-        folder: of the files of data in memory.
+        folder: the folder for files of data in memory.
         outputs: where results are stored.
     """
 
@@ -367,7 +369,7 @@ class _InMemoryRunner:
 
     @property
     def attributes(self) -> list[str]:
-        """All attributes that there are."""
+        """All attributes that have a configuration file."""
         return attribute_names()
 
     def corpus(self, attribute: str) -> Corpus:
@@ -375,7 +377,7 @@ class _InMemoryRunner:
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """Coverage of the first captioner's vocabulary by annotators; NaN if set otherwise."""
+        """The share of the first captioner's words that annotators use; NaN if the user set it."""
         if "text" in self.settings and FIRST_SENTENCE.keys() <= settings.keys():
             return math.nan
         chosen = {**self._labels_of(attribute), **_numbers(settings), "metric": "lic"}
@@ -383,7 +385,7 @@ class _InMemoryRunner:
         return word_reach(lic, self._corpus(lic))
 
     def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:
-        """Results of every metric that the data allow. Raises if a metric fails."""
+        """The results of every metric that the data permit; raises an error if a metric fails."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
         captioner = next(iter(self.files))
@@ -397,11 +399,11 @@ class _InMemoryRunner:
                     words = {"attribute": attribute, "metric": metric, **settings}
                     cell_name = " ".join(f"{k}={v}" for k, v in words.items())
                     skipped[cell_name] = in_python(_without_places(str(error), self.folder))
-        made = [result for result in results if result.ids]  # which are not stored
+        made = [result for result in results if result.ids]  # draws and predictions are not stored
         return SweepOutcome(self.outputs, results, skipped=skipped, made=made)
 
     def compare_captioners(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
-        """The results of both captioners, and why a metric does not apply to one."""
+        """The results of both captioners, and skipped cell to reason."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
         cells = {name: self._cell(name, metric=metrics[0]) for name in self.files}
@@ -412,7 +414,7 @@ class _InMemoryRunner:
                     results.append(self.run(captioner, metric=metric))
             except NotApplicableError as error:
                 if isinstance(error, TooFewImagesError) and len(metrics) == 1:
-                    raise  # a setting is to blame
+                    raise  # a setting is wrong
                 reason = in_python(_without_places(str(error), self.folder))
                 skipped[f"metric={metric} captioner={captioner}"] = reason
         return results, skipped
@@ -424,7 +426,7 @@ class _InMemoryRunner:
         )
 
     def _labels_of(self, attribute: str) -> dict[str, object]:
-        """The settings of an attribute, without label errors of other attributes."""
+        """The settings for an attribute, without label errors of other attributes."""
         dataset = self.settings["dataset"]
         with_errors = _attributes_with_errors(dataset.get("label_noise"))
         if not with_errors or attribute in with_errors:
@@ -432,12 +434,12 @@ class _InMemoryRunner:
         return {"attribute": attribute, "dataset": {**dataset, "label_noise": None}}
 
     def _gold_of(self, attribute: str, metric: str) -> dict[str, object]:
-        """The settings of the data without gold labels, where these do not correct a metric."""
+        """The settings of the data, without gold labels if these do not correct the metric."""
         dataset = self.settings["dataset"]
         if not dataset.get("gold"):
             return {}
         cell = self._cell(next(iter(self.files)), attribute=attribute)
-        with suppress(DataError):  # labels of another attribute
+        with suppress(DataError):  # the gold labels are of another attribute
             if corrected_by_gold(metric) and cell.gold:
                 return {}
         return {"dataset": {**dataset, "gold": None}}
@@ -471,7 +473,7 @@ class _InMemoryRunner:
 
 
 def _attributes_with_errors(rates: object) -> list[str]:
-    """The attributes whose label errors are given, in a file or by group; empty if there are none.
+    """The attributes whose label errors are given in a file or by group.
 
     Example:
         >>> _attributes_with_errors({"male": 0.03, "female": 0.05})
@@ -487,7 +489,7 @@ def _attributes_with_errors(rates: object) -> list[str]:
 
 
 def _numbers(settings: Mapping[str, str]) -> dict[str, object]:
-    """Overrides with numbers as numbers.
+    """Overrides in which texts of numbers become numbers.
 
     Example:
         >>> _numbers({"alignment": "matched", "encoder.order": "1"})

@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, called after their elements and, for floats, the bits of each."""
+"""Types of NumPy arrays, named after the elements and, for floats, their number of bits."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A configuration can build only subclasses of :class:`Configurable`. A parameter's annotation
 declares its type, and with ``Annotated`` its range. There is no other registry. Ranges and choices
-are checked whenever an object is built, from Python too, so that constructors need not.
+are checked whenever an object is built, also from Python, so constructors need not check them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TARGET = "_target_"  # the key under which a configuration names a class
 
 
 def known_name(module: str, name: str) -> str:
-    """The name of a class in run ids: without its module, which may move.
+    """The name of a class in run ids: without its module, since the class may move.
 
-    A class of another package has that package's name too.
+    The name of a class of another package also has that package's name.
 
     Example:
         >>> known_name("bias_pipeline.metrics.attack.lic", "LIC"), known_name("mine.lic", "LIC")
@@ -36,7 +36,7 @@ def known_name(module: str, name: str) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a finite number, and a float can hold it; true and false are none.
+    """Whether a value is a finite number that a float can hold; true and false are no numbers.
 
     Example:
         >>> [is_number(value) for value in (1, 2.5, 1e999, 10**400, True, "1")]
@@ -56,8 +56,9 @@ class _Signature:
 class Configurable:
     """A class that a configuration may build, by the name of its definition.
 
-    These are metrics, data sets, transforms, probes, encoders, scorings, loggers, and plain values
-    such as word lists. Their constructors only store their arguments: they run and write nothing.
+    Such classes are metrics, data sets, transforms, probes, encoders, scorings, loggers, and plain
+    values such as word lists. Their constructors only store their arguments: they run and write
+    nothing.
     """
 
     __signature__ = _Signature()
@@ -75,18 +76,18 @@ class Configurable:
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
         """The settings that name files, as digests of the files' content.
 
-        A run's identity uses them instead of the names: a moved file is the same run, a changed
-        one a different run.
+        A run's identity has the digests instead of the names: a moved file gives the same run, a
+        changed file a different run.
         """
         del settings
         return {}
 
 
 class Constraint(Protocol):
-    """What a parameter requires besides its type."""
+    """A requirement on a parameter besides its type."""
 
     def refusal(self, value: Any) -> str | None:
-        """What the value must be, None if it is right."""
+        """A phrase on what the value must be; None if the value is right."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Range:
     below: float | None = None  # all values are below it
 
     def refusal(self, value: Any) -> str | None:
-        """The bounds in words, if the value is not within them."""
+        """The bounds in words if the value is outside of them, else None."""
         sound = (
             (self.low is None or value >= self.low)
             and (self.high is None or value <= self.high)
@@ -127,38 +128,38 @@ class Range:
 
 @dataclass(frozen=True)
 class Text:
-    """The pattern of a text."""
+    """A pattern that a text must match."""
 
-    pattern: str  # the whole text matches it
+    pattern: str  # the whole text must match it
     words: str  # a description of the text, for people
 
     def refusal(self, value: Any) -> str | None:
-        """What the text must be, if it does not match."""
+        """A phrase on what the text must be if it does not match, else None."""
         sound = isinstance(value, str) and re.fullmatch(self.pattern, value)
         return None if sound else self.words
 
 
 @dataclass(frozen=True)
 class MustBeEmpty:
-    """For a key that a configuration must leave empty."""
+    """The requirement that a configuration leaves a key empty."""
 
     instead: str  # what to do instead
 
     def refusal(self, value: Any) -> str | None:
-        """What to do instead, if the value is not empty."""
+        """A phrase on what to do instead if the value is not empty, else None."""
         return f"empty; {self.instead}" if value not in (None, {}, [], "") else None
 
 
 @dataclass(frozen=True)
 class ConfiguredAs:
-    """The type of the configured value, where the annotation has what the constructor makes."""
+    """The type of a configured value, if the annotation names what the constructor makes of it."""
 
     kind: Any  # another annotation
 
 
 @cache
 def kinds_of(target: type) -> Mapping[str, Any]:
-    """The annotations of the parameters of a class's constructor, with ranges and choices."""
+    """Parameter of a class's constructor to its annotation, with ranges and choices."""
     constructor = target.__init__  # type: ignore[misc]
     try:
         return hints_of(target if is_dataclass(target) else constructor, include_extras=True)
@@ -167,7 +168,7 @@ def kinds_of(target: type) -> Mapping[str, Any]:
 
 
 def violation(value: Any, kind: Any) -> str | None:
-    """What a value must be by the ranges and choices of an annotation, None if it is.
+    """What a value must be by an annotation's ranges and choices; None if the value is right.
 
     Example:
         >>> violation(0, Count | None), violation([0.5, 2], Sequence[Share])
@@ -177,7 +178,7 @@ def violation(value: Any, kind: Any) -> str | None:
 
 
 def choices_text(value: object, known: Iterable[object]) -> str:
-    """The choices in words, with the nearest to a wrong one.
+    """The choices in words, with the choice nearest to a wrong value.
 
     Example:
         >>> choices_text("ratios", ["difference", "ratio"])
@@ -208,9 +209,9 @@ def _violation(value: Any, kind: Any) -> Iterator[str]:
 
 
 def _items(value: Any, origin: Any, parts: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """What a list or a mapping has, keys too, with their annotations."""
+    """The items of a list or a mapping, keys too, with their annotations."""
     if not any(map(_limits, parts)):
-        return  # lists of words are long
+        return  # lists of texts are not checked, since word lists are long
     if origin is Sequence and isinstance(value, Sequence):
         yield from ((item, parts[0]) for item in value)
     elif origin is Mapping and isinstance(value, Mapping):
@@ -228,7 +229,7 @@ def _may_be(value: object, kind: Any) -> bool:
 
 @cache
 def _limits_of(target: type) -> tuple[Sequence[str], Mapping[str, Any]]:
-    """All parameters of a constructor, and the annotations that limit more than the type."""
+    """All parameters of a constructor, and annotations that declare more than the type."""
     limited = {name: kind for name, kind in kinds_of(target).items() if _limits(kind)}
     return [*inspect.signature(target).parameters], limited
 
@@ -249,7 +250,7 @@ Dropout = Annotated[float, Range(low=0, below=1)]
 Positive = Annotated[float, Range(above=0)]
 NotNegativeCount = Annotated[int, Range(low=0)]
 NotNegative = Annotated[float, Range(low=0)]
-Seconds = Annotated[float, Range(above=0, high=7 * 24 * 3600)]  # no wait without end
+Seconds = Annotated[float, Range(above=0, high=7 * 24 * 3600)]  # finite, so that no wait is endless
 Resamples = Annotated[int, Range(low=2, high=1_000_000)]
 OneLine = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "words on one line")]
 Empty = Mapping[str, Any] | list[Any] | str | None

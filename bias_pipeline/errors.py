@@ -1,6 +1,6 @@
 """The errors, and the exit code of each kind.
 
-Every message names the file, id or key at fault, what is wrong, and how to fix it.
+Every message names the file, id or key at fault, what is wrong, and how to correct it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 
 class BiasPipelineError(Exception):
-    """A mistake or fault that the user can fix; shown without a traceback."""
+    """A mistake or fault that the user can correct; it is shown without a traceback."""
 
     exit_code = 1
 
@@ -24,54 +24,54 @@ class UsageError(BiasPipelineError):
 
 
 class UnlabelledError(UsageError):
-    """A data set that does not label an attribute."""
+    """A data set has no labels of an attribute."""
 
 
 class DataError(BiasPipelineError):
-    """Input data that cannot be scored as it is (exit code 3)."""
+    """Input data cannot be scored as they are (exit code 3)."""
 
     exit_code = 3
 
 
 class NotApplicableError(DataError):
-    """A metric or attribute that valid data do not permit.
+    """Valid data do not permit a metric or an attribute.
 
-    ``metric=all`` and ``audit`` skip it.
+    ``metric=all`` and ``audit`` skip such a metric or attribute.
     """
 
 
 class TooFewImagesError(NotApplicableError):
-    """Fewer images than a setting asks for; the setting is to blame, so the exit code is 2."""
+    """There are fewer images than a setting requires (exit code 2, since the setting is wrong)."""
 
     exit_code = 2
 
 
 class AbsentLabelError(DataError):
-    """A label that the user maps and the file lacks; ``audit`` tries its other attributes."""
+    """The file lacks a label that the user maps; ``audit`` goes on with other attributes."""
 
     exit_code = 2
 
 
 class UndecidedError(BiasPipelineError):
-    """A gate that cannot decide (exit code 6)."""
+    """A gate cannot decide (exit code 6)."""
 
     exit_code = 6
 
 
 class SweepError(BiasPipelineError):
-    """At least one job of a sweep failed (exit code 4)."""
+    """At least one job of a sweep has failed (exit code 4)."""
 
     exit_code = 4
 
 
 class ResourceError(BiasPipelineError):
-    """A file, model or device that is missing, full or not writable (exit code 5)."""
+    """A file, model or device is absent, full or not writable (exit code 5)."""
 
     exit_code = 5
 
 
 class AbsentModelError(ResourceError):
-    """Published weights that a metric needs and that are absent; ``metric=all`` skips it."""
+    """Published weights that a metric needs are absent; ``metric=all`` skips the metric."""
 
 
 NAME_HUMAN_CAPTIONS = "name a file of human captions (dataset.captions=FILE, audit --captions FILE)"
@@ -79,7 +79,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def refused_by_system(error: OSError) -> ResourceError:
-    """An error of the operating system, as a sentence.
+    """An error of the operating system, with a message that is a sentence.
 
     Example:
         >>> print(refused_by_system(FileNotFoundError(2, "No such file or directory", "a.json")))
@@ -92,7 +92,7 @@ def refused_by_system(error: OSError) -> ResourceError:
 
 
 def cannot_write(place: object, error: OSError) -> ResourceError:
-    """A file or folder that cannot be written, as a sentence.
+    """The error if a file or folder cannot be written.
 
     Example:
         >>> print(cannot_write("a.json", OSError(28, "No space left on device")))
@@ -103,7 +103,7 @@ def cannot_write(place: object, error: OSError) -> ResourceError:
 
 
 def unwritable(what: object, error: OSError) -> ResourceError:
-    """Outputs that cannot be written, as a sentence.
+    """The error if outputs cannot be written.
 
     Example:
         >>> print(unwritable("to out", OSError(28, "No space left on device")))
@@ -120,11 +120,11 @@ NO_MEMORY = (
     "this process has no memory left, or may not use more (ulimit -v, a job's limit); allow more "
     "memory, or use less: limit=N images, smaller batches (--batch, encoder.batch_size)"
 )
-# Messages of libraries that have no exception for it.
+# Messages of libraries that have no exception for a lack of memory.
 _MEMORY_SIGNS = (
     "allocate memory", "not enough memory", "bad_alloc", "failed to map segment",
     "can't start new thread", "out of memory",
-    # Of CPython, while it imports
+    # Messages of CPython while it imports
     "error return without exception set", "returned null without setting an exception",
     # of oneDNN
     "could not create a primitive", "could not execute a primitive", "could not create a memory",
@@ -132,7 +132,7 @@ _MEMORY_SIGNS = (
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, is that memory ran out.
+    """Whether an error, or one of its causes, means that memory ran out.
 
     Example:
         >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError(28, "No space left"))
@@ -152,7 +152,7 @@ _VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
 
 
 def counted(number: object, words: str) -> str:
-    """A number and a noun, with verbs if they follow, in the singular if the number is one.
+    """A number and a noun, perhaps with a verb; both are in the singular if the number is one.
 
     Example:
         >>> counted(1, "blank captions are left out"), counted(1, "of 9 images have")
@@ -170,9 +170,9 @@ def counted(number: object, words: str) -> str:
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str:
-    """The known name that is most like another one, in any case; empty if none is like it.
+    """The known name that is most similar to a name, ignoring case; empty if no name is similar.
 
-    Of names that differ in their case alone, it is the one whose case is most alike.
+    Of names that differ only in case, the name with the most similar case is returned.
 
     Example:
         >>> nearest_name("STA", ["sat", "oscar"]), nearest_name("x", ["sat"])
@@ -186,7 +186,7 @@ def nearest_name(name: str, known: Sequence[str]) -> str:
     return next(iter(difflib.get_close_matches(name, alike, n=1, cutoff=0.0)), "")
 
 
-_MOST = 40  # names in a message
+_MOST = 40  # most names in a message
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

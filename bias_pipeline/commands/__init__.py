@@ -1,1 +1,1 @@
-"""The commands, one module each; :mod:`bias_pipeline.commands.main` chooses."""
+"""The commands; :mod:`bias_pipeline.commands.main` chooses the module of a command."""

@@ -1,4 +1,4 @@
-"""Parsers of options that are not Hydra overrides, and the options that several commands share."""
+"""Parsers of options that are no Hydra overrides, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"
 MAP = "--map"
 GOLD = (
-    "labels by people of some images drawn at random, where LABELS are a machine's: a table of "
-    "image_id, value, and rater and chance if there are any (rate --gold-size); they correct "
-    "naming, declining and assuming"
+    "labels by people for images drawn at random, if LABELS were made by a machine: a table with "
+    "the columns image_id and value, and rater and chance if known (rate --gold-size writes it); "
+    "these labels correct the numbers on naming, declining and assuming"
 )
 _LONGEST = 250  # characters; a longer usage is not printed with an error
 
@@ -35,16 +35,16 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The names of all options that help shows, the long ones where there are two."""
+        """The names of all options that help shows; the long name if an option has two."""
         known = [action.option_strings for action in self._actions if action.help != SUPPRESS]
         return sorted(options[-1] for options in known if options)
 
     def parse_known_args(  # type: ignore[override] # the stubs have an overload for each namespace
         self, args: Sequence[str], namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As of the base class; an error names a word that may be a file.
+        """Like the method of the base class, but an error names a word that may be a file.
 
-        A value with ``=`` may begin with a sign, as ``--map -1=female``.
+        A value with ``=`` may begin with a sign, such as ``--map -1=female``.
         """
         self._words = self._join_values(args)
         return super().parse_known_args(self._words, namespace)
@@ -68,7 +68,7 @@ class Parser(ArgumentParser):
         return joined
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of ending the process."""
+        """Raise a UsageError instead of ending the process."""
         usage = " ".join(self.format_usage().split())
         hint = usage if len(usage) <= _LONGEST else f"see {self.prog} --help"
         unknown = [
@@ -77,13 +77,13 @@ class Parser(ArgumentParser):
             if (flag := word.partition("=")[0]).startswith("--")
             and not any(one.startswith(flag) for one in self._option_string_actions)
         ]
-        if unknown and unknown[0] not in message:  # argparse names what is missing first
+        if unknown and unknown[0] not in message:  # argparse itself names missing options first
             message = f"unrecognized arguments: {unknown[0]}; {message}"
         raise UsageError(f"{message}; {file_like_an_option(self._words) or hint}")
 
 
 def file_like_an_option(words: Sequence[str]) -> str:
-    """How to write a file's name that begins as options do; empty if no word is one."""
+    """How to write a file's name that begins like an option; empty if no word is such a file."""
     names = [word for word in words if word.startswith("-") and Path(word).exists()]
     return f"write ./{names[0]} for the file {names[0]}" if names else ""
 
@@ -91,7 +91,7 @@ def file_like_an_option(words: Sequence[str]) -> str:
 def number(kind: Any) -> Callable[[str], Any]:
     """A reader of an option's number, by an annotation of :mod:`bias_pipeline.declared`.
 
-    It refuses what the same annotation refuses in a configuration.
+    The reader refuses values that the annotation refuses in a configuration.
 
     Example:
         >>> from bias_pipeline.declared import Count, Share
@@ -115,7 +115,7 @@ def number(kind: Any) -> Callable[[str], Any]:
 
 
 def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
-    """A reader of a file name that must have one of the endings of its format.
+    """A reader of a file name, which must end in an ending of its format.
 
     Example:
         >>> file_of("HTML", ".html")("bias.html").name
@@ -132,7 +132,7 @@ def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
 
 
 def keys_parser(name: str, about: str) -> Parser:
-    """The parser of a command that takes only keys, as ``run`` does."""
+    """The parser of a command that takes only keys, like ``run``."""
     parser = Parser(f"{PROGRAM} {name}", usage=f"%(prog)s {KEYS}", description=about)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     return parser
@@ -147,8 +147,10 @@ _KEYS = {
 
 
 def add_column_options(parser: ArgumentParser) -> None:
-    """Add the options that name columns of your own files, as a group."""
-    group = parser.add_argument_group("your own columns and labels, if their names are not known")
+    """Add a group of options that name the columns of a user's files."""
+    group = parser.add_argument_group(
+        "your own columns and labels, if audit does not know their names"
+    )
     for key, what in _KEYS.items():
         group.add_argument(f"--{key.replace('_', '-')}", metavar="COLUMN", help=what)
     group.add_argument(
@@ -156,7 +158,8 @@ def add_column_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=GROUP",
-        help="the group of a label, or a known label without a group: M=male; repeat for others",
+        help="what a label means, a group or a known label of no group: M=male; repeat for other "
+        "labels",
     )
 
 
@@ -177,7 +180,7 @@ def column_overrides(options: Namespace) -> list[str]:
 
 
 def add_least_coverage(parser: ArgumentParser) -> None:
-    """Add the option that says how many of the images a conclusion needs."""
+    """Add the option for the share of images that a conclusion needs."""
     from bias_pipeline.report.conclusion_checks import COVERAGE
 
     parser.add_argument(
@@ -191,7 +194,7 @@ def add_least_coverage(parser: ArgumentParser) -> None:
 
 
 def add_limits(parser: ArgumentParser) -> None:
-    """Add the options that say when an answer is given, and when it is no."""
+    """Add the options for when a question is answered, and when the answer is no."""
     from bias_pipeline.report.conclusion_checks import LIMITS
 
     add_least_coverage(parser)

@@ -1,4 +1,7 @@
-"""``audit``: all metrics on one file of captions, and a report, within an announced time."""
+"""``audit``: scores one file of captions with all metrics, and writes a report.
+
+The expected time is announced first.
+"""
 
 from __future__ import annotations
 
@@ -58,16 +61,16 @@ from bias_pipeline.run.presets import preset
 
 _ABOUT = (
     "Score a file of captions with every metric that your files allow, for every attribute that "
-    "the labels have; print answers and write a report. It first prints how long it will take"
+    "the labels have; print answers and write a report. The expected time is printed first"
 )
 _NOISE = "dataset.label_noise="
-Meanings = tuple[set[str], set[str]]  # groups, and labels that belong to none
-NO_MEANINGS: Meanings = (set(), set())  # where no --map needs them
-_LONGEST = 60  # signs of a file's name in that of its folder
+Meanings = tuple[set[str], set[str]]  # groups, and labels that belong to no group
+NO_MEANINGS: Meanings = (set(), set())  # without --map, meanings are not needed
+_LONGEST = 60  # characters of a file's name in its folder's name
 
 
 def command(words: Sequence[str]) -> int:
-    """Audit a file of captions; messages name options where they advise settings."""
+    """Audit a file of captions; messages that advise settings name the options of audit."""
     with lines_as(in_options):
         try:
             return _audit(words)
@@ -126,7 +129,7 @@ def _audit(words: Sequence[str]) -> int:
 
 
 def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -> FileSource:
-    """A file of captions, as options and further overrides describe it."""
+    """The source of an audit that options and further overrides describe."""
     names = options.only or attribute_names()
     meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
     _check_map(options.map, meanings)
@@ -148,7 +151,7 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
 
 
 def _print_tables(result: Audit) -> None:
-    """For each attribute a table of all numbers on each question, and what the runs noted."""
+    """Print all numbers, in a table for each attribute and question, and the runs' notes."""
     several = len(result.corpora) > 1
     for attribute in result.corpora:
         for table in numbers_tables(result.verdict, result.answers_on(attribute)):
@@ -163,9 +166,9 @@ def _print_tables(result: Audit) -> None:
 
 @dataclass(frozen=True)
 class FileSource:
-    """What an audit of files reads and runs."""
+    """The source of an audit of files: what the audit reads, and how it runs cells."""
 
-    overrides: Sequence[str]  # what all cells share
+    overrides: Sequence[str]  # the overrides that all cells share
     # Attribute to the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Attribute to the override of its gold labels, for the metrics that they correct
@@ -191,7 +194,7 @@ class FileSource:
         return replace(finished, results=finished.with_draws())
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
-        """Print what would run."""
+        """Print which cells would run."""
         from bias_pipeline.run import planning
 
         return planning.print_plan(self.cells(plans), lenient=True)
@@ -212,7 +215,7 @@ class FileSource:
         return [self.gold[attribute]] if corrected else []
 
     def cells(self, plans: Mapping[str, Plan]) -> list[Cell]:
-        """For each attribute the metrics as published, then the metrics at equal style."""
+        """The cells: for each attribute, metrics as published, then metrics at equal style."""
         jobs = [
             [
                 *(*self._overrides_of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
@@ -246,7 +249,8 @@ def parser() -> Parser:
         action="append",
         choices=attribute_names(),
         metavar="ATTRIBUTE",
-        help="audit this attribute alone (all that the labels have); repeat for others",
+        help="audit only this attribute; repeat for more (default: every attribute that the "
+        "labels have)",
     )
     parser.add_argument(
         "--captions",
@@ -264,27 +268,29 @@ def parser() -> Parser:
         "--images",
         type=Path,
         metavar="FOLDER",
-        help="photos by image id, which the report shows beside its examples; nothing is scored",
+        help="folder of photos named by image id, which the report shows beside its examples; "
+        "photos change no number",
     )
     parser.add_argument(
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="how often labels are wrong, as rate --gather writes it: also print how scores "
-        "would change if so many more labels were wrong; takes many times as long (--minutes)",
+        help="how often labels are wrong, as rate --gather writes it: also print how scores would "
+        "change if as many more labels were wrong; the audit then takes many times as long "
+        "(see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="folder of runs and report (default: outputs/audit-NAME)",
+        help="folder for runs and report (default: outputs/audit-NAME)",
     )
     parser.add_argument(
         "--minutes",
         type=number(Positive),
-        help="at most this time for each attribute; the slowest metrics are left out (default: 1; "
-        "5 with more than 10,000 captions)",
+        help="longest time for each attribute, in minutes; if it is too short, the slowest "
+        "metrics are left out (default: 1; 5 with more than 10,000 captions)",
     )
     parser.add_argument(
         arguments.LIMIT,
@@ -298,21 +304,21 @@ def parser() -> Parser:
     parser.add_argument(
         arguments.DRY_RUN,
         action="store_true",
-        help="print what would run, what is finished and how long it takes; run nothing",
+        help="print what is finished, what would run and about how long that takes; run nothing",
     )
     parser.add_argument(
-        "--tables", action="store_true", help="also print all numbers on each question"
+        "--tables", action="store_true", help="also print a table of all numbers on each question"
     )
     parser.add_argument(
         "--notes",
         action="store_true",
-        help="also print further numbers on each question, and those that are not used and why",
+        help="also print further numbers on each question, and which numbers are not used and why",
     )
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the answers, and the results as a baseline for compare",
+        help="write the answers, and the results as a baseline for compare --baseline",
     )
     arguments.add_limits(parser)
     add_settings(parser)
@@ -321,10 +327,10 @@ def parser() -> Parser:
 
 
 def _overrides(options: Namespace, out: Path) -> list[str]:
-    """The run's overrides; labels that do not fit are reported, not refused."""
+    """The overrides that all cells share; labels that do not fit are reported, not refused."""
     overrides = [
         "dataset=coco",
-        "dataset.strict=False",  # as Hydra writes it: its jobs are those that we have checked
+        "dataset.strict=False",  # written as Hydra writes values, as in checked jobs
         "logger=csv",
         f"paths.outputs={quote_value(str(out))}",
     ]
@@ -343,7 +349,7 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
 
 
 def slug(name: str) -> str:
-    """A name as part of a folder name; a long one is cut and gets its hash.
+    """A name as part of a folder's name; a long name is cut and gets its hash.
 
     Example:
         >>> slug("../my captions"), slug("été"), slug(100 * "long")[50:]
@@ -361,7 +367,7 @@ def _labels_of(
     meanings: Mapping[str, Meanings],
     noisy: Collection[str],
 ) -> dict[str, list[str]]:
-    """Attribute to the overrides for its labels; empty if the labels do not fit."""
+    """Attribute to the overrides for its labels; no overrides if its labels do not fit."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
     source = FileSource(overrides, words_by_attribute)
     read = {
@@ -380,7 +386,10 @@ def _labels_of(
 
 
 def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
-    """Attribute to the override of its gold labels; refused if they are of no attribute."""
+    """For each attribute that the gold file labels, the override that names the file.
+
+    Refused if the file labels none of the attributes.
+    """
     if path is None:
         return {}
     refused: list[DataError] = []
@@ -399,7 +408,7 @@ def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
 
 
 def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
-    """The overrides for an attribute's labels; --map applies where the attribute has its group."""
+    """The overrides for an attribute's labels; a ``--map`` counts if it names one of its groups."""
     groups, strata = meanings
     maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:
@@ -421,7 +430,7 @@ def _group_in(text: str) -> str:
 
 
 def _meanings(name: str) -> Meanings:
-    """Names of groups, of an attribute and of its labels; then labels that belong to no group."""
+    """The names of an attribute's groups and of its labels' groups; the labels of no group."""
     attribute = preset({"attribute": name, "dataset": "coco"}).build("attribute")
     labels = attribute.labels.get("coco")
     written = set(labels.groups) if labels else set()
@@ -476,12 +485,12 @@ def _announce(
 
 
 def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
-    """The planned metrics that have all the data that they need."""
+    """The planned metrics for which all needed data are present."""
     return [name for name in plan.metrics if catalogue.has_needs(infos()[name], corpus)]
 
 
 def _notes(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The notes on the files; with the attribute where not all attributes have the note."""
+    """The notes on the files; a note names its attributes unless all attributes have it."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         for note in corpus.notes:

@@ -1,4 +1,4 @@
-"""The settings that messages of ``audit`` advise, as its options."""
+"""The options of ``audit`` for the settings that its messages advise."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from bias_pipeline.data.joined_captions import Separator
 from bias_pipeline.declared import Range, Share
 from bias_pipeline.text.scored_text import Declined, Preambles, Stock, Unit
 
-# Option to its key of the configuration and how it is read
+# Option to its key in the configuration, and its reader
 _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--preambles": (
         "text.preambles",
         {
             "choices": get_args(Preambles),
-            "help": "cut what language models write before the content, on both sides (default: "
-            "keep)",
+            "help": "cut openings such as 'Here is a caption:' that language models write, on "
+            "both sides (default: keep)",
         },
     ),
     "--unit": (
         "text.unit",
         {
             "choices": get_args(Unit),
-            "help": "score all of each caption, its first sentence, or its sentences with a word "
-            "for a person (default: caption)",
+            "help": "score each caption as a whole, its first sentence, or its sentences that "
+            "have a word for a person (default: caption)",
         },
     ),
     "--declined": (
         "text.declined",
         {
             "choices": get_args(Declined),
-            "help": "captions that decline to describe count as absent, or as captions (default: "
-            "absent)",
+            "help": "whether captions that decline to describe the image count as absent or as "
+            "captions (default: absent)",
         },
     ),
     "--stock": (
         "text.stock",
         {
             "choices": get_args(Stock),
-            "help": "drop human captions that describe nothing: stock sentences and copies, or "
-            "keep them (default: drop)",
+            "help": "whether human captions that describe nothing, such as stock sentences and "
+            "copies, are dropped (default: drop)",
         },
     ),
     "--blank-limit": (
@@ -60,7 +60,7 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "action": "store_const",
             "const": "true",
-            "help": "the file has several captions of an image; the first is scored",
+            "help": "the file may have several captions of an image, of which the first is scored",
         },
     ),
     "--caption-index": (
@@ -68,14 +68,15 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": number(Annotated[int, Range(low=0)]),
             "metavar": "N",
-            "help": "which of several captions of an image is scored, from 0 (default: 0)",
+            "help": "which of several captions of an image is scored, counted from 0 (default: 0)",
         },
     ),
     "--separator": (
         "dataset.separator",
         {
             "choices": get_args(Separator),
-            "help": "the sign between several captions in a cell; none: each cell is one caption",
+            "help": "the character between several captions in one cell; none: each cell is one "
+            "caption",
         },
     ),
 }
@@ -84,20 +85,20 @@ _KEY = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, _FLAGS))})(?:=(\w(?:[\w
 
 
 def add_settings(parser: ArgumentParser) -> None:
-    """Add the options, as a group."""
+    """Add a group of options for the settings."""
     group = parser.add_argument_group("what of the captions is scored")
     for flag, (key, how) in _SETTINGS.items():
         group.add_argument(flag, dest=key, **how)
 
 
 def setting_overrides(options: Namespace) -> list[str]:
-    """The options that are given, as overrides of the configuration."""
+    """The given options as overrides of the configuration."""
     given = {key: getattr(options, key) for key in _FLAGS}
     return [f"{key}={value}" for key, value in given.items() if value is not None]
 
 
 def in_options(text: str) -> str:
-    """A message with options for keys; a command that the message prints stays as it is.
+    """A message in which options replace keys; commands in the message stay as they are.
 
     Example:
         >>> in_options("text.preambles=cut removes them; or raise dataset.blank_limit")

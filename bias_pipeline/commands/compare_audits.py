@@ -1,4 +1,4 @@
-"""``compare`` in the language of ``audit``: files with audit's options, or folders of audits."""
+"""``compare`` for audits: compares files, with audit's options, or folders of audits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT
 from bias_pipeline.run.audit import EQUAL_SPEECH, plan_audit
 
-Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # of A, of others; why skipped
+Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # A, others, skipped cell to reason
 
 
 def chosen_metrics(text: str | None) -> list[str]:
-    """The metrics that ``--metrics`` names; empty for those of an audit."""
+    """The metrics that ``--metrics`` names; empty for the metrics of an audit."""
     names = [name.strip() for name in text.split(",")] if text else []
     for name in names:
         if name not in metric_names():
@@ -39,7 +39,7 @@ def chosen_metrics(text: str | None) -> list[str]:
 def audited_files(
     files: Sequence[str], options: Namespace, further: Sequence[str], earlier: Baseline | None
 ) -> Audited:
-    """Run what an audit would run, for each file in the same cells."""
+    """Run the cells of an audit for each file; every file has the same cells."""
     from bias_pipeline.run.launch import run_cells
 
     chosen = chosen_metrics(options.metrics)
@@ -54,7 +54,7 @@ def audited_files(
     digests = [source.corpus(attribute).digest for source in every]
     check_distinct(dict(zip(files, digests, strict=True)))
     for source in every[1:]:
-        plans = {  # which suit the words of a further captioner too
+        plans = {  # for the file whose words annotators use least
             name: replace(plan, reach=min(plan.reach, source.reach(name, EQUAL_SPEECH)))
             if plan.matched
             else plan
@@ -84,7 +84,7 @@ def is_audit(name: str) -> bool:
 
 
 def stored_audits(folders: Sequence[str], metrics: str | None) -> Audited:
-    """The results of two audits or more, paired cell by cell."""
+    """The results of two or more audits, paired cell by cell."""
     chosen = set(chosen_metrics(metrics))
     audits = [_read(Path(folder), chosen) for folder in folders]
     first = audits[0]
@@ -117,7 +117,7 @@ def _read(folder: Path, chosen: set[str]) -> list[Result]:
 
 
 def print_questions(rows: Sequence[ComparedQuestion], skipped: Mapping[str, str]) -> None:
-    """A block for each attribute, and why cells were not tested."""
+    """Print a block for each attribute and other captioner, and why cells were not tested."""
     pairs = dict.fromkeys((row.decision.attribute, row.decision.other) for row in rows)
     for attribute, other in pairs:
         chosen = [

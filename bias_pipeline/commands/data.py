@@ -28,11 +28,11 @@ from bias_pipeline.report.table import Table
 from bias_pipeline.run.overrides import captioners_in
 from bias_pipeline.text.scored_text import declined_images
 
-_SHOWN = 5  # broken pictures by name
+_SHOWN = 5  # how many broken pictures are named
 
 
 def validate_command(words: Sequence[str]) -> int:
-    """Read a data set as a run would, pictures included, and print what it contains."""
+    """Read a data set and its pictures as a run would, and print what the data set contains."""
     from bias_pipeline.run import compose
 
     options, words = validate_parser().parse_known_args(list(words))
@@ -62,7 +62,7 @@ def validate_command(words: Sequence[str]) -> int:
 
 
 def _print_unknown_objects(corpus: Corpus, vocabulary: TaskVocabulary) -> None:
-    """Print every name of objects that no task has, with its number of images."""
+    """Print every object name that is no task's, with how many images have the object."""
     read = ObjectsRead.match(tuple(vocabulary.tasks), corpus.images_by_object, ())
     if read.unknown:
         names = ", ".join(f"{name!r} ({read.images[name]})" for name in read.unknown)
@@ -70,7 +70,7 @@ def _print_unknown_objects(corpus: Corpus, vocabulary: TaskVocabulary) -> None:
 
 
 def _check_pictures(corpora: Sequence[Corpus]) -> None:
-    """Look for broken and for changed pictures; a run would find them one by one."""
+    """Refuse broken pictures, all in one message, and warn of changed pictures."""
     file_lists = [corpus.pictures.files for corpus in corpora if corpus.pictures is not None]
     files = sorted({file for paths in file_lists for file in paths if isinstance(file, Path)})
     with bar("pictures' digests"):
@@ -107,7 +107,7 @@ def validate_parser() -> Parser:
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
-    """Facts on a corpus, name to value, in reading order."""
+    """Name to value for facts on a corpus, in the order of printing."""
     facts = {"images": str(len(corpus))}
     for side in SIDES:
         captions = corpus.side(side)
@@ -151,7 +151,7 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
 
 
 def print_inventory(corpora: Mapping[str, Corpus]) -> None:
-    """Print the facts, a column for each corpus by its name, and the notes on the files."""
+    """Print a table of facts with a column for each corpus, and the notes on the files."""
     facts = {name: inventory(corpus) for name, corpus in corpora.items()}
     dataset = next(iter(corpora.values())).dataset
     names = dict.fromkeys(name for column in facts.values() for name in column)

@@ -1,7 +1,7 @@
-"""``doctor``: what files are, what can be measured with them, and what this machine has.
+"""``doctor``: says what files are, what can be measured with them, and what this machine has.
 
-Nothing is imported before it is needed, since ``doctor --requirements`` runs where nothing else is
-installed.
+Packages are imported when they are needed, since ``doctor --requirements`` runs on machines
+where nothing else is installed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MODEL, PEOPLE, LABELS, OBJECTS, PHOTOS, RUNS = (
     "photos",
     "finished runs",
 )
-# The option of audit that takes a kind of file
+# Kind of file to the option of audit that takes it
 _OPTIONS = {LABELS: "--attributes", PEOPLE: "--captions", OBJECTS: "--objects", PHOTOS: "--images"}
 _GPUS = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
-_SECONDS = 5  # until a program of another package must have answered
+_SECONDS = 5  # how long a program of another package may take to answer
 
 
 def command(words: list[str]) -> int:
-    """Print what files are and what they allow; without files, what this machine has."""
+    """Print what files are and which questions they allow, or what this machine has."""
     options = parser().parse_args(words)
     if options.requirements and options.files:
         raise UsageError("--requirements takes no files; call doctor once for each")
@@ -62,15 +62,15 @@ def command(words: list[str]) -> int:
 def parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} doctor",
-        description="Say what files are, which questions they allow, what is missing for the "
-        "others and what to type; without files, what this machine has",
+        description="Say what files are, which questions they allow, what other questions need, "
+        "and what to type next; without files, say what this machine has",
     )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="files and folders")
     parser.add_argument(
         "--requirements",
         choices=["audit"],
-        help="print the packages that audit, compare and report need, for pip install -r: beside "
-        "bias_pipeline alone they are enough, without PyTorch",
+        help="print the packages that audit, compare and report need, for pip install -r; these "
+        "packages and bias_pipeline are enough, PyTorch is not needed",
     )
     return parser
 
@@ -92,7 +92,7 @@ def environment() -> list[str]:
 
 
 def _extras() -> Iterator[str]:
-    """For each extra what it is for, and how to install it."""
+    """A line for each extra: what it is for, and how to install it."""
     from bias_pipeline.io.machine import extras
 
     for name, group in extras().items():
@@ -102,7 +102,7 @@ def _extras() -> Iterator[str]:
 
 
 def _weights() -> str:
-    """The models that ``models list`` has a place for."""
+    """How many of the models in ``models list`` this machine has."""
     if find_spec("huggingface_hub") is None:
         return "none can be read: transformers is not installed"
     from bias_pipeline.models.model_location import encoder_needs, find_place, metric_needs
@@ -126,7 +126,7 @@ def _first_line(lines: Sequence[str]) -> str:
 
 
 def _program_output(*words: str) -> list[str]:
-    """The lines that a program prints; empty if there is none or it fails."""
+    """The lines that a program prints; empty if the program is absent or fails."""
     if shutil.which(words[0]) is None:
         return []
     try:
@@ -157,15 +157,15 @@ def _wandb() -> str:
 
 @dataclass(frozen=True)
 class FileKinds:
-    """What a file was recognised as."""
+    """A file and the kinds of content that were recognised in it."""
 
     path: Path
-    kinds: Mapping[str, str] = field(default_factory=dict)  # kind to what is in it
-    fault: str = ""  # why it is of no kind
+    kinds: Mapping[str, str] = field(default_factory=dict)  # kind to a description of content
+    fault: str = ""  # why no kind was recognised
 
 
 def recognise(path: Path) -> FileKinds:
-    """Read a file as every kind that it may be."""
+    """Try to read a file as every kind; returns the kinds that it is."""
     from bias_pipeline.data.tables import check_file
 
     if path.is_dir() and (n_runs := sum(1 for _ in path.glob("*/result.json"))):
@@ -206,7 +206,7 @@ def _objects_in(path: Path) -> dict[str, str]:
 
 
 def _captions_in(path: Path) -> dict[str, str]:
-    """Captions: several of an image are taken to be human captions."""
+    """Captions in a file; if an image has several captions, they are taken for human captions."""
     from bias_pipeline.data.coco_files import human_captions, model_captions
 
     try:
@@ -249,7 +249,7 @@ def _labels_in(path: Path) -> dict[str, str]:
 
 
 def _examine(paths: Sequence[Path]) -> None:
-    """Print what each file is, then what all allow together."""
+    """Print what each file is, then which questions all files together allow."""
     files = [recognise(path) for path in paths]
     for file in files:
         for kind, content in file.kinds.items():
@@ -265,7 +265,7 @@ def _examine(paths: Sequence[Path]) -> None:
 
 
 def _choose(files: Iterable[FileKinds]) -> dict[str, Path]:
-    """The first file of each kind; one of a single kind comes before one of several."""
+    """The first file of each kind; files of a single kind come before files of several kinds."""
     ordered = sorted(files, key=lambda file: len(file.kinds))
     chosen: dict[str, Path] = {}
     for file in ordered:
@@ -275,7 +275,7 @@ def _choose(files: Iterable[FileKinds]) -> dict[str, Path]:
 
 
 def _before_an_audit(chosen: Mapping[str, Path]) -> Iterator[str]:
-    """What is missing before anything can be audited."""
+    """Lines on what an audit still needs, and the commands that make it."""
     if MODEL not in chosen:
         photos = shlex.quote(str(chosen.get(PHOTOS, "PHOTOS")))
         yield "An audit needs captions of a model; this writes them:"
@@ -290,7 +290,7 @@ def _before_an_audit(chosen: Mapping[str, Path]) -> Iterator[str]:
 
 
 def _print_audit(chosen: Mapping[str, Path], models: Sequence[Path]) -> None:
-    """Print what the files contain together, each question, and the commands."""
+    """Print what the files contain together, each question, and the commands to run."""
     from bias_pipeline.commands.audit import parser as audit_parser
     from bias_pipeline.commands.audit import source_of_file
     from bias_pipeline.commands.data import print_inventory
@@ -319,7 +319,7 @@ def _print_audit(chosen: Mapping[str, Path], models: Sequence[Path]) -> None:
 
 
 def _questions(corpus: Corpus) -> Iterator[str]:
-    """Each question of an audit, and what is missing for an answer."""
+    """A line for each question of an audit, with what is missing for an answer."""
     from bias_pipeline.metrics.base import PICTURES, QUESTIONS, WEIGHTS
     from bias_pipeline.metrics.catalogue import has_needs, infos, missing
 

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
 
 CLIP, DEBIAS = "clip", "debias"
-_FITS = {  # what is fitted, and the function of a wing that fits and says what was written
+_FITS = {  # what is fitted, to a wing's function, which fits and returns what to print
     CLIP: "bias_pipeline.retrieval.commands.fit_retrieval.clip",
     "sat": "bias_pipeline.pictures.commands.fit_captioner.captioner",
     "grit": "bias_pipeline.pictures.commands.fit_captioner.captioner",
     DEBIAS: "bias_pipeline.retrieval.commands.fit_retrieval.debias",
 }
 _ABOUT = (
-    "Fit a small CLIP, or a captioner (sat, grit), to a data set's pictures and captions. The "
-    "folder it writes is for encoder.model; a captioner's also for caption --model. Sizes and "
-    "training of a captioner are settings of the encoder (encoder.hidden_dim=256, "
-    "attacker.lr=0.001); trainer=ddp and its settings are Lightning's. encoder.grounding=emotion "
-    "grounds the captions of a sat in their emotions (dataset=artemis, or scenes with "
-    "dataset.world=affect). debias fits a debiasing of a model (encoder.model=..., debias=...), "
-    "as numbers that anybody with the model can apply."
+    "Fit a small CLIP, or a captioner (sat, grit), to a data set's pictures and captions. "
+    "encoder.model takes the folder that is written; caption --model takes a captioner's folder "
+    "too. A captioner has the sizes of the encoder (encoder.hidden_dim=256) and the training of "
+    "attackers (attacker.lr=0.001); trainer=ddp and its settings are Lightning's. "
+    "encoder.grounding=emotion grounds the captions of a sat in their emotions (dataset=artemis, "
+    "or scenes with dataset.world=affect). debias fits a debiasing of a model (encoder.model=..., "
+    "debias=...), and writes numbers that anybody with the model can apply."
 )
 
 
@@ -52,15 +52,15 @@ def parser() -> Parser:
     parser.add_argument(
         "--crop",
         choices=["person", "none"],
-        help="what a CLIP sees: the largest person, if the data set has boxes of people, or the "
-        "whole picture (default: person)",
+        help="what a CLIP sees of a picture: the largest person if the data set has boxes of "
+        "people (default: person), or all of it (none)",
     )
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
-        help="with debias: let load_debias.py also debias prompts of a generator with the same "
-        "text "
-        "model, by the edit of CLIP's outputs, or by an edit fitted to the states of tokens",
+        help="for debias: load_debias.py can then also debias the prompts of a generator with the "
+        "same text model, by the edit that was fitted to CLIP's outputs, or by an edit "
+        "fitted to the states of tokens",
     )
     _add_captioner_options(parser)
     for name, kind, about in (
@@ -72,9 +72,9 @@ def parser() -> Parser:
         (
             "batch-size",
             Count,
-            "pictures of a batch (default: 128; captioners: attacker.batch_size)",
+            "pictures in a batch (default: 128; captioners: attacker.batch_size)",
         ),
-        ("seed", Seed, "seed of weights and batches, or of the split (default: 0)"),
+        ("seed", Seed, "seed of the weights and batches; for debias, of the split (default: 0)"),
     ):
         parser.add_argument(f"--{name}", type=number(kind), help=about)
     return parser
@@ -86,31 +86,32 @@ def _add_captioner_options(parser: Parser) -> None:
         "--weights",
         type=Path,
         metavar="FILE",
-        help="draw captions in proportion to their image's weight: a table with image, weight, as "
-        "analysis rebalance writes it; images that are not in it have weight 1",
+        help="a table with the columns image and weight (analysis rebalance writes one): captions "
+        "are drawn in proportion to their image's weight, which is 1 for images that the "
+        "table lacks",
     )
     group.add_argument(
         "--each-epoch",
         action="store_true",
-        help="also write the captioner after every epoch: OUT/epochs/01, ...",
+        help="also write the captioner after every epoch, as OUT/epochs/01, ...",
     )
     group.add_argument(
         "--equalizer",
         action="store_true",
-        help="name a group by the person, not the scene: the two losses of Hendricks et al. 2018, "
-        "for attribute=gender, with people hidden by image_masking=",
+        help="train a captioner to name a group by the person and not by the scene: adds the two "
+        "losses of Hendricks et al. 2018 (attribute=gender; image_masking= hides the people)",
     )
     group.add_argument(
         "--confusion-weight",
         type=number(NotNegative),
         metavar="WEIGHT",
-        help="weight of the loss with people hidden (default: 10)",
+        help="weight of the loss on pictures whose people are hidden (default: 10)",
     )
     group.add_argument(
         "--confident-weight",
         type=number(NotNegative),
         metavar="WEIGHT",
-        help="weight of the loss of whole pictures (default: 1)",
+        help="weight of the loss on whole pictures (default: 1)",
     )
 
 
@@ -128,7 +129,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def _check_captioner_options(options: Namespace) -> None:
-    """Refuse options of captioners that do not fit the others."""
+    """Refuse options of captioners that do not fit together or do not fit the kind."""
     keys = ("weights", "each_epoch", "equalizer", "confusion_weight", "confident_weight")
     values = {key: getattr(options, key) for key in keys}
     given = [key for key, value in values.items() if value is not None and value is not False]
@@ -141,7 +142,7 @@ def _check_captioner_options(options: Namespace) -> None:
 
 
 def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
-    """The entries of a model card on the data."""
+    """The entries on the data in a model card."""
     return {
         "data": corpus.dataset,
         "whose": options.captions,
@@ -151,5 +152,5 @@ def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
 
 
 def course(losses: Sequence[float]) -> str:
-    """The first and the last loss."""
+    """A phrase with the first and the last loss."""
     return f"loss {losses[0]:.2f} to {losses[-1]:.2f}"

@@ -1,4 +1,4 @@
-"""Labels: ``labels plan`` says how many gold labels a narrow interval needs."""
+"""``labels plan``: says how many gold labels a narrow interval needs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.stats.shares import NORMAL_95
 
 HalfWidth = Annotated[float, Range(above=0, below=0.5)]
-_FEW = 100  # gold labels of a pilot
+_FEW = 100  # the usual number of gold labels in a pilot
 
 
 def plan_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} labels plan",
-        description="How many labels by people are needed, where all images have labels by a "
-        "machine, so that the share of captions that name the wrong group has a narrow interval",
+        description="A machine has labelled all images: print how many images people must label "
+        "too, so that the share of captions that name the wrong group has a narrow "
+        "interval",
     )
     parser.add_argument(
         "--half-width",
@@ -46,7 +47,10 @@ def plan_parser() -> Parser:
         "--captions", type=Path, required=True, metavar="FILE", help="captions of the model"
     )
     parser.add_argument(
-        "--attribute", default="gender", metavar="NAME", help="whose labels (default: gender)"
+        "--attribute",
+        default="gender",
+        metavar="NAME",
+        help="the attribute that is labelled (default: gender)",
     )
     return parser
 
@@ -58,7 +62,7 @@ def add_machine_option(parser: Parser, *, required: bool = False) -> None:
         type=Path,
         required=required,
         metavar="LABELS",
-        help="labels of all images by a machine, as dataset.attributes reads them",
+        help="machine-made labels of all images, in a form that dataset.attributes reads",
     )
 
 

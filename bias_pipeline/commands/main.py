@@ -1,8 +1,9 @@
-"""The commands: choosing and running one, errors as sentences and exit codes, help, completion.
+"""The program: runs a command, turns errors into sentences and exit codes, prints help, completes.
 
-``NAME_parser()`` of a command's module makes its help and completion, ``NAME_command(words)`` runs
-it and returns the exit code. NAME leaves out the first word of a module that is named by it. A
-command on photos also has ``NAME_options_of(words)``, its checked words.
+``NAME_parser()`` in a command's module makes the command's help and completion;
+``NAME_command(words)`` runs the command and returns the exit code. If the module is named after
+the command's first word, NAME leaves this word out. A command on photos also has
+``NAME_options_of(words)``, which returns its checked options.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from bias_pipeline.errors import (
 from bias_pipeline.io import installation, paths, plugins, signals, terminal
 from bias_pipeline.io.terminal import guard, print_out, warn
 
-LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take most of it
+LEAST_MEMORY = 1_000_000_000  # bytes of address space, most of which libraries take
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; a user's mistake never shows a traceback."""
+    """Run a command and return its exit code; a user's mistake prints no traceback."""
     signals.listen()
     try:
         code = run_command(list(sys.argv[1:] if arguments is None else arguments))
@@ -53,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def program() -> int:
     """Run the command of this process; returns the exit code.
 
-    A request to stop that comes just after :func:`main` still counts; later ones are ignored, since
-    Python would end with a traceback.
+    A request to stop that comes just after :func:`main` still counts. Later requests are ignored,
+    since Python would end with a traceback.
     """
     paths.shield_processes()
     try:
@@ -68,16 +69,16 @@ def program() -> int:
 
 def _set_process_defaults() -> None:
     """Change two defaults of Python and NumPy that slow this program down."""
-    # A sweep composes some hundred thousand nodes that stay until their job ran; collecting garbage
-    # every 700 objects took a sixth of the time of a sweep of cached cells.
+    # A sweep composes some hundred thousand nodes, which stay until their job has run. Collecting
+    # garbage every 700 objects took a sixth of the time of a sweep of cached cells.
     gc.set_threshold(10_000, 10, 10)
-    # NumPy reads this on import, which comes later. Its products are small and cells run in
-    # parallel: threads of one product would wait for each other on busy cores.
+    # NumPy reads this variable when it is imported, which happens later. Products are small and
+    # cells run in parallel: threads of one product would wait for each other on busy cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def run_command(words: list[str]) -> int:
-    """Run a command in a process whose signals somebody else handles; returns its exit code."""
+    """Run a command in a process whose signals the caller handles; returns its exit code."""
     terminal.open_streams()
     _set_process_defaults()
     guard()
@@ -95,14 +96,14 @@ def run_command(words: list[str]) -> int:
             )
     except Exception as error:
         mistake = _mistake(error)
-        signals.stop_if_requested()  # an error after a request to stop is no mistake
+        signals.stop_if_requested()  # an error after a request to stop is not reported as a mistake
         warn(f"error: {mistake}")
         return mistake.exit_code
     return code
 
 
 def _mistake(error: Exception) -> BiasPipelineError:
-    """What a user is told of an error; a bug is raised again."""
+    """The error that a user is shown; a bug is raised again."""
     if isinstance(error, BiasPipelineError):
         return error
     if is_out_of_memory(error):
@@ -158,13 +159,13 @@ def _check_memory_limit() -> None:
 
 @dataclass(frozen=True)
 class Command:
-    name: str  # as it is written
-    about: str  # what it does, in one line
-    arguments: str = ""  # what follows it, in short
+    name: str  # the words of the command
+    about: str  # what the command does, in one line
+    arguments: str = ""  # the arguments, in short
 
     @property
     def keys(self) -> bool:
-        """Whether ``key=value`` may follow it."""
+        """Whether ``key=value`` may follow the command."""
         return "key=value" in self.arguments
 
     def parser(self) -> Parser:
@@ -177,14 +178,14 @@ class Command:
         return function
 
     def find(self, role: str) -> Any:
-        """What its module has for a role: ``command``, ``parser``, ``options_of``."""
+        """The function of the command's module for ``command``, ``parser`` or ``options_of``."""
         first, *others = self.name.split()
         module = _MODULES.get(self.name) or _MODULES[first]
         words = others if module.rpartition(".")[2] == first else [first, *others]
         return getattr(importlib.import_module(module), "_".join([*words, role]))
 
 
-# The module of a command, or of all commands with this first word.
+# A command, or the first word of commands, to the module.
 _MODULES = {
     "run": "bias_pipeline.commands.run",
     "submit": "bias_pipeline.commands.run",
@@ -397,7 +398,7 @@ where your shell reads it: eval "$(python -m bias_pipeline completion bash)".
 """
 _ASK = "--line"
 
-# Bash splits words at "=" too, so completions begin after the last one.
+# Bash splits words at "=" too, so a completion begins after the last "=".
 _SCRIPT = """\
 _bias_pipeline() {
   local line="${COMP_LINE:0:COMP_POINT}" asked
@@ -425,7 +426,7 @@ def completion_command(words: list[str]) -> int:
 def completion_parser() -> Parser:
     parser = Parser(f"{PROGRAM} completion", description=_COMPLETION_ABOUT)
     parser.add_argument(
-        "shell", nargs="?", choices=list(_SCRIPTS), help="of which shell (default: bash)"
+        "shell", nargs="?", choices=list(_SCRIPTS), help="the shell (default: bash)"
     )
     parser.add_argument(_ASK, help=SUPPRESS)
     return parser
@@ -445,7 +446,7 @@ def completions(line: str) -> list[str]:
     try:
         return _of_word(before, last)
     except BiasPipelineError:
-        return []  # the words before are wrong
+        return []  # the words before the last are wrong
 
 
 def _of_word(before: Sequence[str], last: str) -> list[str]:
@@ -476,4 +477,4 @@ def _keys(overrides: Sequence[str], last: str) -> list[str]:
     words = [word for word in overrides if "=" in word]
     proposals = BashCompletion(loader_of())._query("config", " ".join([*words, last]))
     offered = [proposal.rpartition("=")[2] if "=" in last else proposal for proposal in proposals]
-    return [text for text in offered if not text.startswith("_")]  # files that others share
+    return [text for text in offered if not text.startswith("_")]  # files that other files include

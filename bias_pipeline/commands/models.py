@@ -1,6 +1,6 @@
-"""``models``: which published weights are needed, which are there, and fetching them.
+"""``models``: lists the published weights that are needed and present, and fetches weights.
 
-Each wing declares as ``WEIGHTS`` what it reads, in the module that :data:`_WINGS` names.
+Each wing declares the weights that it reads as ``WEIGHTS``, in a module that :data:`_WINGS` names.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def _no_networks(metric: Mapping[str, Any]) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class WingWeights:
-    """What a wing reads of published weights."""
+    """The published weights that a wing reads."""
 
     kinds: Mapping[str, Iterable[str]]  # key or option to the `model_type`s that it takes
-    # Key to what finds a model, by name and revision, in a format that is not transformers'; None
-    # for other models
+    # Key to a function that finds a model by name and revision in the wing's own format (not that
+    # of transformers), and returns None for other models
     formats: Mapping[str, Callable[[str, str], Pretrained | None]] = field(default_factory=dict)
-    encoders: tuple[type, ...] = ()  # that read such formats; each has `model` and `pretrained`
-    # Models that a metric's settings name in another way than by a key of their own
+    encoders: tuple[type, ...] = ()  # encoders of such formats
+    # Function from a metric's settings to the models that they name without a key of their own
     networks: Callable[[Mapping[str, Any]], Iterable[str]] = _no_networks
 
 
@@ -67,7 +67,7 @@ def _wings() -> list[WingWeights]:
 
 
 def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
-    """A model in a wing's own format, and the key that takes it."""
+    """A model in a wing's own format, and the key that takes it; None if no wing has it."""
     for wing in _wings():
         for taker, find in wing.formats.items():
             if model := find(name, revision):
@@ -78,13 +78,14 @@ def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
 def list_parser() -> Parser:
     return Parser(
         f"{PROGRAM} models list",
-        description="Which published weights encoders and metrics need, which captioners papers "
-        "measured (as far as the papers say), and where to get them",
+        description="Print which published weights encoders and metrics need, which captioners "
+        "papers measured (as far as the papers say), and where to get the weights and "
+        "captions",
     )
 
 
 def list_command(words: list[str]) -> int:
-    """Print what encoders and metrics need and where it is."""
+    """Print which models encoders and metrics need, and where these models are."""
     list_parser().parse_args(words)
     for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
         lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
@@ -102,7 +103,7 @@ def list_command(words: list[str]) -> int:
 
 
 def _published_captions() -> set[str]:
-    """The captioners of ``dataset=lic`` whose files of gender are at hand."""
+    """The captioners of ``dataset=lic`` whose files for gender are on this machine."""
     from bias_pipeline.run import compose
 
     cell = compose.cell(["dataset=lic"])
@@ -114,7 +115,7 @@ def _published_captions() -> set[str]:
 
 
 def _where(captioner: PublishedCaptioner, captions: Collection[str]) -> str:
-    """Where its captions are, or what writes them."""
+    """Where a captioner's captions are, or which command writes them."""
     if captioner.lic in captions:
         return f"dataset=lic captioner={captioner.lic}"
     if captioner.lic:
@@ -149,7 +150,7 @@ def _state(need: Need) -> list[str]:
 def show_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} models show",
-        description="A model's files and digests, or what a configuration needs",
+        description="Print a model's files and digests, or the models that a configuration needs",
     )
     parser.add_argument(
         "what",
@@ -158,13 +159,13 @@ def show_parser() -> Parser:
         help="models or encoders, or the keys of a run",
     )
     parser.add_argument(
-        "--revision", default=MAIN, help="revision of a name on the hub (default: main)"
+        "--revision", default=MAIN, help="revision of a model on the hub (default: main)"
     )
     return parser
 
 
 def show_command(words: list[str]) -> int:
-    """Print one model, or what a configuration needs."""
+    """Print the models that are named, or the models that a configuration needs."""
     options = show_parser().parse_args(words)
     if any("=" in word for word in options.what):
         return _show_needed(options.what)
@@ -198,7 +199,7 @@ def _show_needed(words: Sequence[str]) -> int:
 
 
 def _show_all(needs: Iterable[Need]) -> None:
-    """Print every model that is present, then fail for absent models."""
+    """Print every model that is present, then raise an error if models are absent."""
     absent: list[str] = []
     for need in needs:
         try:
@@ -285,7 +286,7 @@ def prefetch_parser() -> Parser:
 
 
 def prefetch_command(words: list[str]) -> int:
-    """Fetch models; models that a package or folder already has are left there."""
+    """Fetch models; a model that a package or a folder already has is not fetched."""
     from bias_pipeline.models.model_location import prefetch
 
     options = prefetch_parser().parse_args(words)
@@ -299,7 +300,7 @@ def prefetch_command(words: list[str]) -> int:
 
 
 def _is_there(name: str, revision: str) -> bool:
-    """Whether a folder or a package has the model; then the hub is not asked."""
+    """Whether a folder or a package has the model, so that nothing is fetched."""
     try:
         place = find_place(name, revision)
     except BiasPipelineError:

@@ -1,6 +1,7 @@
 """The options that commands on photos share: ``caption``, ``embed``, ``data detect``.
 
-Photos may be shown without people or things, or people alone (``--image-masking``, ``--crop``).
+Photos may be shown without people or things (``--image-masking``), or cropped to a person
+(``--crop``).
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--revision", default="", help="revision of a model on the hub (default: main)"
     )
     parser.add_argument(
-        "--out", type=Path, help="folder of unfinished results; parallel jobs may share it"
+        "--out", type=Path, help="folder for unfinished results; parallel jobs may share it"
     )
     parser.add_argument(
         "--shard",
         default="",
         metavar="K/N",
-        help="do share K of N, counted from 0 (default: in a Slurm array the job's own share, "
-        "otherwise 0/1)",
+        help="process only share K of N, counted from 0 (default: in a Slurm array the share of "
+        "the job, otherwise 0/1)",
     )
     parser.add_argument(
         "--batch", type=number(Batch), default=BATCH, help=f"batch size (default: {BATCH})"
@@ -58,9 +59,8 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--threads",
         type=number(Threads),
         default=n_threads(),
-        help="threads that compute, and as many that read files (default: OMP_NUM_THREADS, or "
-        "what Slurm "
-        "gives the job, or all cores)",
+        help="how many threads compute; as many more read files (default: OMP_NUM_THREADS, else "
+        "the cores that Slurm gives the job, else all cores)",
     )
     parser.add_argument(
         "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
@@ -69,9 +69,11 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--gather", type=Path, metavar="OUT", help=f"write what is finished in OUT as one {noun}"
     )
     parser.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
-    parser.add_argument("--run", default="", help="with --gather: which run, if OUT has several")
     parser.add_argument(
-        "--no-strict", action="store_true", help="gather even if photos are missing"
+        "--run", default="", help="with --gather: the run to gather, if OUT has several"
+    )
+    parser.add_argument(
+        "--no-strict", action="store_true", help="with --gather: gather even if photos are missing"
     )
     return parser
 
@@ -118,12 +120,13 @@ def add_masking_options(parser: Parser) -> None:
         "--regions",
         type=Path,
         metavar="FILE",
-        help="where people and things are: COCO's instances, or what data detect --gather wrote",
+        help="the places of people and things in photos: COCO's instances, or the file of data "
+        "detect --gather",
     )
 
 
 def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Words that are options, and words that set the masking.
+    """The words that are options, and the words that set the masking.
 
     Example:
         >>> without_settings(["photos/", "image_masking=objects", "image_masking.fill=blur"])
@@ -138,7 +141,7 @@ def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | None:
-    """What is painted over; None if photos are shown whole."""
+    """The masking that paints over parts of photos; None if photos are shown whole."""
     if not (options.image_masking or settings or options.crop or options.regions):
         return None
     named = [word for word in settings if word.startswith(f"{_GROUP}=")]
@@ -161,7 +164,7 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
 
 
 def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos | None:
-    """What reads photos masked; None if they are shown whole."""
+    """The reader that masks photos; None if photos are shown whole."""
     if options.masking is None:
         return None
     layout = Layout()
@@ -176,11 +179,11 @@ def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos |
     return MaskedPhotos(regions, options.masking, options.crop or "none")
 
 
-JOINED = 2  # raise it when other regions would belong to a photo
+JOINED = 2  # raise this number when other regions are assigned to photos
 
 
 def masking_settings(masked: MaskedPhotos | None, options: Namespace) -> dict[str, object]:
-    """What decides how photos are seen; nothing if they are shown whole."""
+    """The settings that decide how photos are masked; empty if photos are shown whole."""
     if masked is None:
         return {}
     version = f"{VERSION} {JOINED}"

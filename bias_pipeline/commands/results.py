@@ -1,4 +1,4 @@
-"""Results of runs: ``compare`` captioners; ``report`` a page, files for a paper, W&B runs."""
+"""Results of runs: ``compare`` captioners, ``report`` them as a page, as files, or to W&B."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ length and vocabulary. The reason is printed where a number does not decide.
 
 
 def compare_command(words: Sequence[str]) -> int:
-    """Run what has not been run, compare, print."""
+    """Run the cells that have not been run, compare the captioners, and print the comparison."""
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
-    names = [  # a file's name may contain =
+    names = [  # the name of a file may contain =
         word
         for word in rest
         if not word.startswith("-") and ("=" not in word or Path(word).is_file())
@@ -129,7 +129,7 @@ def compare_command(words: Sequence[str]) -> int:
 
 
 def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int]) -> int:
-    """The exit code, after this look at the pictures is counted."""
+    """The exit code of a comparison; with ``--history`` the comparison is counted first."""
     gated = options.fail_if_worse or options.margin is not None
     if options.history:
         looks = counted_look(options.history, comparison)
@@ -140,9 +140,9 @@ def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int])
 
 
 def _words_of(options: Namespace) -> list[str]:
-    """Options as the words of `run`."""
+    """The options written as words of ``run``."""
     words = [f"--config-dir={options.config_dir}"] if options.config_dir else []
-    if options.gold and options.attributes is None:  # else only for what they correct
+    if options.gold and options.attributes is None:  # audits add gold labels themselves
         words.append(f"dataset.gold={quote_value(str(options.gold))}")
     return words
 
@@ -150,7 +150,7 @@ def _words_of(options: Namespace) -> list[str]:
 def _cells(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], list[Result], Mapping[str, str]]:
-    """Results of the first captioner and of the others, and why cells do not apply."""
+    """Results of the first captioner, results of the others, and skipped cell to reason."""
     runs = [Path(name) for name in names if (Path(name) / RESULT).is_file()]
     others = [name for name in names if Path(name) not in runs]
     if runs and others:
@@ -164,7 +164,7 @@ def _cells(
 
 
 def _gate_of_questions(rows: Sequence[ComparedQuestion]) -> int:
-    """The exit code for CI, by the questions that can be told."""
+    """The exit code for CI, by the questions that can be decided."""
     outcome = outcome_of(rows)
     decided = [row for row in rows if not row.decision.doubts]
     if outcome == "worse":
@@ -205,14 +205,14 @@ def compare_parser() -> Parser:
         "--baseline",
         type=Path,
         metavar="FILE",
-        help="file that --json of an earlier compare or audit wrote; A is compared with its "
-        "captioner",
+        help="file that compare --json or audit --json wrote earlier; A is compared with the "
+        "captioner in this file",
     )
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the decisions, and the results of A as a baseline for later",
+        help="write the decisions, and the results of A as a baseline for a later compare",
     )
     parser.add_argument(
         "--junit", type=Path, metavar="FILE", help="write the decisions as JUnit XML"
@@ -230,7 +230,7 @@ def compare_parser() -> Parser:
         "--history",
         type=Path,
         metavar="FOLDER",
-        help="count in this folder how many versions were compared on the same pictures",
+        help="folder that keeps count of how many versions were compared on the same pictures",
     )
     parser.add_argument(
         "--looks",
@@ -242,7 +242,10 @@ def compare_parser() -> Parser:
     )
     files = parser.add_argument_group("files, as audit takes them (A and B are files of captions)")
     what = {
-        "--attributes": ("LABELS", "labels of the images; compares by the questions of audit"),
+        "--attributes": (
+            "LABELS",
+            "labels of the images; captioners are then compared by the questions of audit",
+        ),
         "--captions": ("FILE", "human captions of the same images"),
         "--objects": ("FILE", "objects in the images"),
         "--out": ("DIR", "folder of runs (default: outputs/compare-NAME)"),
@@ -251,12 +254,14 @@ def compare_parser() -> Parser:
     for option, (metavar, text) in what.items():
         files.add_argument(option, type=Path, metavar=metavar, help=text)
     files.add_argument(
-        "--metrics", metavar="NAMES", help="metrics, separated by commas (default: as audit)"
+        "--metrics",
+        metavar="NAMES",
+        help="metrics, separated by commas (default: the metrics of audit)",
     )
     files.add_argument(
         "--minutes",
         type=number(Positive),
-        help="at most this time for each attribute and captioner",
+        help="longest time for each attribute and captioner, in minutes",
     )
     add_settings(parser)
     parser.add_argument(
@@ -312,7 +317,7 @@ def _load_results(folders: Sequence[Path]) -> list[Result]:
 def _compute_results(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], Mapping[str, str]]:
-    """The results, and why cells were skipped; reads all captioners before anything runs."""
+    """The results, and skipped cell to reason; all captioners are read before anything runs."""
     from bias_pipeline.run import launch
 
     try:
@@ -360,7 +365,7 @@ def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> N
 
 
 def _corpus_overrides(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each corpus that a sweep reads, for each data set and attribute."""
+    """The overrides of each corpus that a sweep reads: one for each data set and attribute."""
     flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
     several = [
         word
@@ -374,7 +379,7 @@ def _corpus_overrides(sweep: Sweep) -> list[list[str]]:
 
 
 def report_command(words: list[str]) -> int:
-    """Write the page, and with --export the files."""
+    """Write the page and, with ``--export``, the files for a paper."""
     from bias_pipeline.report.exports import CONTENTS, export
     from bias_pipeline.report.page import report_of_folder, save_page
 
@@ -387,7 +392,7 @@ def report_command(words: list[str]) -> int:
     out = options.out or options.folder / "report.html"
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
     report = report_of_folder(options.folder, limits)
-    card = model_card(report) if options.card else ""  # refused before anything is written
+    card = model_card(report) if options.card else ""  # refused before writing
     save_page(_with_illustrations(report, options.images, options.maps), out)
     print_out(out)
     if options.export:
@@ -414,7 +419,7 @@ def _check_export(place: Path | None, runs: Path) -> None:
 
 
 def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) -> Report:
-    """The report with pictures and maps beside its examples, if there are folders of them."""
+    """The report with photos and maps beside its examples, if their folders are given."""
     if photos is None and maps is None:
         return report
     from bias_pipeline.data.photos import find_photos
@@ -453,15 +458,15 @@ def report_parser() -> Parser:
         "--images",
         type=Path,
         metavar="DIR",
-        help="photos by image id: small pictures of at most 200 are put into the page, beside the "
-        "captions that are examples; check that you may share them",
+        help="a folder of photos named by image id: thumbnails of at most 200 photos are put into "
+        "the page, beside the example captions; check that you may share them",
     )
     parser.add_argument(
         "--maps",
         type=Path,
         metavar="DIR",
-        help="a folder of explain gradcam: where the captioner looked for the word that names a "
-        "group, folded beside each example whose caption it maps",
+        help="a folder that explain gradcam wrote: its maps, which show where the captioner "
+        "looked for the word that names a group, are folded beside the examples",
     )
     parser.add_argument(
         "--card",
@@ -472,15 +477,16 @@ def report_parser() -> Parser:
     parser.add_argument(
         "--error",
         choices=("seeds", "interval"),
-        help="in exported tables, instead of our intervals over attackers and images: the standard "
-        "deviation over seeds, or half of the 95%% interval over runs, as papers print them",
+        help="the error that exported tables print, as papers do, in place of our intervals over "
+        "attackers and images: the standard deviation over seeds, or half of the 95%% "
+        "interval over runs",
     )
     arguments.add_limits(parser)
     return parser
 
 
 def report_wandb_command(words: list[str]) -> int:
-    """Write the runs, or send them."""
+    """Write the runs as W&B runs, offline or to the server."""
     from bias_pipeline.report.page import finished_results
     from bias_pipeline.run import workspace
     from bias_pipeline.run.push import push
@@ -521,11 +527,11 @@ def report_wandb_parser() -> Parser:
     parser.add_argument(
         "--project", default="bias_pipeline", help="W&B project (default: bias_pipeline)"
     )
-    parser.add_argument("--entity", help="user or team (default: as W&B is configured)")
+    parser.add_argument("--entity", help="W&B user or team (default: as W&B is configured)")
     parser.add_argument(
         "--mode",
         default="",
-        help="offline or online (default: WANDB_MODE, or online where a key is set)",
+        help="offline or online (default: WANDB_MODE, else online if a key is set, else offline)",
     )
     parser.add_argument(
         "--timeout",

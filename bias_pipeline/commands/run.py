@@ -1,8 +1,8 @@
 """``run``, the default command: a cell, or a sweep of cells; and ``submit``, the same on Slurm.
 
-Each job of ``submit`` runs one cell, or one share of photos, as its own command, so no process has
-to wait for them. A job that Slurm stops is queued again; it continues after the seeds it trained,
-or the blocks it finished.
+Each job of ``submit`` runs one cell, or one share of photos, as its own command, so no process
+has to wait for the jobs. A job that Slurm stops is queued again; it continues after the seeds that
+it trained or the blocks that it finished.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def command(words: list[str]) -> int:
 
     outcome = launch.run(words, announce=planning.announce)
     if not any("captioners" in word or word.startswith("--config-dir") for word in words):
-        _print_planted(outcome.results)  # of captioners that are as we made them
+        _print_planted(outcome.results)  # only for simulated captioners
     return outcome.exit_code
 
 
 def _print_planted(results: Sequence[Result]) -> None:
-    """Beside what was found, the bias that is known to be in simulated captioners."""
+    """Print the known bias of simulated captioners beside the measured bias."""
     from bias_pipeline.data.generator import generator
     from bias_pipeline.report.screen import print_table
     from bias_pipeline.report.table import Cell, NumberCell, Table
@@ -114,7 +114,7 @@ def _print_planted(results: Sequence[Result]) -> None:
 
 
 def parser() -> Parser:
-    """The options, for the help text; Hydra parses them. Reads only file names."""
+    """The parser that makes the help; Hydra parses the options. Reads only names of files."""
     parser = Parser(
         f"{PROGRAM} run",
         usage=f"{PROGRAM} [run] {KEYS} [options]",
@@ -124,12 +124,12 @@ def parser() -> Parser:
     parser.add_argument(
         arguments.DRY_RUN,
         action="store_true",
-        help="print what would run, what is finished and how long it takes; run nothing",
+        help="print what is finished, what would run and about how long that takes; run nothing",
     )
     parser.add_argument(
         arguments.LIMIT,
         metavar="N",
-        help="score only N labelled images, the same for all captioners; results are marked",
+        help="score only N labelled images, the same images for all captioners; results say so",
     )
     parser.add_argument(
         arguments.QUICK,
@@ -142,14 +142,20 @@ def parser() -> Parser:
     parser.add_argument(
         FLAG,
         metavar="PACKAGE",
-        help="your own package, whose classes a configuration may then use; for every command",
+        help="your own package, whose classes a configuration may then use; every command takes "
+        "this option",
     )
     parser.add_argument(
-        "-m", "--multirun", action="store_true", help="treat single values as a sweep too"
+        "-m",
+        "--multirun",
+        action="store_true",
+        help="run a sweep even if every key has a single value",
     )
     parser.add_argument("--cfg", choices=["job", "hydra", "all"], help="print the configuration")
     parser.add_argument("--resolve", action="store_true", help="with --cfg: resolve references")
-    parser.add_argument("--package", metavar="KEY", help="with --cfg: print only this key")
+    parser.add_argument(
+        "--package", metavar="KEY", help="with --cfg: print only the part under this key"
+    )
     parser.add_argument("--info", metavar="WHAT", help="print how Hydra composed the configuration")
     parser.add_argument("--hydra-help", action="store_true", help="Hydra's own help")
     return parser
@@ -171,7 +177,7 @@ hydra.launcher.KEY=VALUE (hydra.launcher.partition=gpu).
 
 
 def submit_command(words: Sequence[str]) -> int:
-    """Submit a sweep and return; prints the job numbers and how to get the table."""
+    """Submit a sweep and return; prints the job numbers and the command that prints the table."""
     from bias_pipeline.run.launch import check_captioners
 
     sweep = _prepare(arguments.expand_flags(words))
@@ -188,7 +194,7 @@ def submit_parser() -> Parser:
 
 
 def _submit_shards(name: str, words: Sequence[str]) -> int:
-    """Submit a command on photos, one job for each share."""
+    """Submit a command on photos, with a job for each share."""
     shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
     _add_shards(shards)
     launching = [word for word in words if _of_launcher(word)]
@@ -210,7 +216,7 @@ def _submit_shards(name: str, words: Sequence[str]) -> int:
 
 
 def _shards_parser(name: str) -> Parser:
-    """The parser of a command on photos, with the options of submitting it."""
+    """The parser of a command on photos, with the options for submitting it."""
     parser = _photo_command(name).parser()
     parser.prog = f"{PROGRAM} submit {name}"
     parser.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
@@ -225,7 +231,7 @@ def _add_shards(parser: Parser) -> None:
 
 
 def _prepare(words: Sequence[str]) -> Sweep:
-    """Check the command line; if it names no cluster, Slurm's preset is used."""
+    """The checked sweep of a command line; if it names no cluster, Slurm's preset is used."""
     from bias_pipeline.run import launch
 
     chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
@@ -247,7 +253,7 @@ class SlurmCommand(slurm.Requeued):
 
 
 def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
-    """Submit jobs, each the words of a command, as arrays."""
+    """Submit jobs as arrays; each job is the words of a command."""
     from bias_pipeline.run.job import make_folder
 
     folder = Path(sweep.config.hydra.sweep.dir).resolve()
@@ -259,7 +265,7 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each job without the launcher's; every job is composed as a check."""
+    """The overrides of each job, without the launcher's; composing each job checks it."""
     from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
 
@@ -284,7 +290,7 @@ def _of_launcher(override: str) -> bool:
 
 
 def _photo_command(name: str) -> Command:
-    """A command on photos, which may be one of a wing."""
+    """The command with this name, which may belong to a wing."""
     from bias_pipeline.commands.main import resolve_command
 
     command, _ = resolve_command(name.split())

@@ -1,8 +1,8 @@
-"""Bias of a captioner while it is trained: numbers of each epoch, for any logger.
+"""The bias of a captioner during training: numbers after each epoch, for any logger.
 
-:class:`CaptionBias` collects captions batch by batch, as the metrics of torchmetrics do;
-:func:`bias_callback` makes a callback of Lightning of it. One process sees all captions: under
-several, a metric of a part of the images would be another number.
+:class:`CaptionBias` collects captions batch by batch, like the metrics of torchmetrics;
+:func:`bias_callback` makes it a callback of Lightning. One process must see all captions: a number
+from a part of the images would not be the number from all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class CaptionBias:
-    """Headlines of some metrics of the captions that were collected since the last reset.
+    """Headlines of some metrics, for the captions that were collected since the last reset.
 
     Example:
         >>> bias = CaptionBias({1: "male", 2: "female", 3: "female"}, metrics=["gender_error"])
@@ -53,7 +53,7 @@ class CaptionBias:
                     f"metric={name!r} is unknown; {did_you_mean(name, metric_names())}"
                 )
         dataset = settings.get("dataset", {})
-        if isinstance(dataset, Mapping):  # score refuses what is none
+        if isinstance(dataset, Mapping):  # score refuses any other value
             dataset = {"strict": False, **dataset}
         self.settings = {**settings, "dataset": dataset}
         self._captions: dict[Any, str] = {}
@@ -70,11 +70,11 @@ class CaptionBias:
         self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
-        """Name to value as fractions; ``metric:direction`` where there are two headlines."""
+        """Name to fraction; the name is ``metric:direction`` if a metric has two headlines."""
         return self.compute_with_reasons()[0]
 
     def compute_with_reasons(self) -> tuple[dict[str, float], list[str]]:
-        """The numbers of :meth:`compute`, and a sentence for each metric with an undefined one.
+        """The numbers of :meth:`compute`, and a sentence for each metric with an undefined number.
 
         Example:
             >>> bias = CaptionBias({1: "male", 2: "female"}, "gender_error")
@@ -102,7 +102,7 @@ class CaptionBias:
         return values, reasons
 
     def undefined(self) -> dict[str, float]:
-        """The names of :meth:`compute`, each NaN.
+        """The names of :meth:`compute`, each with the value NaN.
 
         Example:
             >>> CaptionBias({}, ["lic", "dbac"]).undefined()
@@ -118,16 +118,16 @@ class CaptionBias:
 
 
 def _number_name(metric: str, part: str) -> str:
-    """The name of a number: the metric's, with a direction where there are two."""
+    """The name of a number: the metric, and the direction if there are two headlines."""
     return metric if part in (SCORE, MODEL) else f"{metric}:{part}"
 
 
 def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bias/") -> Callback:
     """A callback that logs the bias of an epoch's validation captions.
 
-    Captions that cannot be scored, such as the blank ones of a captioner that has learnt nothing
-    yet, give NaN and a warning; training goes on. Lightning's sanity check computes once without
-    logging, so a wrong setting ends training before its first epoch.
+    Captions that cannot be scored, such as blank captions of a captioner that has learnt nothing
+    yet, give NaN and a warning, and training goes on. Lightning's sanity check computes once
+    without logging, so a wrong setting ends training before the first epoch.
     """
     from pytorch_lightning import Callback
 
@@ -160,7 +160,7 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
                 numbers, problems = bias.compute_with_reasons()
             except DataError as error:  # the captions cannot be scored
                 numbers, problems = bias.undefined(), [str(error)]
-            if trainer.sanity_checking:  # of two batches: they only show whether settings are right
+            if trainer.sanity_checking:  # two batches only show whether settings are right
                 return
             for problem in problems:
                 log.warning("bias_callback: %s", problem)

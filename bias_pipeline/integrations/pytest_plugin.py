@@ -1,7 +1,7 @@
 """A captioner's fairness as a test: the fixture ``bias_gate``, and a marker of the same name.
 
-pytest loads it by itself where the package is installed. Nothing else is imported before a test
-asks for the fixture.
+pytest loads this module if the package is installed. Other modules of the package are imported when
+a test requests the fixture.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.fixture
 def bias_gate() -> Callable[..., Comparison]:
-    """A function that compares a new captioner with an old one, as ``compare --fail-if-worse``.
+    """A function that compares a new captioner with an old one, like ``compare --fail-if-worse``.
 
-    It takes the arguments of :func:`bias_pipeline.compare`, the new captioner's captions first. The
-    test fails where the command does, with the sentences that say why: if the new captioner is less
-    fair (with a margin: by more than it), if nothing can be decided (with a margin: if something
-    cannot), or if data or settings are wrong. Otherwise it returns the comparison. ``history`` and
-    ``looks`` are the options of the same names: a folder that counts how many versions were
-    compared on the same pictures, and after how many of them nothing is decided (5).
+    The function takes the arguments of :func:`bias_pipeline.compare`; the new captioner's captions
+    come first. The test fails when the command fails, with sentences that say why: if the new
+    captioner is less fair, if nothing can be decided, or if data or settings are wrong. With a
+    margin, the test fails if the new captioner is less fair by more than the margin, or if any
+    decision is open. Otherwise the function returns the comparison. ``history`` and ``looks`` are
+    the options of the same names: a folder that counts how many versions were compared on the same
+    pictures, and the number of versions after which nothing is decided (default: 5).
     """
     return _gate
 
@@ -70,7 +71,7 @@ def _gate(
             counted_look(Path(history), comparison).check(MOST if looks is None else looks)
     except BiasPipelineError as error:
         mistake = f"{FIXTURE}: {error}"
-    if mistake:  # outside of the handler, so that pytest shows the sentence once
+    if mistake:  # raised outside of the handler, so that pytest shows the sentence once
         pytest.fail(mistake, pytrace=False)
     rows = compared_questions(comparison)
     outcome = outcome_of(rows)

@@ -16,7 +16,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.stats.bootstrap import quantile
 from bias_pipeline.text.descriptions import ConceptTable, Descriptions, describe_captions
 
-FEWEST = 10  # images of a group whose caption says the word
+FEWEST = 10  # the least images of a group whose captions have the word
 _LEVEL = 0.95
 
 
@@ -27,18 +27,18 @@ class AddedWord:
     group: str
     word: str
     concept: str
-    model: float  # the share of the group's captions in which the captioner says it of a person
-    human: float  # likewise of annotators' captions
+    model: float  # the share of the group's captions with the word said of a person
+    human: float  # the same share of annotators' captions
     half: float  # half of the 95 % interval of their difference, over images
 
     @property
     def excess(self) -> float:
-        """How much more often the captioner says it."""
+        """How much more often the captioner says the word than annotators."""
         return self.model - self.human
 
 
 def added_words(corpus: Corpus, attribute: Attribute, table: ConceptTable) -> list[AddedWord]:
-    """Words that the captioner says beyond chance more often than annotators, most added first."""
+    """Words that the captioner says beyond chance more often than annotators; most added first."""
     grouping = corpus.groupings[attribute.name]
     sides = [corpus.side(side) for side in SIDES]
     numbers = [np.bincount(captions.image_rows, minlength=len(corpus)) for captions in sides]
@@ -65,7 +65,7 @@ _Column = tuple[str, int]  # a spelling and the number of its concept
 def _columns(
     descriptions: Sequence[Descriptions], left_out: frozenset[str], concepts: Sequence[str]
 ) -> list[_Column]:
-    """The captioner's spellings that may be listed."""
+    """The spellings in the captioner's captions that may be listed."""
     model = descriptions[0]
     pairs = zip(model.words, model.concept_of.tolist(), strict=True)
     return [(word, concept) for word, concept in pairs if concepts[concept] not in left_out]
@@ -102,7 +102,7 @@ def _words_of_group(
     columns: Sequence[_Column],
     table: ConceptTable,
 ) -> Iterator[AddedWord]:
-    """The words of one group, from the shares of its images."""
+    """The added words of one group, from the shares of its images."""
     n_images = model.shape[0]
     mentions = np.bincount(model.indices, minlength=len(columns))
     difference = (model - human).tocsc()

@@ -1,4 +1,4 @@
-"""The answers as tables: a question a line, or captioners against questions."""
+"""The answers as tables: a line for each question, or captioners against questions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TONES = {"yes": "worse"}
 
 
 def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
-    """The answers on one attribute, in the order of the questions, each with its own images.
+    """A table of the answers on one attribute, in the questions' order, with images of each number.
 
-    ``made`` is :func:`how_made`, for the caption.
+    ``made`` is the text of :func:`how_made`, which ends the caption.
     """
     groups = list(dict.fromkeys(name for answer in answers for name in answer.by_group))
     head = ["question", "answer", "number", "value", "annotators", *groups, "images", "coverage"]
@@ -42,7 +42,7 @@ def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
 
 
 def value_cell(answer: Answer) -> NumberCell | None:
-    """The deciding number with its interval; None without one."""
+    """The deciding number with its interval; None if there is no number."""
     if math.isnan(answer.value):
         return None
     ends = (answer.ci_low, answer.ci_high)
@@ -61,7 +61,7 @@ def _group(answer: Answer, name: str) -> NumberCell | None:
 
 
 def numbers_tables(verdict: Verdict, answers: Sequence[Answer]) -> Iterator[Table]:
-    """For each question all numbers on it, the deciding one first, each with its own images."""
+    """For each question, a table of all numbers on it; the deciding number is first."""
     head = ["number", "use", "value", "annotators", "p", "images", "coverage"]
     for answer in answers:
         findings = verdict.findings_on(stored_question(answer.question), answer.attribute)
@@ -102,7 +102,7 @@ def _line(use: str, finding: Finding) -> list[Cell]:
 def captioners_table(
     answers: Mapping[str, Sequence[Answer]], unsure: Collection[str], made: str = ""
 ) -> Table:
-    """The deciding number of each captioner on each question that has one.
+    """The deciding number of each captioner on each question that has a number.
 
     Captioners in ``unsure`` are not known to be trained on captions of the data set.
     """
@@ -127,7 +127,7 @@ def _caption(title: str, made: str) -> str:
 
 
 def how_made(results: Sequence[Result]) -> str:
-    """Seeds, splits, attackers and correction of the numbers, for the caption of a table."""
+    """A text on the numbers' seeds, splits, attackers and correction, for a table's caption."""
     attacked = [result for result in results if result.facts.attackers]
     texts = ["Intervals of 95 % over images" + (", attackers and splits" if attacked else "")]
     if attacked:

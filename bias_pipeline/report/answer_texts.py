@@ -1,8 +1,8 @@
 """Answers in words: a screen of an audit, its headline, and the notes below it.
 
-A Yes stands in the headline only if it remains one after a correction for all questions and
-attributes (Holm). Of what was not found the headline says how much is still possible, in which
-question, and how many of the captioner's words nobody could compare.
+A Yes stands in the headline only if it remains a Yes after a correction for all questions and
+attributes (Holm). If no bias was found, the headline says how much bias is still possible, on which
+questions, and how many of the captioner's words could not be compared.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from bias_pipeline.report.verdict_sentences import (
 from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label
 
-_MOST_GROUPS = 4  # of more only the lowest and the highest are shown
-_MOST_NAMED = 6  # concepts or objects that are named
+_MOST_GROUPS = 4  # if there are more groups, only the lowest and the highest are shown
+_MOST_NAMED = 6  # how many concepts or objects are named
 _WORDS = {"yes": "Yes", "no": "No", "cannot_tell": "Cannot tell", "not_tested": "Not tested"}
 
 
 def question_text(question: str, attribute: str) -> str:
-    """A question as the screen asks it."""
+    """A question as the screen words it."""
     stored = stored_question(question)
     text = PANELS["directions"] if stored == "tasks" else PANELS.get(stored)
     return (text or QUESTIONS[stored]).format(attribute=attribute)
 
 
 def answer_lines(answer: Answer) -> list[str]:
-    """The answer with its number, the values of the groups, and what it is about."""
+    """Lines with the answer and its number, the groups' values, and what the answer is about."""
     named = ", ".join(answer.named[:_MOST_NAMED])
     if len(answer.named) > _MOST_NAMED:
         named += f" and {len(answer.named) - _MOST_NAMED} more"
@@ -54,7 +54,7 @@ def answer_lines(answer: Answer) -> list[str]:
 
 
 def answer_text(answer: Answer) -> str:
-    """The answer with its reason, or with how much bias its interval allows."""
+    """The answer with its reason, or with how much bias the interval allows."""
     word = _WORDS[answer.answer]
     if answer.answer == "no":
         most, none = (amount(answer, x) for x in (max(answer.at_most, 0.0), answer.negligible))
@@ -62,14 +62,14 @@ def answer_text(answer: Answer) -> str:
     if answer.answer == "cannot_tell" and answer.reason == NOT_SHOWN:
         return f"Not shown: at most {amount(answer, answer.at_most)}"
     if answer.answer == "not_tested" and not math.isnan(answer.value):
-        return ""  # a number that no verdict is given on
+        return ""  # a number on which no verdict is given
     if not answer.reason:
         return word
     return f"{word}{',' if answer.answer == 'yes' else ':'} {answer.reason}"
 
 
 def deciding_number(answer: Answer) -> str:
-    """The deciding number with its interval, and annotators' own; empty if there is none."""
+    """The deciding number, its interval and the annotators' number; empty if nothing decides."""
     if math.isnan(answer.value):
         return ""
     if answer.question == "declining":
@@ -77,7 +77,7 @@ def deciding_number(answer: Answer) -> str:
     elif answer.answer == "yes":
         value = amount(answer, answer.value)
     else:
-        value = value_text(answer, answer.value)  # its unit stands before
+        value = value_text(answer, answer.value)  # the answer's first words have the unit
     value += interval(answer)
     if not math.isnan(answer.annotators):
         value += f" ({others_of(answer)} {value_text(answer, answer.annotators)})"
@@ -85,12 +85,12 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """Whose number stands beside the model's."""
+    """Whose number stands beside the model's: the labels' or the annotators'."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 
 def interval(answer: Answer) -> str:
-    """The interval after a value; empty without one."""
+    """The interval as it follows a value; empty if there is none."""
     if math.isnan(answer.ci_low):
         return ""
     return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
@@ -111,12 +111,12 @@ def _groups(answer: Answer) -> str:
 
 
 def value_text(answer: Answer, value: float) -> str:
-    """A value of an answer, a fraction in per cent."""
+    """A value of an answer as text; a fraction is shown in per cent."""
     return NumberCell.in_unit(answer.unit, value).text
 
 
 def rate(answer: Answer, value: float) -> str:
-    """A value of an answer with a sign for per cent."""
+    """A value of an answer as text; a fraction gets a per cent sign."""
     return value_text(answer, value) + " %" * (answer.unit == "fraction")
 
 
@@ -131,7 +131,7 @@ _HEADLINE_LINES = 5
 
 
 def screen(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """The answers about one attribute in lines of at most :data:`WIDTH` columns."""
+    """The headline and the answers on one attribute, in lines of at most :data:`WIDTH` columns."""
     text = " ".join(headline(verdict, answers))
     lines = [*textwrap.wrap(text, WIDTH, max_lines=_HEADLINE_LINES, placeholder=" …"), ""]
     for answer in answers:
@@ -146,12 +146,12 @@ def screen(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def fold(text: str) -> list[str]:
-    """A text in lines of at most :data:`WIDTH` columns."""
+    """A text, wrapped into lines of at most :data:`WIDTH` columns."""
     return textwrap.wrap(text, WIDTH)
 
 
 def indented_lines(text: str) -> list[str]:
-    """A text below its question."""
+    """A text, wrapped into lines that are indented below a question."""
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
@@ -170,12 +170,12 @@ _UNTESTED: Mapping[str, str] = {
     "assuming": "whether it assumes {attribute}",
     "describing": "how it describes people",
 }
-_MOST = 3  # concepts or objects that are named
+_MOST = 3  # how many concepts or objects are named
 _SHOWN = 0.005  # a share of words that is not compared and shown
 
 
 def headline(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """The sentences on one attribute; none where nothing was asked."""
+    """The sentences on one attribute; empty if no run tests a question about it."""
     attribute = answers[0].attribute
     biased = [answer for answer in answers if answer.answer == "yes"]
     sure = [
@@ -190,7 +190,7 @@ def headline(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def _bias_clause(answer: Answer) -> str:
-    """What it does, by how much, and to whom."""
+    """A clause on what the captioner does, by how much, and to whom."""
     question = stored_question(answer.question)
     clause = clause_of(question, 0, answer.attribute, answer.metric)
     parts = [*answer.details[:_MOST]]
@@ -206,7 +206,7 @@ def _bias_clause(answer: Answer) -> str:
 
 
 def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
-    """A Yes that many questions may have made by chance, or that is about a part of the words."""
+    """A sentence on a Yes that may be chance among many questions or concerns part of the words."""
     key = (stored_question(answer.question), answer.attribute)
     p_value = verdict.overall.get(key, math.nan)
     clause = _bias_clause(answer)
@@ -219,7 +219,7 @@ def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
 
 
 def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """How much bias is possible, what was not tested, and what differs for a reason unknown."""
+    """Sentences on how much bias is possible, what was not tested, and unexplained differences."""
     attribute = answers[0].attribute
     differing = [
         sentence
@@ -250,7 +250,7 @@ def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def _possible(searched: Sequence[Answer]) -> str:
-    """How much bias the widest interval allows, and where none was found."""
+    """A sentence on how much bias the widest interval allows, and where no bias was found."""
     widest = max(searched, key=lambda answer: answer.at_most)
     most = amount(widest, max(widest.at_most, 0.0))
     where = join_sentences(_noun(answer) for answer in searched)
@@ -267,7 +267,7 @@ def _noun(answer: Answer) -> str:
 
 
 def _share_not_compared(verdict: Verdict, attribute: str) -> str:
-    """The share of words that no number is about, where it is known and can be seen."""
+    """A clause on the share of words that was not compared; empty if unknown or too small."""
     share = 1 - verdict.covered.get(attribute, math.nan)
     if not share >= _SHOWN:
         return ""
@@ -275,7 +275,7 @@ def _share_not_compared(verdict: Verdict, attribute: str) -> str:
 
 
 def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -> list[str]:
-    """Large differences in describing that nobody calls a bias, with what may explain them."""
+    """Sentences on large differences that are not called bias, with what may explain them."""
     if not sentences:
         return []
     shown = "; ".join(sentences[:_MOST])
@@ -286,7 +286,7 @@ def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -
 
 
 _ONE_WAY = "It is about A→T alone; nothing is known of T→A"
-# What a question needs that no run tests.
+# Question to the data without which no run can test it.
 _NEEDS: Mapping[str, str] = {
     "leakage": "human captions of the same images (--captions FILE, in Python human=...)",
     "assuming": "images of which annotators could not tell the {attribute}, labelled Unsure",
@@ -296,7 +296,7 @@ _NEEDS: Mapping[str, str] = {
 
 
 def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """Sentences on one attribute: what is needed, when a Yes is wrong, other numbers."""
+    """Sentences on one attribute: missing data, when a Yes is wrong, and further numbers."""
     attribute = answers[0].attribute
     lines = []
     for answer in answers:
@@ -318,7 +318,7 @@ def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def what_is_needed(verdict: Verdict, answer: Answer) -> str:
-    """Why a question has no answer, or half of one, and what would give it; empty if it has."""
+    """A sentence on why a question lacks a full answer, and what it needs; empty if it has one."""
     question, attribute = stored_question(answer.question), answer.attribute
     if question not in JUDGED:
         withheld = verdict.withheld(question, attribute).partition(": ")[2]
@@ -340,12 +340,12 @@ def what_is_needed(verdict: Verdict, answer: Answer) -> str:
 
 
 def _is_answer(finding: Finding) -> bool:
-    """Whether its doubt is the answer to its question."""
+    """Whether the finding's doubt is already shown as the answer."""
     return finding.answered is not None or finding.doubt == f"it {finding.withheld}"
 
 
 def _comparison_text(finding: Finding) -> str:
-    """The number that is compared with no bias, as the answers show theirs."""
+    """The number that is compared with no bias, in the form in which answers show numbers."""
     people = finding.people
     beside = "" if math.isnan(people) else f", annotators {_number_text(people, finding)}"
     value = NumberCell.of_row(finding.compared).text
@@ -353,7 +353,7 @@ def _comparison_text(finding: Finding) -> str:
 
 
 def not_used(findings: Iterable[Finding]) -> list[str]:
-    """The numbers that are not used, a line for each reason."""
+    """A line for each reason why numbers are not used, with these numbers."""
     doubted: dict[str, list[Finding]] = {}
     for finding in findings:
         doubted.setdefault(finding.doubt, []).append(finding)
@@ -368,13 +368,13 @@ def _number_text(value: float, finding: Finding) -> str:
     return NumberCell.in_unit(finding.row.unit, value).text
 
 
-_NAMED = 4  # headlines that the sentence names
+_NAMED = 4  # how many headlines the sentence names
 
 
 def noise_sentences(results: Sequence[Result]) -> list[str]:
-    """One for each attribute whose label errors were asked for.
+    """A sentence for each attribute whose label noise was tested.
 
-    It names the headlines that would leave their interval, the largest change first.
+    The sentence names the headlines that would leave their interval; the largest change is first.
     """
     by_attribute: dict[str, list[Result]] = {}
     for result in results:
@@ -424,5 +424,5 @@ def _amount(move: Row) -> str:
 
 
 def _wrong_shares(result: Result) -> Mapping[str, float]:
-    """Group to the share of wrong labels that was asked for; possibly empty."""
+    """Group to the further share of wrong labels that was tested; empty if noise was not tested."""
     return mapping_in(result.facts.audit, NOISE, "wrong")

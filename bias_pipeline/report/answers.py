@@ -1,4 +1,4 @@
-"""The answer to each question about one attribute: the one number that every surface shows."""
+"""The answer to each question about one attribute: one number, the same everywhere."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from bias_pipeline.report.verdict_sentences import lead, named_parts, one_direct
 from bias_pipeline.results.rows import Row
 
 _REASON_WORDS = 8
-# The names of questions as users read them, where they differ from those in rows.
+# Name of a question in rows to the name that users read, if these differ.
 WRITTEN = {"misgendering": "naming"}
 
 
 def stored_question(question: str) -> str:
-    """The name in rows of a question that users read as ``question``."""
+    """The name that rows have for a question that users read as ``question``."""
     return next((name for name, written in WRITTEN.items() if written == question), question)
 
 
-_UNTESTED = "not tested: "  # how a doubt begins where data lack what a metric needs
+_UNTESTED = "not tested: "  # how a doubt begins if data lack what a metric needs
 _ONE_WAY = "A→T alone; nothing is known of T→A"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one question about one attribute comes to, and the number that decides it.
+    """The answer to one question about one attribute, and the number that decides it.
 
     Attributes:
-        question: as a file of answers names it, such as ``naming``.
+        question: its name in files of answers, such as ``naming``.
         answer: ``yes``, ``no``, ``cannot_tell`` or ``not_tested``. ``no`` means that the interval
             excludes more than negligible bias.
-        metric: with ``part`` and ``run_id``, the row of the number; empty if there is none.
-        value: what is tested, with its interval: a difference from annotators where they are known.
-            Fractions, not per cent; NaN if there is none.
-        at_most: how far above no bias the interval ends; NaN where nothing is tested.
-        negligible: the largest bias that counts as none.
-        annotators: their own number; for ``mentions`` that of the labels.
-        unit: ``fraction``, ``nat`` and the like, as rows have it.
-        p_value: of no bias, after Holm within the question; NaN where nothing is tested.
-        n_images: that the number is about.
-        coverage: their share of the images that it might be about.
+        metric: names, with ``part`` and ``run_id``, the row of the number; empty without a number.
+        value: the tested number (with its interval): the difference from annotators if their number
+            is known. A fraction, not per cent; NaN without a number.
+        at_most: how far above no bias the interval ends; NaN if nothing is tested.
+        negligible: the largest bias that counts as no bias.
+        annotators: the annotators' number; for ``mentions`` the labels' number.
+        unit: the unit as in rows, such as ``fraction`` or ``nat``.
+        p_value: p of no bias, after Holm within the question; NaN if nothing is tested.
+        n_images: how many images the number is about.
+        coverage: the share of these images among the images that the number might be about.
         by_group: group to the model's number with its interval.
-        reason: why nothing can be told, or what limits a Yes.
-        named: what a Yes is about, such as concepts.
-        details: each of them with the rates of the groups.
-        limits: the part of the words, or the one direction, that the number is about, or what was
-            found beside it; empty if it is about all that was asked.
+        reason: why there is no answer, or what limits a Yes.
+        named: the things that a Yes is about, such as concepts.
+        details: each named thing with the rates of the groups.
+        limits: the part of the words, or the only direction, that the number is about, or what was
+            found beside it; empty if the number is about the whole question.
     """
 
     attribute: str
@@ -80,13 +80,13 @@ class Answer:
     limits: str = ""
 
     def rests_on(self, finding: Finding) -> bool:
-        """Whether a finding has the number that decides."""
+        """Whether the answer's number is the number of a finding."""
         row = finding.compared
         return (row.metric, row.part, row.run_id) == (self.metric, self.part, self.run_id)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it is no Yes, and its interval says in points how much bias is possible."""
+        """Whether, without a Yes, the interval says in points how much bias is possible."""
         points = self.unit == "fraction" and not math.isnan(self.at_most)
         return points and self.answer in ("no", "cannot_tell")
 
@@ -110,9 +110,9 @@ def answers_of(
     """An answer to every question, in the order of asking.
 
     Args:
-        verdict: on one captioner.
-        attribute: one of those audited.
-        skipped: question to why its metrics did not run.
+        verdict: the verdict on one captioner.
+        attribute: an audited attribute.
+        skipped: question to the reason why its metrics did not run.
     """
     return [
         answer
@@ -151,7 +151,7 @@ def _answer_on(
         limit = f"but not after Holm over all {len(verdict.overall)} answers" if alone_yes else ""
         answer = _with_number(strongest, name, "yes", limit)
         return replace(answer, limits=_ONE_WAY) if one_way else answer
-    # Numbers of other units cannot be compared; a metric that leads then decides.
+    # Numbers of different units cannot be compared; then a leading metric decides.
     fractions = [finding for finding in decided if finding.compared.unit == "fraction"]
     widest = max(fractions, key=_excess) if fractions else lead(decided)
     excluded = widest.compared.unit == "fraction" and _excess(widest) <= widest.negligible
@@ -164,13 +164,13 @@ def _answer_on(
 
 
 def _excess(finding: Finding) -> float:
-    """How far above no bias the interval ends; infinity for an interval that is not known."""
+    """How far above no bias the interval ends; infinity if the interval is unknown."""
     excess = finding.compared.ci_high - finding.neutral
     return math.inf if math.isnan(excess) else excess
 
 
 def why_unknown(verdict: Verdict, question: str, attribute: str) -> str:
-    """Why a question that was asked has no answer."""
+    """Why a question that runs test has no answer."""
     if withheld := verdict.withheld(question, attribute):
         return withheld.partition(": ")[2]
     doubts = [finding.doubt for finding in verdict.findings_on(question, attribute)]
@@ -218,7 +218,7 @@ def _part_of_words(finding: Finding) -> str:
 def _unjudged_answers(
     verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
 ) -> Iterator[Answer]:
-    """Numbers on a question that no verdict is given on, or why there are none."""
+    """Answers with the numbers on a question without verdicts, or why there is no number."""
     findings = verdict.findings_on(question, attribute)
     if not findings and question in skipped:
         yield Answer(attribute, question, "not_tested", reason=shorten_reason(skipped[question]))
@@ -236,7 +236,7 @@ def _unjudged_answers(
 
 def _why_no_value(finding: Finding) -> str:
     row = finding.row
-    if not math.isnan(row.ci_low):  # gold labels leave a range
+    if not math.isnan(row.ci_low):  # gold labels give only a range
         ends = " and ".join(percent(end) for end in (row.ci_low, row.ci_high))
         return f"between {ends} % by gold labels"
     return f"hardly any caption names one {row.attribute}" if row.part == MODEL else NO_VALUE

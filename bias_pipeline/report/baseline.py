@@ -1,8 +1,8 @@
-"""A captioner's results in one file; later captioners are compared with it without its captions.
+"""Baseline files: a captioner's results, with which later captioners are compared.
 
 A resample gives each image the same weight for every captioner, and splits depend only on images
-and seeds. So a paired test needs only a captioner's number under every resample, if images, labels,
-human captions, objects, settings, seeds and versions are the same.
+and seeds. So a paired test needs a captioner's numbers under every resample but not its captions,
+if images, labels, human captions, objects, settings, seeds and versions are the same.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def baseline_bytes(results: Sequence[Result], **further: object) -> bytes:
 
 
 def _reword(value: Any) -> Any:
-    """Plain data with its texts as the command's lines are worded."""
+    """Plain data whose texts are reworded like the lines of commands."""
     if isinstance(value, str):
         return reword(value)
     if isinstance(value, Mapping):
@@ -59,7 +59,7 @@ def _reword(value: Any) -> Any:
 
 
 def _plain_result(result: Result) -> dict[str, Any]:
-    """Rows, draws and the manifest entries that tests need; no paths of this machine."""
+    """Rows, draws and the manifest entries that tests need, without paths of this machine."""
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
     corpus = mapping_in(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
@@ -85,14 +85,14 @@ def _pack(draws: Draws) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a baseline file says of its captioner."""
+    """The content of a baseline file."""
 
     file: Path
-    results: Sequence[Result]  # with their draws
-    skipped: Mapping[str, str]  # cell, as `metric=lic attribute=age`, to why it does not apply
+    results: Sequence[Result]  # results of the captioner, with draws
+    skipped: Mapping[str, str]  # cell, such as `metric=lic attribute=age`, to the reason
 
     def reason(self, metric: str, attribute: str) -> tuple[str, str] | None:
-        """A skipped cell of a metric and an attribute, and why; None if none was skipped."""
+        """The skipped cell of a metric and an attribute, and the reason; None if not skipped."""
         for cell, reason in self.skipped.items():
             settings = dict(word.partition("=")[::2] for word in cell.split())
             named = settings.get("metric"), settings.get("attribute", attribute)
@@ -102,7 +102,7 @@ class Baseline:
 
 
 def read(path: Path) -> Baseline:
-    """What a baseline file says."""
+    """Read a baseline file."""
     content: Any = load_json(path, what=_WHAT, max_depth=50)
     if isinstance(content, dict) and content.get("schema") == 1:
         raise DataError(
@@ -144,7 +144,7 @@ def _unpack(packed: Mapping[str, Any]) -> Draws:
 def compare_to_baseline(
     results: Sequence[Result], baseline: Baseline
 ) -> tuple[list[Result], dict[str, str]]:
-    """The baseline's result for each result of a captioner."""
+    """The baseline's result for each result of a captioner, and skipped cell to reason."""
     names = {result.rows[0].captioner for result in results}
     matches: list[Result] = []
     skipped: dict[str, str] = {}
@@ -186,14 +186,14 @@ def _metric_and_attribute(result: Result) -> tuple[str, str]:
 
 
 def _differing(one: Result, two: Result) -> str:
-    """What prevents pairing two results, empty if nothing does."""
+    """The kinds of facts in which two results differ and cannot be paired; empty if they can."""
     first, second = _comparable_facts(one), _comparable_facts(two)
-    names = dict.fromkeys([*first, *second])  # another version may have other settings
+    names = dict.fromkeys([*first, *second])  # versions differ in settings
     return ", ".join(n for n in names if first.get(n) is None or first[n] != second.get(n))
 
 
 def _comparable_facts(result: Result) -> dict[str, object]:
-    """The facts that must agree before resamplings can be subtracted; None is unknown."""
+    """The facts that must agree before resamples can be subtracted; None if unknown."""
     row = result.rows[0]
     settings = deciding(result.facts.config, row.dataset)
     assert isinstance(settings, dict)
@@ -214,7 +214,7 @@ def _json(value: object) -> str:
 
 
 def _rename(result: Result, names: set[str]) -> Result:
-    """The result under another name, if the new captioner has the same one."""
+    """The result, under another name if the new captioner has the same name."""
     captioner = result.rows[0].captioner
     name = f"{captioner} (baseline)" if captioner in names else captioner
     return replace(result, rows=[replace(row, captioner=name) for row in result.rows])

@@ -1,8 +1,8 @@
-"""Pairs of captions for raters: one model, pictures of the same scene, a person of each group.
+"""Pairs of captions by one model for raters: both pictures show one scene, with different groups.
 
-A pair's pictures have the same objects, where objects are known, and the most similar words of
-annotators. Which pictures are drawn, and which caption stands first, follows from hashes of their
-ids; each group stands first in half of the pairs.
+A pair's pictures have the same objects, if objects are known, and the most similar words of
+annotators. Hashes of image ids decide which pictures are drawn and which caption stands first; each
+group stands first in half of the pairs.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from bias_pipeline.metrics.counting.described_images import DescribedImages
 from bias_pipeline.stats.compare import Correlation, pearson
 from bias_pipeline.text.descriptions import ConceptTable
 
-FIRST, SECOND, ALIKE = "A", "B", "alike"  # what raters answer
+FIRST, SECOND, ALIKE = "A", "B", "alike"  # the answers of raters
 PAIRS = 200
-_LEAST_ALIKE = 0.3  # cosine of objects and annotators' words
+_LEAST_ALIKE = 0.3  # the least cosine of objects and annotators' words in a pair
 _Z = 1.96
 
 
@@ -48,7 +48,7 @@ class CaptionPair:
     group_b: str
     caption_b: str
     alike: float  # cosine of objects and annotators' words of the pictures, in [0, 1]
-    concepts: int  # said of a person by one of both captions alone
+    concepts: int  # how many concepts only one of both captions says of a person
 
 
 def caption_pairs(
@@ -58,7 +58,7 @@ def caption_pairs(
     groups: Sequence[str] = (),
     most: int = PAIRS,
 ) -> list[CaptionPair]:
-    """Pairs of a corpus; fewer than asked for where fewer pictures show the same scene."""
+    """At most ``most`` pairs of a corpus; fewer if fewer pictures show the same scene."""
     if not len(corpus.human) and corpus.objects is None:
         raise NotApplicableError(
             f"dataset {corpus.dataset!r}: which pictures show the same scene is known from "
@@ -92,7 +92,7 @@ def _two_groups(names: Sequence[str], groups: Sequence[str], attribute: str) -> 
 
 
 def _usable(corpus: Corpus, members: BoolArray) -> IntArray:
-    """The images of a group with the captions that are needed."""
+    """The images of a group that have the captions that pairs need."""
     captioned = np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0
     if len(corpus.human):
         captioned &= np.bincount(corpus.human.image_rows, minlength=len(corpus)) > 0
@@ -100,10 +100,10 @@ def _usable(corpus: Corpus, members: BoolArray) -> IntArray:
 
 
 def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple[int, int, float]]:
-    """Places of pictures of the first and the second group, and how alike they are.
+    """Pairs as places of a picture of each group, with how alike the two pictures are.
 
-    Each picture is in one pair at most. Pictures of the smaller group are drawn, each with the
-    most similar one of the other group that is left.
+    Each picture is in one pair at most. Pictures of the smaller group are drawn; each is paired
+    with the most similar picture of the other group that is left.
     """
     unit = _unit_rows(images.features)
     scenes = _scenes(images)
@@ -134,7 +134,7 @@ def _unit_rows(features: sparse.csr_array) -> sparse.csr_array:
 
 
 def _scenes(images: DescribedImages) -> IntArray:
-    """(M,) equal numbers for pictures with the same objects; the same for all without objects."""
+    """(M,) a number for each picture, equal if objects are equal; all equal without objects."""
     objects, number = images.corpus.objects, dict[frozenset[str], int]()
     if objects is None:
         return np.zeros(len(images.rows), np.int64)
@@ -153,7 +153,7 @@ def _pairs(
     keys = corpus.keys[images.rows[[first for first, _, _ in matches]]]
     order = np.argsort(random_words("pairing", 1, keys), kind="stable")
     leads = np.zeros(len(matches), bool)
-    leads[order[: len(order) // 2]] = True  # the second group stands first
+    leads[order[: len(order) // 2]] = True  # pairs in which the second group stands first
     says = images.says
     for number, (first, second, alike) in enumerate(matches, 1):
         sides = [(first, names[0]), (second, names[1])]
@@ -187,7 +187,7 @@ _TEXTS = (
 
 
 def read_pairs(path: Path) -> list[CaptionPair]:
-    """The pairs of a table."""
+    """The pairs in a table that :func:`write_pairs` made."""
     columns = (*_TEXTS, "alike", "concepts")
     rows = open_rows(check_file(path, "--pairs"), what="pairs of captions", wanted=columns)
     rows.require(*columns)
@@ -211,7 +211,7 @@ def read_pairs(path: Path) -> list[CaptionPair]:
 
 
 def _study_of(pair: CaptionPair) -> tuple[str, str, str, str, str]:
-    """What all pairs of a study have in common."""
+    """The facts that all pairs of a study have in common."""
     groups = sorted((pair.group_a, pair.group_b))
     return pair.dataset, pair.captioner, pair.attribute, groups[0], groups[1]
 
@@ -234,7 +234,7 @@ def _read_pair(rows: Rows, number: int, row: Mapping[str, Any]) -> CaptionPair:
 
 @dataclass(frozen=True)
 class PairShare:
-    """A share of raters' answers, mean over pairs, with its 95 % interval over pairs."""
+    """A share of raters' answers: the mean over pairs, with its 95 % interval over pairs."""
 
     value: float
     low: float
@@ -243,13 +243,13 @@ class PairShare:
 
 @dataclass(frozen=True)
 class PairAnswers:
-    """What raters said of the pairs of one captioner; "cannot tell" counts as no answer."""
+    """The raters' answers on the pairs of one captioner; "cannot tell" counts as no answer."""
 
     groups: tuple[str, str]
-    pairs: Sequence[CaptionPair]  # those with an answer
-    differ: Float64Array  # (N,) the share of a pair's answers that choose one of both captions
-    chosen: Float64Array  # (N, 2) the share that chooses the caption of each group
-    first: Float64Array  # (N,) the share that chooses A minus that which chooses B
+    pairs: Sequence[CaptionPair]  # pairs with an answer
+    differ: Float64Array  # (N,) the share of a pair's answers that choose either caption
+    chosen: Float64Array  # (N, 2) the share of answers that choose each group's caption
+    first: Float64Array  # (N,) the share of answers A minus the share of answers B
 
     @property
     def treated_differently(self) -> PairShare:
@@ -257,29 +257,29 @@ class PairAnswers:
         return _mean(self.differ)
 
     def of_group(self, number: int) -> PairShare:
-        """How often they choose the caption of a group."""
+        """How often raters choose the caption of a group."""
         return _mean(self.chosen[:, number])
 
     @property
     def leaning(self) -> PairShare:
-        """How much more often they choose the second group's caption than the first's."""
+        """How much more often raters choose the second group's caption than the first's."""
         return _mean(self.chosen[:, 1] - self.chosen[:, 0])
 
     @property
     def by_place(self) -> PairShare:
-        """How much more often they choose A than B, which follows from its place alone."""
+        """How much more often raters choose A than B, which only the caption's place can cause."""
         return _mean(self.first)
 
     @property
     def with_concepts(self) -> Correlation:
-        """Over pairs, of raters' share with the concepts that one caption alone says."""
+        """Correlation over pairs: raters' share with how many concepts only one caption says."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 
 
 def pair_answers(
     pairs: Sequence[CaptionPair], ballots: Mapping[str, Sequence[str]]
 ) -> PairAnswers | None:
-    """What raters said; None if nobody could tell anything."""
+    """The raters' answers on pairs; None if no rater could tell anything."""
     counts = {
         pair.pair: [ballots.get(pair.pair, ()).count(answer) for answer in (FIRST, SECOND, ALIKE)]
         for pair in pairs

@@ -1,6 +1,6 @@
 """The first screen of a report: a card for each question that has a number.
 
-Places are shares of a bar's width, so a page draws bars without a script and text stays text.
+Positions are shares of a bar's width, so a page draws bars without a script and text stays text.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from bias_pipeline.report.verdict_sentences import clause_of
 from bias_pipeline.results.rows import Result
 
 TONES = {"yes": "worse", "no": "better", "cannot_tell": "level", "not_tested": "level"}
-_MOST_DETAILS = 5  # concepts or objects with their rates
+_MOST_DETAILS = 5  # how many concepts or objects a card lists
 
 
 @dataclass(frozen=True)
 class Bar:
     """A number with its interval, as shares of the width in per cent."""
 
-    name: str  # of the group, or whose number it is
+    name: str  # the group, or whose number the bar is
     text: str  # the value with its interval
     zero: float
-    start: float  # left end of the bar: zero, or a value below zero
+    start: float  # left end of the bar: zero, or a negative value
     width: float
-    low: float | None  # of the interval
+    low: float | None  # left end of the interval
     high: float | None
-    beside: bool = False  # whether it is annotators'
+    beside: bool = False  # whether the bar is the annotators'
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class AnswerCard:
     """The answer to one question."""
 
     question: str
-    answer: str  # in a word, with what is still possible
+    answer: str  # in a word, with how much bias is still possible
     tone: str  # `worse`, `better` or `level`
-    sentence: str  # what was measured, without the name of a setting
+    sentence: str  # what was measured, without names of settings
     number: str  # the metric, its value and interval, annotators' value
     details: Sequence[str]  # concepts or objects with the groups' rates
     bars: Sequence[Bar]
-    examples: Sequence[Table]  # captions behind the number, one of each kind
+    examples: Sequence[Table]  # captions behind the number, one caption of each kind
 
 
 def cards(
@@ -88,7 +88,7 @@ def cards(
 
 
 def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """What could not be tested, and what would be needed, a line for each question."""
+    """A line for each question that could not be tested, with what a test needs."""
     lines = []
     for answer in answers:
         missing = what_is_needed(verdict, answer)
@@ -116,7 +116,7 @@ def _sentence(answer: Answer) -> str:
 
 
 def _bars(answer: Answer) -> list[Bar]:
-    """The groups' values and annotators'; without groups the deciding number."""
+    """A bar for each group and for annotators; without groups, a bar for the deciding number."""
     judged = stored_question(answer.question) in JUDGED
     bars = [(name, row.value, row.ci_low, row.ci_high) for name, row in answer.by_group.items()]
     bars = [bar for bar in bars if not math.isnan(bar[1])]
@@ -134,7 +134,7 @@ def _place_bars(
 ) -> list[Bar]:
     ends = [end for _, *three in values for end in three if not math.isnan(end)]
     low, high = min(0.0, *ends), max(0.0, *ends)
-    if not high > low:  # all are zero: nothing to draw
+    if not high > low:  # all values are zero, so there is nothing to draw
         return []
 
     def place_of(value: float) -> float:

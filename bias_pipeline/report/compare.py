@@ -1,7 +1,7 @@
-"""Leaderboards of headlines with a paired test of every two captioners.
+"""Leaderboards of headlines, with a paired test of every two captioners.
 
-With more than :data:`ALL_PAIRS` captioners each is tested only against the fairest: testing every
-pair would take minutes, and Holm's correction would leave little power.
+Of more than :data:`ALL_PAIRS` captioners, each is tested only against the fairest captioner: tests
+of every pair would take minutes, and Holm's correction would leave little power.
 """
 
 from __future__ import annotations
@@ -22,36 +22,37 @@ from bias_pipeline.results.settings import deciding_seeds, gold_setting, label, 
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 
-LEVEL = 0.95  # of tests and intervals
+LEVEL = 0.95  # confidence level of tests and intervals
 ALL_PAIRS = 30  # with more captioners, not every pair is tested
 
 
 @dataclass(frozen=True)
 class Rank:
-    """A captioner's place among the compared."""
+    """A captioner's place on a leaderboard."""
 
     row: Row  # its headline
-    # The number that is ranked: the headline if lower is fairer, its negative if higher is better,
-    # else its distance from the metric's no-bias value
+    # The ranked number: the headline if lower is fairer, its negative if higher is better, else the
+    # headline's distance from the metric's no-bias value
     unfairness: float
-    # Captioners that share one do not differ significantly. If only the fairest is compared with,
-    # it and those that do not differ from it have `a`, others none.
+    # Captioners that share a letter do not differ significantly. If captioners are tested only
+    # against the fairest, the fairest and captioners that do not differ from it have `a`; other
+    # captioners have no letter.
     letters: str
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Captioners under one headline of one metric, all else equal."""
+    """Captioners ranked by one headline of one metric; everything else is equal."""
 
     metric: str  # its name
     part: str  # the headline
     ranks: Sequence[Rank]  # the fairest first
-    quality: bool = False  # whether it compares how good captions are, not how fair
-    settings: str = ""  # in which its cells differ from others of the metric, as part of its name
+    quality: bool = False  # whether the headline says how good captions are, not how fair
+    settings: str = ""  # settings in which its cells differ from others of the metric
 
     @property
     def against_first(self) -> bool:
-        """Whether each was tested only against the first."""
+        """Whether each captioner was tested only against the first."""
         return len(self.ranks) > ALL_PAIRS
 
 
@@ -103,7 +104,7 @@ def _leaderboard(
 
 
 def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str]:
-    """Name to letters, from tests of every pair, or of each against the first."""
+    """Name to letters, from tests of every pair or of each captioner against the first."""
     first, *others = order
     if len(order) > ALL_PAIRS:
         pairs = [(first, other) for other in others]
@@ -115,7 +116,7 @@ def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str
 def _differ(
     pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws]
 ) -> dict[tuple[str, str], bool]:
-    """Whether each pair differs significantly, corrected for all pairs (Holm)."""
+    """Pair of names to whether they differ significantly, corrected for all pairs (Holm)."""
     estimates = [paired_difference(placed[one], placed[two]) for one, two in pairs]
     adjusted = holm([estimate.p_value for estimate in estimates])
     return {pair: p < 1 - LEVEL for pair, p in zip(pairs, adjusted, strict=True)}
@@ -126,12 +127,12 @@ def _headline(result: Result, part: str) -> Row:
 
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
-    """A number under resampling as it is ranked; see :class:`Rank`."""
+    """Draws of a headline, changed into draws of the ranked number; see :class:`Rank`."""
     return as_ranked(draws, result.facts.metric.direction, result.neutral(part))
 
 
 def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
-    """A number under resampling as it is ranked, the lower the better; see :class:`Rank`.
+    """Draws changed into draws of the ranked number, for which lower is better; see :class:`Rank`.
 
     Example:
         >>> draws = Draws(np.array([-0.2]), np.array([[-0.3], [0.1]]), trained=False)
@@ -146,7 +147,7 @@ def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
 
 
 def ranking_values(result: Result, part: str, values: Float64Array) -> Float64Array:
-    """Headlines as they are ranked, the lower the better; see :class:`Rank`."""
+    """Values of a headline changed into ranked numbers: lower is better, see :class:`Rank`."""
     return _rank_values(values, result.facts.metric.direction, result.neutral(part))
 
 

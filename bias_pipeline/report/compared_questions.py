@@ -27,12 +27,12 @@ from bias_pipeline.results.rows import Result
 class ComparedQuestion:
     """One question about one attribute, by the number that decides it."""
 
-    question: str  # as answers name it, such as `naming`
+    question: str  # its name in answers, such as `naming`
     decision: Decision
 
     @property
     def result(self) -> Literal["worse", "better", "not worse", "cannot tell"]:
-        """What the first captioner is; without a margin a difference by chance tells nothing."""
+        """How the first captioner compares; without a margin, a chance difference cannot tell."""
         decision = self.decision
         if decision.doubts or (decision.outcome == "undecided"):
             return "cannot tell"
@@ -43,7 +43,7 @@ class ComparedQuestion:
         return "cannot tell" if decision.margin is None else "not worse"
 
     def line(self) -> dict[str, object]:
-        """The row as plain data, in the fields of answers."""
+        """The row as plain data; fields have the names that they have in answers."""
         decision = self.decision
         return {
             "attribute": decision.attribute,
@@ -62,19 +62,19 @@ class ComparedQuestion:
 
     @property
     def has_answer(self) -> bool:
-        """Whether the question has an answer, or only numbers."""
+        """Whether the question can have an answer, and not only numbers."""
         return stored_question(self.question) in (*JUDGED, "quality")
 
     @property
     def verdict(self) -> str:
-        """What A is, in words; empty where no question is answered."""
+        """How A compares, in words; empty if the question can have no answer."""
         if not self.has_answer:
             return ""
         return "Cannot tell" if self.result == "cannot tell" else f"A is {self.result}"
 
     @property
     def reason(self) -> str:
-        """Why nothing can be told, or how large a difference the test would find."""
+        """Why there is no answer, or how large a difference the test would find."""
         decision = self.decision
         if not self.has_answer or self.result != "cannot tell":
             return ""
@@ -85,10 +85,10 @@ class ComparedQuestion:
 
     @property
     def numbers(self) -> str:
-        """Both numbers, and the difference with its interval and its p after Holm.
+        """Both numbers, and their difference with its interval and its p after Holm.
 
-        A number that is biased on either side of its no-bias value is shown as its distance from
-        that value.
+        A number that may be biased on either side of its no-bias value is shown as its distance
+        from that value.
         """
         decision, difference = self.decision, self.decision.difference
         one, two = (self._cell(value) for value in decision.distances or decision.values)
@@ -109,10 +109,10 @@ class ComparedQuestion:
 
 
 def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
-    """A row for each attribute and question, by the number that decides the first's audit.
+    """A row for each attribute and question, with the number that decides the first's audit.
 
-    A number by which the first is worse comes before that one, and so does one that can be
-    compared where that one cannot.
+    Another number takes its place if the first captioner is worse by it, or if only the other
+    number can be compared.
     """
     deciding = _deciding(comparison.results)
     families: dict[tuple[str, str, str], list[Decision]] = {}
@@ -157,7 +157,7 @@ def _order(deciding: Sequence[_Number], decision: Decision) -> tuple[bool, bool,
 
 
 def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "undecided"]:
-    """What a gate says of these questions; those in doubt do not count."""
+    """The outcome of a gate on these questions; questions in doubt do not count."""
     decided = [row for row in rows if not row.decision.doubts]
     outcomes = {row.decision.outcome for row in decided}
     if "worse" in outcomes:
@@ -166,7 +166,7 @@ def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "
 
 
 def compared_screen(rows: Sequence[ComparedQuestion]) -> list[str]:
-    """The questions about one attribute in lines of the screen: first what A is, then why."""
+    """Lines on the questions about one attribute: first how A compares, then why."""
     decision = rows[0].decision
     lines = [*fold(f"{decision.attribute}: A {decision.first}, B {decision.other}"), ""]
     for row in rows:

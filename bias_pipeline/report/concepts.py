@@ -1,4 +1,4 @@
-"""The report's sections on queries: which retrieve one group most, and which all equally."""
+"""The report's sections on queries: which groups each query retrieves, with pictures."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import ResultStore
 
 CONCEPTS = "concepts"  # the table's name
-RETRIEVED = "retrieved"  # the table of the pictures that they retrieve first
-MOST_SHOWN = 12  # runs with pictures, since a page must be small enough to mail
-ENDS = 10  # queries that are drawn: so many of the least and of the most equal
+RETRIEVED = "retrieved"  # the table of the pictures that queries retrieve first
+MOST_SHOWN = 12  # most runs with pictures, since a page must be small enough to mail
+ENDS = 10  # how many of the least equal, and of the most equal, queries are drawn
 _FEWER = (
     f"Pictures are shown only for the first {MOST_SHOWN} runs; report fewer runs to see those of "
     "this one."
@@ -75,7 +75,7 @@ def _section(
     grid: Grid | None,
     text: str,
 ) -> Section:
-    """Which groups queries retrieve, with the pictures and a text on them."""
+    """The section on one run's queries: which groups they retrieve, with pictures and a text."""
     title = _title(result)
     explanation = (
         "Which groups each query retrieves, the most unequal first. Intervals resample images; a "
@@ -94,7 +94,7 @@ def _section(
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
-    """A text on the grid and its terms, or why there is no grid."""
+    """A text on the grid of pictures and its terms, or on why there is no grid."""
     terms = result.facts.audit.get("shown_under")
     if grid is not None:
         return (
@@ -111,7 +111,7 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
 
 
 def _figure(title: str, lines: Sequence[Line], groups: Sequence[str]) -> Plot:
-    """The groups' shares of what the least and most equal queries retrieve."""
+    """A figure of groups' shares in what the least equal and most equal queries retrieve."""
     shown = list(lines) if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
     query_bars = [
         FigureBar(line["concept"], [float(line[_SHARE + group]) for group in groups])

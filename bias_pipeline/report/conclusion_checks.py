@@ -1,4 +1,4 @@
-"""Why a number is not used: too few images, or captions that differ too much."""
+"""Checks why a number is not used: too few images, or captions that differ too much."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from bias_pipeline.text.caption_statistics import CaptionStatistics
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
 NO_RULE = "it changes with longer or shorter captions, even without bias"
-DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide most often
-# Questions whose numbers rest on masked words or on named groups, and so on word lists.
+DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # the metrics that decide most often
+# Questions whose numbers rest on word lists, by masked words or by named groups.
 BY_LISTS = (
     "leakage", "misgendering", "assuming", "tasks", "mentions", "describing", "inventing",
     "changing",
@@ -30,25 +30,25 @@ NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much data a number needs, and how similar captions must be; our choice."""
+    """How much data a number needs, and how similar captions must be; we chose the values."""
 
-    coverage: float = COVERAGE  # the share of the images it is about that a number must use
-    # The share of captions that must name a group, where a number uses only those
+    coverage: float = COVERAGE  # the share of its images that a number must use
+    # The share of captions that must name a group, if a number uses only such captions
     named: float = 0.1
     # How far the shares of images with a caption may differ between captioners
     captioned: float = 0.02
-    # The largest share of blank captions of captioners who are compared
+    # The largest share of blank captions that a compared captioner may have
     blanks: float = BLANK_WARNING
     unknown_objects: float = MOST_UNKNOWN  # the largest share of objects whose names are unknown
-    neutral: float = 0.1  # how much more often the fairer one may name no group
+    neutral: float = 0.1  # how much more often the fairer captioner may name no group
     reach: float = 0.95  # the share of the model's words that annotators must use at equal style
     removed: float = 0.1  # the largest share of the captioner's words that an alignment may remove
-    longer: float = 2.0  # how many times as many words a caption as annotators a model may write
-    # The answer is no if an attacker's interval at equal style ends at most this above
-    # the annotators' value, in its unit
+    longer: float = 2.0  # how many times as many words as annotators a model may write in a caption
+    # The answer is no if an attacker's interval at equal style ends at most this much above the
+    # annotators' value; in the unit of that value
     negligible: float = 0.02
-    # By what fraction words a caption and vocabularies may differ. Planted captioners without bias
-    # that differ by more move attackers' scores out of their intervals.
+    # The fraction by which caption lengths and vocabularies may differ. Simulated captioners
+    # without bias that differ by more move attackers' scores out of their intervals.
     speech: float = 0.05
 
 
@@ -58,8 +58,8 @@ LIMITS = Limits()
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
     """Headline to the part that may decide; empty for results of earlier versions.
 
-    A part that is flat at equal style follows no trait there. Where each of the results has a
-    number for what is beyond an annotator at the captioner's length, that decides.
+    A part whose rule holds at equal style follows no trait there. The part beyond an annotator of
+    the captioner's length decides if each of the results has it.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     rules = {}
@@ -73,12 +73,12 @@ def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
 
 
 def reach_of(result: Result, headline: str) -> float:
-    """Share of the model's words that annotators use at equal style; NaN if not matched."""
+    """The share of the model's words that annotators use at equal style; NaN if not matched."""
     return _matched_share(result, headline, "reach")
 
 
 def _matched_share(result: Result, headline: str, detail: str) -> float:
-    """The part ``matched:DETAIL`` of a headline; NaN if there is none."""
+    """The value of a headline's part ``matched:DETAIL``; NaN if there is no such part."""
     part = f"matched:{detail}"
     return _value_of(result, part if headline == SCORE else sibling_name(headline, part))
 
@@ -89,7 +89,7 @@ def _value_of(result: Result, part: str) -> float:
 
 
 def people_part(part: str) -> str:
-    """The name of the same number with one annotator as the model, at equal style.
+    """The part that has the same number with one annotator as the model, at equal style.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")
@@ -98,7 +98,7 @@ def people_part(part: str) -> str:
     return "matched:people" if part in (SCORE, BEYOND) else f"{part}:matched:people"
 
 
-# The parts of captions that may be scored alone, by `text.unit`.
+# Value of `text.unit` to the part of captions that is scored.
 _UNITS = {
     "caption": "",
     "sentence": "the first sentence of each caption",
@@ -107,7 +107,7 @@ _UNITS = {
 
 
 def retained_in(result: Result, headline: str) -> float:
-    """Share of the captioner's words that an alignment left; 1 where it removed nothing."""
+    """The share of the captioner's words that an alignment kept; 1 if it removed nothing."""
     retained = _matched_share(result, headline, "retained")
     return 1.0 if math.isnan(retained) else retained
 
@@ -141,13 +141,13 @@ def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
 
 
 def much_longer(result: Result, limits: Limits = LIMITS) -> str:
-    """That captions are too long to be compared with human captions; empty if they are not.
+    """A sentence if captions are too long to be compared with human captions; else empty.
 
-    A short human caption mentions less of everything than a long caption of a model.
+    A short human caption mentions less of everything than a model's long caption.
     """
     longest = limits.longer
     if math.isfinite(_value_of(result, BEYOND)):
-        longest *= 1 + limits.speech  # two annotators joined write twice as much, more or less
+        longest *= 1 + limits.speech  # two joined annotators write about twice as much
     model, human = (caption_statistics_of(result, side)["words"] for side in SIDES)
     if not model > longest * human:
         return ""
@@ -192,9 +192,9 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
 
 
 def coverage_of(result: Result, row: Row) -> float:
-    """The share of the images that a number rests on, among the images of the model's file.
+    """The share of the images in the model's file on which a number rests.
 
-    Who captions five hundred of ten thousand labelled images asks about these five hundred.
+    A user who captions five hundred of ten thousand labelled images asks about these five hundred.
     """
     return min(1.0, row.coverage / result.facts.corpus.file_share)
 
@@ -211,13 +211,13 @@ def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> 
 
 
 def _too_few(share: float, of_what: str, limit: float) -> str:
-    """A share below a limit of whole per cent, never rounded up to the limit."""
+    """A clause on a share that is below a limit; the share is never rounded up to the limit."""
     shown = min(round(100 * share), round(100 * limit) - 1)
     return f"{shown}% {of_what}; {limit:.0%} are needed"
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """A trait that moves the number and differs from annotators' captions; empty without such."""
+    """A clause on a trait that moves the number and differs from annotators'; empty without any."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
     return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
@@ -266,7 +266,7 @@ def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
 
 
 def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limits: Limits) -> str:
-    """Whether attackers learnt from different numbers of images: they learn more from more."""
+    """A clause if attackers learnt from different numbers of images, else empty."""
     (one, first), (two, second) = ((name, _images_tested(result, reading)) for name, result in pair)
     if not abs(first - second) > limits.captioned * max(first, second):
         return ""
@@ -277,7 +277,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
 
 
 def _images_tested(result: Result, reading: EvidenceRule) -> float:
-    """Images that a number of attackers rests on; NaN if it rests on no attackers."""
+    """How many images an attackers' number rests on; NaN if there are no attackers."""
     if not result.facts.attackers:
         return math.nan
     return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)
@@ -296,7 +296,7 @@ def _unlike(
     follows: Sequence[str],
     limits: Limits,
 ) -> str:
-    """The first trait that differs too much between two, in words; an unknown trait counts too."""
+    """A clause on the first trait that differs too much or is unknown; empty without any."""
     for trait in follows:
         (one, value), (two, other_value) = (
             (name, speech[trait]) for name, speech in (first, other)
@@ -319,7 +319,7 @@ def untried_ways(results: Sequence[Result]) -> str:
         if not alignment.startswith("matched") and (info := info_of(metric))
         if any(reading.matched for reading in info.readings.values())
     ]
-    # `matched_both` removes the words that annotators do not use as often.
+    # `matched_both` removes words that annotators use less often.
     unreached = {
         result.rows[0].metric: None
         for result in results
@@ -349,9 +349,9 @@ _PLURAL = {
 
 
 def doubt_about(metrics: Collection[str], doubt: str) -> str:
-    """A doubt in the plural if it is about several metrics.
+    """A doubt, reworded in the plural if it is about several metrics.
 
-    What follows a colon is about the captioner and stays.
+    The text after a colon is about the captioner and stays.
 
     Example:
         >>> doubt_about(["dbac", "dpa"], "it changes with the style: it has few words")

@@ -1,6 +1,6 @@
-"""The report's sections on descriptions: concepts by group, their spellings, captions, open slots.
+"""The report's sections on descriptions: concepts by group, spellings, captions, other words.
 
-The captions come from a run's tables, four of a concept at most.
+The captions come from a run's tables, which have at most four captions of a concept.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _COLUMNS = {
     _CAPTIONS: {"concept", "group", "image_id", "caption", "marked"},
     _SLOTS: {"word", "image_id", "caption", "marked"},
 }  # fmt: skip
-_DRAWN = 12  # concepts of a figure
+_DRAWN = 12  # the most concepts in a figure
 _ALONE = "annotators say it of one group alone"
 _Z = 1.96
-_MARK = 0.5  # the weight of a marked word, which is drawn as one of two strengths
+_MARK = 0.5  # the weight of a marked word; words are drawn in two strengths
 HABIT = (
     "A captioner may share a habit with annotators. So read its own difference beside what goes "
     "beyond annotators."
@@ -84,13 +84,13 @@ def _section(result: Result, tables: Mapping[str, Sequence[Line]]) -> Section:
 
 
 def _sentences(result: Result) -> list[str]:
-    """What the run concluded, each a sentence."""
+    """A sentence for each conclusion of the run."""
     texts = mapping_in(result.facts.audit, "descriptions").get("sentences", ())
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 
 def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
-    """One figure for each comparison of a group with others, of the clearest concepts."""
+    """A figure of the clearest concepts for each comparison of a group with others."""
     figures = []
     for group, others in dict.fromkeys((line["group"], line["others"]) for line in lines):
         shown = [line for line in lines if (line["group"], line["others"]) == (group, others)]
@@ -107,7 +107,7 @@ def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
 
 
 def _concepts(lines: Sequence[Line]) -> Table:
-    """The concepts, each with both rates, the own difference and what goes beyond annotators."""
+    """A table of concepts with both rates, the own difference and the part beyond annotators."""
     names = dict.fromkeys((line["others"], line["group"]) for line in lines)
     other, group = next(iter(names)) if len(names) == 1 else ("others", "group")
     several = len(names) > 1
@@ -134,7 +134,7 @@ def _is_of_one_group(line: Line) -> bool:
 
 
 def _remark(line: Line) -> str:
-    """What annotators' part rests on, and what the concept is beside the verdict."""
+    """The cell "annotators' part is from": the source of that part, and any note on the concept."""
     if _is_of_one_group(line):
         return "follows the group in annotators' captions too"
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
@@ -154,7 +154,7 @@ def _value(cell: str) -> float:
 
 
 def _spellings(lines: Sequence[Line]) -> Table:
-    """Spellings with counts: a line for each concept and group."""
+    """A table of spellings with counts; each concept and group has a line."""
     listed: dict[tuple[str, str], dict[str, list[str]]] = {}
     for line in lines:
         sides = listed.setdefault((line["concept"], line["group"]), {})
@@ -176,7 +176,7 @@ def _captions(lines: Sequence[Line]) -> Table:
 
 
 def _slots(lines: Sequence[Line]) -> Table:
-    """Words of no concept, with counts and an example."""
+    """A table of words that belong to no concept, with counts and an example."""
     rows: list[list[Cell]] = [
         [
             line["word"],
@@ -198,7 +198,7 @@ def _is_count(key: str) -> bool:
 
 
 def _mark_words(line: Line) -> Weighted:
-    """A caption with its marked words."""
+    """A caption whose marked words have weights."""
     marked = set(line["marked"].split())
     words = line["caption"].split(" ")
     return Weighted(tuple((word, _MARK * (str(k) in marked)) for k, word in enumerate(words)))

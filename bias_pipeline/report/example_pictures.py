@@ -1,4 +1,4 @@
-"""Pictures, and drawn maps of words, beside the examples of a report."""
+"""Pictures and drawn maps of words, which stand beside the examples of a report."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from bias_pipeline.report.table import Cell, Illustrated, Table, cell_text
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-TABLE, PICTURES = "attribution.parquet", "maps"  # of a folder of explain gradcam
-_LONGEST_NAME = 200  # bytes of a drawing's file name; file systems take 255
-MOST = 200  # images of a page
-MAP_SIZE = (256, 128)  # pixels at most; the picture and its map stand side by side
-_IMAGE, _CAPTION = "image", "caption"  # heads of columns
+TABLE, PICTURES = "attribution.parquet", "maps"  # in a folder of explain gradcam
+_LONGEST_NAME = 200  # most bytes of a drawing's file name; file systems allow 255
+MOST = 200  # most images on a page
+MAP_SIZE = (256, 128)  # most pixels; the picture and its map stand side by side
+_IMAGE, _CAPTION = "image", "caption"  # names of columns
 
 
 def drawing_name(image_id: str, number: int, word: str | None) -> str:
-    """The file of a word's drawing, which no id takes out of its folder.
+    """The name of a word's drawing, safe whatever characters the image id has.
 
     Example:
         >>> drawing_name("42", 0, "young man"), drawing_name("../7", 1, None)
@@ -41,13 +41,13 @@ def drawing_name(image_id: str, number: int, word: str | None) -> str:
     plain = re.sub(r"[/\\\x00-\x1f]", "_", name)
     if len(plain.encode("utf-8", "replace")) > _LONGEST_NAME:
         plain = plain[:50]
-    if plain != name:  # two ids must not share a file
+    if plain != name:  # so that two ids never share a file
         plain = f"{plain}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
     return f"{plain}.png"
 
 
 class DrawnMap(NamedTuple):
-    """The drawing of the first word of a caption that names a group."""
+    """The drawing of the first word in a caption that names a group."""
 
     caption: str
     word: str
@@ -55,7 +55,7 @@ class DrawnMap(NamedTuple):
 
 
 def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
-    """The drawings that ``explain gradcam`` wrote, by image id."""
+    """Image id to the drawing that ``explain gradcam`` wrote."""
     columns = ("image_id", "caption", "word")
     rows = open_rows(folder / TABLE, what="the table of explain gradcam", wanted=columns)
     rows.require(*columns)
@@ -73,7 +73,7 @@ def with_pictures(
     photos: Mapping[str, Path] | None = None,
     maps: Mapping[str, DrawnMap] | None = None,
 ) -> Report:
-    """The report with pictures beside the image ids of its examples, of at most ``MOST`` images."""
+    """The report with pictures beside its examples' image ids, for at most ``MOST`` images."""
     pictures = _Pictures(photos or {}, maps or {})
     shown = replace(
         report,
@@ -98,13 +98,13 @@ def with_pictures(
 
 @dataclass
 class _Pictures:
-    """Thumbnails and maps, each file read once."""
+    """Thumbnails and maps; each file is read once."""
 
     photos: Mapping[str, Path]  # image id to file
     maps: Mapping[str, DrawnMap]  # image id to a map
-    wanted: set[str] = field(default_factory=set)  # ids of images that examples are of
-    pictured: set[str] = field(default_factory=set)  # those that are shown with a thumbnail
-    mapped: set[str] = field(default_factory=set)  # those that are shown with a map
+    wanted: set[str] = field(default_factory=set)  # ids of the examples' images
+    pictured: set[str] = field(default_factory=set)  # ids shown with a thumbnail
+    mapped: set[str] = field(default_factory=set)  # ids shown with a map
     # File to a JPEG in base64; empty if it cannot be read
     read: dict[Path, str] = field(default_factory=dict)
 
@@ -120,7 +120,7 @@ class _Pictures:
         return [self._in_table(table) if _IMAGE in table.head else table for table in tables]
 
     def _in_table(self, table: Table) -> Table:
-        """The table with its pictures in front, where they are visible on a narrow page too."""
+        """The table with pictures in the first column, which is visible on a narrow page too."""
         column = list(table.head).index(_IMAGE)
         rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
         cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]

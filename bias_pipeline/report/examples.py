@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MISNAMED, DESCRIBED = "misnamed", "described_captions"
-# A run's tables of examples, and the columns that are shown.
+# A run's tables of examples, with the columns that are shown.
 _TABLES = {
     MISNAMED: {"image_id", "labelled", "named", "caption", "wrong"},
     EXAMPLES: {"image_id", "before", "after"},
     DESCRIBED: {"concept", "group", "image_id", "caption"},
 }
-_DESCRIBED = 4  # captions of a card that have a concept
-_EDITED = 3  # captions that are shown as they were and as they were changed
-_LONGEST = 200  # characters of a caption that are shown
+_DESCRIBED = 4  # most captions with a concept on a card
+_EDITED = 3  # most captions that are shown before and after a change
+_LONGEST = 200  # most characters of a shown caption
 ABSENT = (
     "There are no captions to show: an earlier version made these runs, or no caption names the "
     "wrong group."
@@ -52,7 +52,7 @@ class ScreenExamples:
     words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)
 
     def tables_behind(self, kind: str, result: Result) -> list[Table]:
-        """Examples for one captioner in a panel."""
+        """The examples that a panel shows for one captioner."""
         row = result.rows[0]
         if kind == "misgendering" and result.run_id in self.misnamed:
             return [misnamed_table(self.misnamed[result.run_id])]
@@ -63,9 +63,9 @@ class ScreenExamples:
         return edited + ([self.words[key]] if key in self.words else [])
 
     def one_of_each(self, question: str, result: Result, named: Collection[str]) -> list[Table]:
-        """One caption of each kind behind the number of a question, for its card.
+        """One caption of each kind behind a question's number, for the question's card.
 
-        Where a Yes names concepts, captions have one of these.
+        If a Yes names concepts, these captions have one of the named concepts.
         """
         if question == "describing":
             lines = self.described.get(result.run_id, ())
@@ -109,7 +109,7 @@ def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str],
 
 
 def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
-    """Captions of one captioner that name the wrong group."""
+    """A table of one captioner's captions that name the wrong group."""
     wrong = lines[0]["wrong"]
     rows: list[list[Cell]] = [
         [line["labelled"], line["named"], shorten_caption(line["caption"]), line["image_id"]]
@@ -120,7 +120,7 @@ def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
 
 
 def described_table(lines: Sequence[Mapping[str, str]]) -> Table:
-    """Captions of one captioner that say a concept of a person."""
+    """A table of one captioner's captions that say a concept of a person."""
     rows: list[list[Cell]] = [
         [line["concept"], line["group"], shorten_caption(line["caption"]), line["image_id"]]
         for line in lines
@@ -129,7 +129,7 @@ def described_table(lines: Sequence[Mapping[str, str]]) -> Table:
 
 
 def edited_table(lines: Sequence[Mapping[str, str]]) -> Table:
-    """Human captions before and after words were taken out and put in."""
+    """A table of human captions before and after words were removed and inserted."""
     rows: list[list[Cell]] = [
         [shorten_caption(line["before"]), shorten_caption(line["after"]), line["image_id"]]
         for line in lines[:_EDITED]
@@ -139,17 +139,17 @@ def edited_table(lines: Sequence[Mapping[str, str]]) -> Table:
 
 
 def shorten_caption(text: str) -> str:
-    """A caption as a table shows it."""
+    """A caption, shortened for a table."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 _COLUMNS = {"concept", "group", "picture"}
-_MOST = 100  # pictures of a grid
-_STEP = (1.1, 1.35)  # from one picture to the next, across and down, in sides of one
+_MOST = 100  # most pictures in a grid
+_STEP = (1.1, 1.35)  # distance of pictures, across and down, in sides of a picture
 
 
 class Tile(NamedTuple):
-    """A picture as base64 of a small JPEG, and the group of the person in it."""
+    """A small JPEG of a picture in base64, and the group of the person in the picture."""
 
     picture: str
     group: str
@@ -157,14 +157,12 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid(Plot):
-    """A figure of pictures: a table of images in a page, drawn in files."""
+    """A figure of pictures: in a page it is a table of images, in files it is drawn."""
 
-    lines: Sequence[
-        tuple[str, Sequence[Tile]]
-    ] = ()  # name and pictures of each line, the first on top
+    lines: Sequence[tuple[str, Sequence[Tile]]] = ()  # name and pictures of each line
 
     def inline(self) -> str:
-        """A table of pictures, each with its group below it and for screen readers."""
+        """An HTML table of pictures; each has its group below it and in its alternative text."""
         from markupsafe import escape
 
         rows = [
@@ -184,7 +182,7 @@ def _cell(tile: Tile) -> str:
 
 
 def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
-    """The grid of a run's table of retrieved pictures; None if it has no pictures."""
+    """The grid of the pictures in a run's table; None if the table has no pictures."""
     if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
         return None
     if len(lines) > _MOST:

@@ -1,12 +1,12 @@
-"""Files that a user asked for: a report for a paper, with what the HTML page shows.
+"""Exports: files for a paper that show what the HTML page shows.
 
-In the folder are ``contents.md`` (what each file shows), ``tables/NAME.tex`` (LaTeX with booktabs;
-beside it .md, .csv and .parquet), ``figures/NAME.svg`` and .png, ``rows.csv`` (every number of
-every run; ``rows.parquet`` the same) and ``references.bib`` (the sources of the metrics).
+The folder has ``contents.md`` (what each file shows), ``tables/NAME.tex`` (LaTeX with booktabs;
+beside it .md, .csv and .parquet), ``figures/NAME.svg`` and .png, ``rows.csv`` and ``rows.parquet``
+(every number of every run), and ``references.bib`` (the sources of the metrics).
 
-Our intervals include the variance of attackers and of images. Papers print less: the standard
-deviation over seeds (RELIC), or the half-width of a 95 % interval over runs (DBAC); tables can have
-these instead.
+Our intervals include the variance of attackers and of images. Papers print smaller
+errors: the standard deviation over seeds (RELIC), or half of the 95 % interval over runs (DBAC).
+Tables can have these errors instead of our intervals.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ CONTENTS = "contents.md"
 def export(report: Report, folder: Path, error: RunError | None = None) -> None:
     """Write a report's tables, figures, rows and references.
 
-    Files of an earlier export that this report has no table or figure for are left alone;
-    ``contents.md`` lists the files that belong to the export.
+    A file of an earlier export is left alone if this report has no table or figure of its name;
+    ``contents.md`` lists the files that belong to this export.
     """
     try:
         for path, content in files(report, error):
@@ -86,7 +86,7 @@ def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, byt
 
 
 def _name(title: str, shown: str, taken: set[str]) -> str:
-    r"""The name of a table or figure, also for ``\ref``: after what it shows, not its position.
+    r"""The name of a table or figure, also for ``\ref``; it says what is shown, not the position.
 
     So references in a paper stay right when further runs add sections.
 
@@ -143,7 +143,7 @@ def _stem(path: str) -> str:
 
 
 def typed_columns(table: Table) -> dict[str, list[Any]]:
-    """A table as columns for files: numbers unrounded, fractions as fractions, None where empty.
+    """A table as columns for files: unrounded numbers, fractions, and None for empty cells.
 
     A column of numbers with intervals becomes three: ``NAME``, ``NAME ci_low`` and
     ``NAME ci_high``; with errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
@@ -161,7 +161,7 @@ def typed_columns(table: Table) -> dict[str, list[Any]]:
 
 
 def _typed_column(cells: Sequence[Cell]) -> dict[str, list[Any]]:
-    """The columns of one column of cells, by the suffix of their names."""
+    """Suffix of a name to the column for files, from one column of cells."""
     numbers = [cell for cell in cells if isinstance(cell, NumberCell)]
     if not numbers or any(not isinstance(cell, NumberCell) for cell in cells if cell is not None):
         return {"": [None if cell is None else cell_text(cell) for cell in cells]}
@@ -180,7 +180,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _unused_name(name: str, taken: Mapping[str, object]) -> str:
-    """A name that no column has yet; two captioners may have the same name."""
+    """A name that no other column has, since two captioners may have the same name."""
     candidate, number = name, 2
     while candidate in taken:
         candidate, number = f"{name} ({number})", number + 1
@@ -226,7 +226,7 @@ def _slug(title: str) -> str:
 
 
 def half_width(runs: Runs) -> float:
-    """Half of the 95 % interval of the mean over runs, by Student's t; NaN of one run.
+    """Half of the 95 % interval of the mean over runs, by Student's t; NaN if there is one run.
 
     Example:
         >>> round(half_width(Runs(std=0.02, count=10)), 4)
@@ -243,8 +243,8 @@ def half_width(runs: Runs) -> float:
 class RunError:
     """An error over runs."""
 
-    name: str  # of its column in files
-    size: Callable[[Runs], float]  # from a number's runs to it
+    name: str  # the name of its column in files
+    size: Callable[[Runs], float]  # computes the error from a number's runs
     legend: str  # what ± means
 
 
@@ -259,9 +259,9 @@ RUN_ERRORS = {
 
 
 def with_run_error(section: Section, error: RunError) -> Section:
-    """A section whose numbers have this error in place of their interval.
+    """A section whose numbers have an error over runs in place of their interval.
 
-    Numbers without runs (counts, numbers of images) have no error then.
+    Numbers without runs, such as counts, then have no error.
     """
     return replace(section, tables=[_table(table, error) for table in section.tables])
 

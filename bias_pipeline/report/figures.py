@@ -1,7 +1,7 @@
 """Figures of results: inline SVG in the page's colours, SVG and PNG as files.
 
-Matplotlib draws all of them. Vega would draw pages that zoom, but outside of a browser it cannot
-place names next to points: they lie on the points and on each other.
+Matplotlib draws all figures. Vega would draw figures that zoom, but outside of a browser Vega
+cannot place names next to points: the names would cover the points and each other.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Annotation
 
-MARKER = 5.0  # half of a marker's box, as all lengths here in pixels
+MARKER = 5.0  # half of a marker's box; all lengths here are in pixels
 GAP = 6.0
-FAR = 16.0  # farther names get a line to their point
+FAR = 16.0  # names farther away get a line to their point
 _REACHES = (GAP, 14.0, 24.0, 38.0, 56.0, 80.0)
-_SIDES = [side for side in product((1, -1, 0), (1, -1, 0)) if any(side)]  # right above first
+_SIDES = [side for side in product((1, -1, 0), (1, -1, 0)) if any(side)]  # right above comes first
 _LINE_WEIGHT = 0.2  # crossing an interval is better than hiding another name
 
 
 def spread(
     points: Float64Array, sizes: Float64Array, area: Float64Array, lines: Float64Array
 ) -> Float64Array:
-    """Places for the names of points, chosen one after another so that each hides least.
+    """Places for the names of points; each in turn is chosen so that it hides least.
 
     Args:
         points: (N, 2).
         sizes: (N, 2) width and height of the names.
-        lines: (L, 4) boxes of lines, in the same order, that names should not cross.
+        lines: (L, 4) boxes of lines that names should not cross, in the order of points.
 
     Returns:
         (N, 2) the lower left corners of the names.
@@ -61,7 +61,7 @@ def spread(
         hidden = _overlap(offered, taken).sum(axis=1)
         crossed = _LINE_WEIGHT * _overlap(offered, lines).sum(axis=1)
         lost = sizes[i].prod() - _overlap(offered, area[None]).sum(axis=1)
-        best = offered[np.argmin(hidden + crossed + 2 * lost)]  # of ties the nearest
+        best = offered[np.argmin(hidden + crossed + 2 * lost)]  # the nearest of equal offers
         corners[i] = best[:2]
         taken = np.vstack([taken, best])
     return corners
@@ -120,19 +120,19 @@ def name_points(
 
 
 PNG_DPI = 200
-_NAMES_ABREAST = 4  # of groups, above bars
+_NAMES_ABREAST = 4  # most groups whose names stand abreast above bars
 
 
 @dataclass(frozen=True)
 class Colours:
-    """What a figure is drawn in."""
+    """The colours in which a figure is drawn."""
 
     ink: str  # of text
-    faint: str  # of axes and reference lines
-    mark: str  # of the data
+    faint: str  # the colour of axes and reference lines
+    mark: str  # the colour of the data
 
 
-# Placeholders that a page replaces by its own colours.
+# Placeholders, which a page replaces by its own colours.
 _PAGE = Colours("#010203", "#020304", "#030405")
 _VARIABLES = {"ink": "var(--ink)", "faint": "var(--faint)", "mark": "var(--mark)"}
 PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
@@ -144,13 +144,13 @@ class Plot:
 
     title: str  # also read aloud by screen readers
     size: tuple[float, float]  # width and height in inches
-    draw: Callable[[Axes, Colours], None]  # draws it on axes in given colours
-    # Captioners whose marks a page can leave out, each with its numbers; the marks of the captioner
-    # at place k have the id of `mark_id(k)`
+    draw: Callable[[Axes, Colours], None]  # draws the figure on axes in given colours
+    # Captioners whose marks a page can leave out, each with its numbers. The marks of the captioner
+    # at place k have the id `mark_id(k)`
     marks: Sequence[tuple[str, str]] = ()
 
     def inline(self) -> str:
-        """An SVG element with its page's colours; pointing at a captioner tells its numbers."""
+        """An SVG element in the page's colours; pointing at a captioner shows its numbers."""
         from markupsafe import escape
 
         element = self._svg(_PAGE)
@@ -209,7 +209,7 @@ def mark_id(place: int) -> str:
 
 
 def _without_ids(element: str) -> str:
-    """A figure whose groups have no ids, since a page contains many figures."""
+    """An SVG element without ids, since a page contains many figures."""
     return re.sub(r'<g id="[^"]*"', "<g", element)
 
 
@@ -231,7 +231,7 @@ def _style(colours: Colours) -> Any:  # rc_context's keys are literals
 
 
 def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
-    """Values with their intervals, one line a captioner."""
+    """A figure of values with their intervals; each captioner has a line."""
 
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
@@ -256,7 +256,7 @@ def scatter(
     names: tuple[str, str],
     neutral: tuple[float, float] = (0.0, 0.0),
 ) -> Plot:
-    """Two numbers of each captioner as a cross of their intervals."""
+    """A figure of two numbers of each captioner, drawn as a cross of their intervals."""
     lines = tuple(scale(row) * value for row, value in zip(pairs[0], neutral, strict=True))
     labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
 
@@ -297,13 +297,13 @@ class FigureBar:
     """A bar of K shares."""
 
     name: str  # beside it
-    shares: Sequence[float]  # (K,) that add up to 1
+    shares: Sequence[float]  # (K,) shares, whose sum is 1
 
 
 def bars(
     stacked: Sequence[FigureBar], groups: Sequence[str], title: str, gap: int | None = None
 ) -> Plot:
-    """Shares of groups, one bar a line, each group in another shade."""
+    """A figure of shares of groups; each line has a bar, and each group has a shade."""
     strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     places = [
         place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(stacked))
@@ -330,15 +330,15 @@ def bars(
 
 @dataclass(frozen=True)
 class PairedBar:
-    """The captioner's share of each of K groups, and annotators' beside it."""
+    """The captioner's share in each of K groups, with the annotators' shares."""
 
     name: str  # beside them
     shares: Sequence[float]  # (K,) in [0, 1]
-    people: Sequence[float]  # (K,) likewise; NaN where there are none
+    people: Sequence[float]  # (K,) annotators' shares, in [0, 1]; NaN if unknown
 
 
 def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -> Plot:
-    """A bar for each group, each above annotators' narrow one; groups have their own shades."""
+    """A figure with a bar for each group above the annotators' narrow bar, in the group's shade."""
     strengths = [1 - 0.65 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     high = 0.8 / len(groups)
 
@@ -365,7 +365,7 @@ def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -
 
 
 def scale(row: Row) -> float:
-    """The factor for a row's numbers: 100 for fractions, which are drawn in per cent."""
+    """The factor by which a row's numbers are drawn: 100 for fractions (per cent), else 1."""
     return 100.0 if row.unit == "fraction" else 1.0
 
 
@@ -383,7 +383,7 @@ _LINES = ("-", "--", ":", "-.")
 
 
 def substitution_curves(curves: Mapping[str, Float64Array], enough: float) -> Plot:
-    """The share of contextual substitutions at each delta, a line for each captioner.
+    """A figure of the share of contextual substitutions at each delta; each captioner has a line.
 
     Args:
         curves: captioner to the (101,) shares at each delta of ``AXIS``, in [0, 1].

@@ -1,7 +1,7 @@
-"""Is the first captioner less fair than another?
+"""Decides whether the first captioner is less fair than another.
 
-The leaderboards of :mod:`bias_pipeline.report.compare` rank headlines as published; many of them
-change with longer or shorter captions. A decision uses only numbers that do not.
+The leaderboards of :mod:`bias_pipeline.report.compare` rank headlines as published, many of which
+change with longer or shorter captions. A decision uses only numbers that do not change so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from pyarrow import Table
 
-# Whether quality is compared, and who won, to a word for the first captioner.
+# Whether quality is compared, to the winner, to a word for the first captioner.
 _WORDS = {
     False: {"first": "fairer", "other": "less fair"},
     True: {"first": "better", "other": "worse"},
@@ -54,39 +54,39 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Decision:
-    """The first captioner against another under one headline."""
+    """The comparison of the first captioner with another by one headline."""
 
     metric: str  # its name
     headline: str  # the headline that is compared
-    part: str  # the part that decides; the headline itself where none may
+    part: str  # the part that decides; the headline itself if no part may
     attribute: str  # whose groups
     first: str  # the captioner that was named first
     other: str  # the other
-    # Of `part` as it is ranked (lower is fairer, or better), first minus other. Its p is adjusted
-    # for all that decide (Holm).
+    # First minus other, in `part` as it is ranked (lower is fairer, or better). The p is adjusted
+    # for all decisions (Holm).
     difference: Estimate
-    unit: str  # of the difference
-    # By how much the first may be worse, in `unit`; None: nothing is demanded of it
+    unit: str  # the difference's unit
+    # By how much the first may be worse, in `unit`; None if there is no margin
     margin: float | None
     doubts: tuple[str, ...] = ()  # why nothing is decided, empty if something is
-    quality: bool = False  # whether it says how good captions are, not how fair
-    settings: str = ""  # in which its cells differ from others of the metric, as part of its name
-    question: str = ""  # that the metric answers
-    # The two numbers, less the annotators' where both are; NaN where there is none
+    quality: bool = False  # whether the headline says how good captions are, not how fair
+    settings: str = ""  # settings in which its cells differ from others of the metric
+    question: str = ""  # the question that the metric answers
+    # The two captioners' numbers, minus the annotators' if both have one; NaN without a number
     values: tuple[float, float] = (math.nan, math.nan)
-    # How far both are from the no-bias value, where a bias may lie on either side of that value:
-    # `difference` is of these
+    # How far both numbers are from the no-bias value, if a bias may lie on either side of that
+    # value; `difference` is then the difference of these distances
     distances: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
-        """The metric, its headline where there are several, its settings."""
+        """The metric, its headline if the metric has several, and its settings."""
         headline = "" if self.headline == "score" else self.headline
         return " ".join(filter(None, [self.metric, headline, self.settings]))
 
     @property
     def winner(self) -> str:
-        """``first`` or ``other``: which is significantly fairer (better); empty if in doubt."""
+        """``first`` or ``other``, the significantly fairer (better) captioner, or empty."""
         if self.doubts or not self.difference.p_value < 1 - LEVEL:
             return ""
         return "other" if self.difference.value > 0 else "first"
@@ -95,8 +95,9 @@ class Decision:
     def outcome(self) -> str:
         """``passed``, ``worse`` or ``undecided``.
 
-        With a margin, ``passed`` needs the whole interval below it, ``worse`` the whole interval
-        above it. Without one, the first passes unless it is significantly worse.
+        With a margin, the first passes if the whole interval lies below the margin, and is worse if
+        the whole interval lies above. Without a margin, the first passes unless it is significantly
+        worse.
         """
         if self.doubts:
             return "undecided"
@@ -108,7 +109,7 @@ class Decision:
 
     @property
     def detectable(self) -> float:
-        """The difference that such a test finds in four of five cases, in ``unit``."""
+        """The difference that this test finds in four of five cases, in ``unit``."""
         return detectable(self.difference.error, self.difference.freedom)
 
     @property
@@ -131,7 +132,7 @@ class Decision:
         return f"{self.name}{by}: {verdict} ({numbers})"
 
     def _comparison(self) -> str:
-        """Who is fairer; if nobody is, how large a difference the test would find."""
+        """A clause on who is fairer, or else on how large a difference the test would find."""
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
         apart = f"no significant difference between {self.first} and {self.other}"
@@ -139,7 +140,7 @@ class Decision:
         return f"{apart}; this test usually misses differences below {missed}" if missed else apart
 
     def _against_margin(self, margin: float) -> str:
-        """Whether the first is worse by more than it may be."""
+        """A clause on whether the first is worse by more than the margin."""
         worse = f"{_WORDS[self.quality]['other']} than {self.other} by more than"
         return {
             "passed": f"{self.first} is not {worse} {self._amount(margin)}",
@@ -148,7 +149,7 @@ class Decision:
         }[self.outcome]
 
     def line(self) -> dict[str, object]:
-        """The decision as a line of a table; ``difference`` is of the part as it is ranked."""
+        """The decision as a line of a table; ``difference`` has the direction of the ranking."""
         return {
             "metric": self.metric,
             "headline": self.headline,
@@ -170,13 +171,13 @@ class Decision:
         }
 
     def _amount(self, value: float) -> str:
-        """A difference with its unit."""
+        """A difference as text with its unit."""
         if self.unit == "fraction":
             return counted(f"{100 * value:.3g}", "points")
         return f"{value:.3g}"
 
     def _interval(self) -> str:
-        """The difference with its interval, in the direction of the metric."""
+        """The difference with its interval as text, in the direction of the metric."""
         if math.isnan(self.difference.value):
             return "unknown"
         digits, scale = (1, 100) if self.unit == "fraction" else (2, 1)
@@ -196,7 +197,7 @@ def decisions(
     margin: float | None = None,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """The first captioner against every other, under every headline of otherwise equal cells."""
+    """Decisions on the first captioner and each other, by headlines of otherwise equal cells."""
     all_decisions = [
         _decision(first, other, headline, draws, margin, limits)
         for first, *others in group_by_cell(results)
@@ -247,7 +248,7 @@ def _decision(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """The two numbers, less the annotators' where both have that, but for quality."""
+    """The two captioners' numbers; if both know it, minus the annotators', except for quality."""
     names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
     for name in (*names, part):
         first, other = (_row(result, name) for result in pair)
@@ -257,7 +258,7 @@ def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
 
 
 def _distances(pair: tuple[Result, Result], part: str) -> tuple[float, float] | None:
-    """See :class:`Decision`; None where lower or higher is better."""
+    """``Decision.distances`` of a pair; None for a metric where lower or higher is better."""
     rows = [_row(result, part) for result in pair]
     if pair[0].facts.metric.direction.startswith(("lower", "higher")) or None in rows:
         return None
@@ -274,7 +275,7 @@ def _difference(
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
 ) -> Estimate:
-    """First minus other as a part is ranked; NaN where one was not resampled."""
+    """First minus other, in a part as it is ranked; NaN if either was not resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         return Estimate(math.nan)
@@ -313,7 +314,7 @@ def _doubts(
     difference: Estimate,
     limits: Limits,
 ) -> list[str]:
-    """Why a headline decides nothing between two captioners."""
+    """The reasons why a headline cannot decide between two captioners."""
     if any(result.facts.metric.readings is None for result in pair):
         return ["these results are of an earlier version; run their cells again"]
     if reading is None:
@@ -357,13 +358,13 @@ def _doubts(
 
 
 def _foreign(results: Sequence[Result]) -> list[str]:
-    """Captioners whose numbers rest on word lists of another language than the captions."""
+    """A clause on each captioner whose captions are not in the language of the word lists."""
     reasons = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
     return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in reasons if reason)]
 
 
 def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
-    """Captioners about whom a metric that answers its question itself can tell nothing."""
+    """A clause on each captioner about whom a metric that answers its question cannot tell."""
     answers = ((result.rows[0].captioner, OwnAnswer.of_result(result)) for result in results)
     return [
         f"{captioner}: {answer.why_unanswered}"
@@ -374,20 +375,20 @@ def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The first captioner against the others."""
+    """The comparison of the first captioner with the others."""
 
-    leaderboards: Sequence[Leaderboard]  # of headlines
-    decisions: Sequence[Decision]  # who is fairer under each, or why there is no decision
+    leaderboards: Sequence[Leaderboard]  # one for each headline
+    decisions: Sequence[Decision]  # who is fairer by each headline, or why nothing is decided
     namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
-    # Metric and captioner, as `metric=lic captioner=new`, to why the metric does not apply to it
+    # Metric and captioner, such as `metric=lic captioner=new`, to why the metric does not apply
     skipped: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # what happened while reading, after the captioner's name
-    # What was compared, the first captioner's results first
+    notes: Sequence[str] = ()  # notes of the runs, each after the captioner's name
+    # The compared results, beginning with the first captioner's
     results: Sequence[Result] = field(default=(), repr=False)
 
     @property
     def decided(self) -> list[Decision]:
-        """The decisions without a doubt."""
+        """The decisions without doubts."""
         return [decision for decision in self.decisions if not decision.doubts]
 
     @property
@@ -402,7 +403,7 @@ class Comparison:
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """What a gate says: ``passed`` only where something is decided, and all of that passed."""
+        """A gate's outcome: ``passed`` if there are decisions without doubts and all passed."""
         if self.lost:
             return "worse"
         return "undecided" if self.undecided or not self.decided else "passed"
@@ -424,7 +425,7 @@ class Comparison:
         return DataFrame(self.lines())
 
     def arrow(self) -> Table:
-        """The same as a table of Arrow, whose absent numbers are null."""
+        """The decisions as an Arrow table, in which absent numbers are null."""
         from pyarrow import Table
 
         return Table.from_pandas(self.frame(), preserve_index=False)
@@ -437,7 +438,7 @@ def compare_results(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results, with the first captioner's first."""
+    """Compare results, which begin with the first captioner's."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)
@@ -454,13 +455,13 @@ def compare_results(
 
 
 def _lacks_score(results: Sequence[Result]) -> bool:
-    """Whether captioners were scored alike, and one has no value."""
+    """Whether, among captioners in equal cells, a headline has no value."""
     pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 
 
 def _nothing_to_compare(results: Sequence[Result]) -> str:
-    """Why no two results can be compared: they have no score, or differ in more."""
+    """A message on why no two results can be compared."""
     without = [group[0].rows[0].metric for group in group_by_cell(results) if len(group) > 1]
     if without:
         return (
@@ -475,7 +476,7 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
 
 
 def _differences(results: Sequence[Result]) -> str:
-    """In what else results differ, as the end of a clause; empty if in nothing."""
+    """The end of a clause on the settings in which results differ; empty if they differ in none."""
     values: dict[str, dict[str, None]] = {}
     for result in results:
         row = result.rows[0]

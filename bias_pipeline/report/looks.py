@@ -1,7 +1,8 @@
 """Counts how often versions of a captioner were compared on the same pictures.
 
-Whoever retries until a gate passes has no evidence: no test on the same pictures holds for a
-version that was chosen by earlier tests on them. The count stands in a file, a line a comparison.
+Whoever retries until a gate passes has no evidence: a test on pictures does not hold for a version
+that was chosen by earlier tests on the same pictures. Comparisons are counted in a file with a line
+for each.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from bias_pipeline.io.terminal import warn
 from bias_pipeline.report.gate import Comparison
 
 FILE = "looks.jsonl"
-MOST = 5  # looks on the same pictures that a gate decides
-_FALSE = 0.025  # the share of gates on new pictures that a captioner as fair as the other fails
+MOST = 5  # the most looks on the same pictures at which a gate decides
+_FALSE = 0.025  # the share of gates on new pictures that fail if both captioners are equally fair
 
 
 @dataclass(frozen=True)
 class Look:
-    """One comparison of one metric."""
+    """A recorded comparison of two captioners by one metric."""
 
-    time: str  # when, in UTC
+    time: str  # when the comparison was made, in UTC
     pictures: str  # a digest of images, labels, objects and human captions
     baseline: str  # a digest of the captions of the other captioner
     metric: str
@@ -39,13 +40,13 @@ class Look:
 
 @dataclass(frozen=True)
 class LookCount:
-    """How often these pictures were looked at, this time included."""
+    """How often versions were compared on the pictures of a comparison, itself included."""
 
-    number: int  # of different files of captions; the first time that this one was compared
-    n_pictures: int  # sets of pictures in the history
+    number: int  # this version's place among the versions compared on these pictures, from 1
+    n_pictures: int  # how many sets of pictures the history has
 
     def sentences(self) -> list[str]:
-        """What a reader must know of the verdict."""
+        """Warnings that a reader of the verdict must know."""
         lines = []
         if self.number > 1:
             lines.append(
@@ -69,7 +70,7 @@ class LookCount:
 
 
 def counted_look(folder: Path, comparison: Comparison) -> LookCount:
-    """Record a comparison in a folder, and count those on the same pictures."""
+    """Record a comparison in a folder, and count the versions compared on the same pictures."""
     looks = _looks_of(comparison)
     with _lock(folder) as handle:
         earlier = _read(folder / FILE)
@@ -92,7 +93,7 @@ def counted_look(folder: Path, comparison: Comparison) -> LookCount:
 
 
 def _place(look: Look, every: Sequence[Look]) -> int:
-    """The place of its captions among all that were compared on its pictures, from 1."""
+    """The place of a look's captions among all captions compared on its pictures, from 1."""
     captions = dict.fromkeys(one.captions for one in every if one.pictures == look.pictures)
     return 1 + list(captions).index(look.captions)
 
@@ -124,7 +125,7 @@ def _looks_of(comparison: Comparison) -> list[Look]:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[int]:
-    """The open file of looks, which no other process changes meanwhile."""
+    """The open file of looks, which no other process changes while it is held."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--history {folder} is a file; name a folder")
     try:

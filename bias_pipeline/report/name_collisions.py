@@ -1,4 +1,4 @@
-"""Gives captioners, or versions of one, that share a name different names, and reports it."""
+"""Gives different names to captioners, or versions of a captioner, that share a name."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bias_pipeline.io.paths import safe_name
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import text_settings
 
-SWEPT = "BIAS_PIPELINE_SWEPT"  # the variable with the names of a sweep's files, for its jobs
-_DIGITS = 8  # of a digest, if two differ in nothing else
-_PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # such a path needs no digest
+SWEPT = "BIAS_PIPELINE_SWEPT"  # the variable that tells jobs the names of a sweep's files
+_DIGITS = 8  # digits of a digest, if two names differ in nothing else
+_PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # a path like this needs no digest
 
 
 def check_distinct(digests: Mapping[str, str]) -> None:
-    """Refuse two captioners, name to digest of the corpus, that have the same captions."""
+    """Refuse two captioners with the same captions; ``digests`` is name to digest of the corpus."""
     name_by_digest: dict[str, str] = {}
     for name, digest in digests.items():
         if name_by_digest.setdefault(digest, name) != name:
@@ -32,16 +32,16 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed so that one captioner's name means one corpus of an attribute."""
+    """Results renamed so that a captioner's name stands for one corpus, and what was renamed."""
     by_file, files = resolve_file_collisions(results)
     by_corpus, corpora = _corpora_apart(by_file)
     return by_corpus, [*files, *corpora]
 
 
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed so that one captioner's name means one file.
+    """Results renamed so that a captioner's name stands for one file, and what was renamed.
 
-    Names come from the files, with as many folders as make them different:
+    A new name is made of the file and as many of its folders as make names different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
     """
     files: dict[tuple[str, str], dict[str, None]] = {}
@@ -61,7 +61,7 @@ def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 
 
 def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """A name for each of several files, safe as captioners' names are.
+    """A different, safe name for each of several files.
 
     Example:
         >>> names_of(["x/A/model.json", "x/B/model.json"])
@@ -79,7 +79,7 @@ def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
 
 
 def as_given(result: Result, captioner: str) -> Result:
-    """A result under a name that no other file has, for loggers, which see one result at a time.
+    """A result under a name that no other file has; for loggers, which see one result at a time.
 
     Example:
         >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")
@@ -90,7 +90,7 @@ def as_given(result: Result, captioner: str) -> Result:
 
 
 def swept_names(captioners: Sequence[str]) -> dict[str, str]:
-    """New names for files of a sweep that share a name, by the path as given.
+    """Path as given to new name, for files of a sweep that share a name.
 
     Example:
         >>> swept_names(["x/A/model.json", "x/B/model.json", "x/B/other.json", "nic"])
@@ -110,7 +110,7 @@ def swept_names(captioners: Sequence[str]) -> dict[str, str]:
 
 
 def given_name(captioner: str) -> str:
-    """The name of a captioner by its whole path, empty if it has no folder."""
+    """The name of a captioner made of its whole path, empty if the path has no folder."""
     if len(Path(captioner).parts) < 2:
         return ""
     whole = "_".join(_parts(captioner))
@@ -131,9 +131,9 @@ def _parts(file: str) -> tuple[str, ...]:
 
 
 def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed so that one name means one corpus of an attribute, by its digest.
+    """Results renamed by digest so that a name stands for one corpus, and what was renamed.
 
-    Corpora whose captions are scored in other parts (``text.unit``) keep their name.
+    Corpora that differ only in the scored part of captions (``text.unit``) keep their name.
     """
     digests: dict[tuple[str, ...], dict[str, None]] = {}
     for result in results:

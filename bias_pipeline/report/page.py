@@ -1,4 +1,4 @@
-"""What a report shows, and the report as one HTML file that loads nothing from elsewhere."""
+"""The content of a report, and the report as one HTML file that loads no other file."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ if TYPE_CHECKING:
 class Report:
     """A report of finished runs."""
 
-    title: str  # of the report
-    described: str  # how much there is, in a sentence
+    title: str  # the report's title
+    described: str  # a sentence on how many captioners, runs and numbers there are
     sections: Sequence[Section]  # in the order of reading
     caveats: Sequence[str]  # what the numbers cannot say
     runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # run id to its manifest
-    # Run id to the settings in which it differs from others of its metric
+    # Run id to the settings in which the run differs from others of its metric
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rows: Sequence[Row] = ()  # every number of every run
     bibtex: str = ""  # the sources of the metrics
-    summaries: Sequence[Summary] = ()  # the first screen, one for each attribute and data set
+    summaries: Sequence[Summary] = ()  # the first screen, a summary for each attribute and data set
 
     def chapters(self) -> list[tuple[str, list[Section]]]:
         """Sections under their headings, in the order of reading.
@@ -114,9 +114,9 @@ def finished_results(folder: Path) -> list[Result]:
 
 
 def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result], list[str]]:
-    """All complete results of a folder, and a sentence on each that is left out.
+    """All complete results of a folder, and a sentence on each result that cannot be read.
 
-    Those that this process made are not read.
+    The results in ``made``, which this process computed, are not read from files.
     """
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
@@ -147,7 +147,7 @@ def require_runs_folder(folder: Path) -> None:
 
 
 def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
-    """All complete results of a folder, and their draws; warns of what cannot be read."""
+    """All complete results of a folder, and their draws; warns of files that cannot be read."""
     results = finished_results(folder)
     draws, damaged = _read_draws(folder, results)
     for sentence in damaged:
@@ -158,7 +158,7 @@ def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws
 def _read_draws(
     folder: Path, results: Sequence[Result]
 ) -> tuple[dict[str, dict[str, Draws]], list[str]]:
-    """The draws of each run, and a sentence on each whose draws cannot be read."""
+    """Run id to draws, and a sentence on each run whose draws cannot be read."""
     store, draws, damaged = ResultStore(folder), {}, []
     for result in results:
         try:
@@ -169,7 +169,7 @@ def _read_draws(
 
 
 def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Result] = ()) -> Report:
-    """The report of a folder's finished runs; it also lists what cannot be read."""
+    """The report of a folder's finished runs; it also lists the files that cannot be read."""
     results, skipped = read_results(folder, made)
     draws, damaged = _read_draws(folder, results)
     words, unread = word_files(folder)
@@ -227,7 +227,7 @@ def report_of(
     )
 
 
-MOST_RUNS = 200  # with more, the page does not list their settings
+MOST_RUNS = 200  # of more runs the page does not list settings
 
 
 def write_page(
@@ -254,7 +254,7 @@ def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) ->
 
 
 class _Pictures:
-    """Thumbnails as HTML; one that the page has already is drawn from there."""
+    """Thumbnails as HTML; a thumbnail that is already on the page is referred to."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}  # base64 of a JPEG to its number on the page
@@ -276,7 +276,7 @@ class _Pictures:
 
 @cache
 def _template() -> Template:
-    """The template of a page, compiled once."""
+    """The template of a page; it is compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -303,19 +303,19 @@ def html(report: Report) -> str:
         strong=STRONG,
         strongest=STRONGEST,
     )
-    # The script is inserted last, so that nothing changes its hash.
+    # The script is inserted last, so that its hash stays right.
     before, _, after = _inert(text).rpartition("<!-- script -->")
     return f"{before}<script>{script}</script>{after}"
 
 
 def _inert(text: str) -> str:
-    """A page whose control characters and direction marks are written out."""
+    """A page in which control characters and direction marks are spelled out."""
     hidden = {sign for sign in set(text) - set("\n\t") if not sign.isprintable()}
     return text.translate({ord(sign): ascii(sign)[1:-1] for sign in hidden}) if hidden else text
 
 
 def _runs(report: Report) -> list[dict[str, str]]:
-    """Name and manifest of each run; empty if there are too many."""
+    """The name and the manifest of each run; empty if there are too many runs."""
     if len(report.runs) > MOST_RUNS:
         return []
     return [{"name": name, "manifest": _json(manifest)} for name, manifest in report.runs.items()]

@@ -1,6 +1,6 @@
 """The first screen's figure: a panel for each question, with numbers and the no-bias value.
 
-Places are shares of a line's width, so a page draws them without a script and text stays text.
+Positions are shares of a line's width, so a page draws them without a script and text stays text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
 from bias_pipeline.results.rows import Result, Row
 
-MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
-_ROOM = 0.06  # beside the outermost ends, as a share of the axis
+MOST_LINES = 12  # most captioners in a panel; of more, the first and the last are shown
+_ROOM = 0.06  # empty space beyond the outermost ends, as a share of the axis
 _UNITS = {"fraction": "per cent", "quality": "CIDEr-D"}
 
 
@@ -28,15 +28,15 @@ _UNITS = {"fraction": "per cent", "quality": "CIDEr-D"}
 class PanelLine:
     """One number of a panel."""
 
-    name: str  # of the metric, or of the captioner
+    name: str  # the metric's or the captioner's name
     meaning: str  # what the number says, in plain words
-    number: NumberCell  # the value drawn: less the annotators' value, where that is known
+    number: NumberCell  # the drawn value: minus the annotators' value, if that is known
     beside: str  # the model's own value and the annotators'
-    tone: str  # `worse`, `better`, `level`, or `doubt` where it is not used
-    note: str  # why it is not used
+    tone: str  # `worse`, `better`, `level`, or `doubt` if the number is not used
+    note: str  # why the number is not used
     neutral: float  # the no-bias value
-    unit: str  # of the number
-    # The same number with one annotator as the model, at equal style; None without
+    unit: str  # the number's unit
+    # The same number with one annotator as the model, at equal style; None if unknown
     people: NumberCell | None = None
 
     @property
@@ -54,10 +54,10 @@ class Axis:
     low: float  # left end
     high: float  # right end
     fraction: bool  # whether ticks are in per cent
-    ticks: Sequence[float]  # values that are written below it
+    ticks: Sequence[float]  # values that are written below the axis
 
     def place_of(self, value: float | None) -> float | None:
-        """The place of a value in per cent of the width; None for none.
+        """The place of a value in per cent of the width; None without a value.
 
         Example:
             >>> Axis(-1.0, 1.0, False, ()).place_of(0.5)
@@ -68,7 +68,7 @@ class Axis:
         return round(100 * (value - self.low) / (self.high - self.low), 2)
 
     def labels(self) -> list[tuple[float, str]]:
-        """Ticks with what is written at them."""
+        """The place and the text of each tick."""
         scale = 100 if self.fraction else 1
         return [(self.place_of(tick) or 0.0, f"{scale * tick:g}") for tick in self.ticks]
 
@@ -78,8 +78,8 @@ class PanelBlock:
     """Lines that share an axis."""
 
     lines: Sequence[PanelLine]  # from top to bottom
-    axis: Axis  # below them
-    unit: str  # written at it
+    axis: Axis  # the axis below the lines
+    unit: str  # written at the axis
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,16 @@ class Panel:
 
     kind: str  # of `PANELS`
     title: str  # the question
-    answer: str  # `more`, `no`, `none`, `unknown`, or empty where nothing is judged
+    answer: str  # `more`, `no`, `none`, `unknown`, or empty if nothing is judged
     chip: str  # the answer in a word or two
-    meaning: str  # what all of its lines say, if they say the same
+    meaning: str  # the meaning of all lines, if it is the same
     blocks: Sequence[PanelBlock]  # its lines
     left: str = ""  # a sentence on lines that are not shown, or on absent examples
     tables: Sequence[Table] = ()  # examples behind the numbers
 
     @property
     def has_people(self) -> bool:
-        """Whether a line has a mark of one annotator as the captioner."""
+        """Whether a line has a mark for one annotator as the captioner."""
         return any(line.people is not None for block in self.blocks for line in block.lines)
 
 
@@ -116,7 +116,7 @@ def panels_of_one(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """One captioner: each metric is a line."""
+    """The panels of one captioner; each metric is a line."""
     panels = []
     for kind, findings in _by_panel(verdict.findings, attribute).items():
         answer = _answer(findings, attribute)
@@ -139,7 +139,7 @@ def panels_of_one(
 
 
 def _chip(answer: str, findings: Sequence[Finding]) -> str:
-    """The answer in a word or two; at equal style the end of the interval."""
+    """The answer in a few words; at equal style, with the upper end of the interval."""
     ends = [
         finding.compared.ci_high - finding.neutral
         for finding in findings
@@ -159,7 +159,7 @@ def panels_of_all(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """Several captioners: each is a line, under the number that answers for most captioners."""
+    """The panels of several captioners; each is a line, with the number that answers for most."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
     for kind, panel_findings in _by_panel(every, attribute).items():
@@ -176,7 +176,7 @@ def panels_of_all(
 def _behind(
     kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: ScreenExamples
 ) -> list[Table]:
-    """Examples of a panel, each captioner's once; of several, titled with its name."""
+    """The examples of a panel; titles name the captioner if there are several."""
     several = len({finding.row.captioner for finding in findings}) > 1
     tables: dict[str, Table] = {}
     for finding in findings[:MOST_LINES] if several else findings:
@@ -218,7 +218,7 @@ def _order(line: PanelLine, better: bool) -> float:
 
 
 def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Finding]]:
-    """Findings on an attribute by panel, in the order of the panels."""
+    """Panel to findings on an attribute, in the order of the panels."""
     panels: dict[str, list[Finding]] = {kind: [] for kind in PANELS}
     for finding in findings:
         if finding.row.attribute == attribute:
@@ -229,7 +229,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of the number that answers for most captioners; of equals the best known."""
+    """The findings by the metric that answers for most captioners; if equal, the best known."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)
@@ -278,7 +278,7 @@ def _meaning(finding: Finding, result: Result) -> str:
 
 
 def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
-    """The values of model and annotators, where both are known."""
+    """The values of model and annotators as text; empty unless both are known."""
     value, people = finding.row.value, finding.people
     unit = finding.row.unit
     for model, human in ((MODEL_PAIRED, HUMAN_PAIRED), (MODEL, HUMAN)):
@@ -292,13 +292,13 @@ def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
 
 
 def corrected_arrow(mark: str, finding: Finding) -> str:
-    """The arrow of a headline; level where the answer's p, corrected for all findings, is too."""
+    """The arrow of a headline; level if the answer's corrected p is not significant."""
     decides = finding.question in JUDGED and not finding.doubt
     return "≈" if mark and decides and not finding.significant else mark
 
 
 def tone_of(finding: Finding, mark: str) -> str:
-    """The colour of a finding, by what its question calls better and worse."""
+    """The tone of a finding, by what its question calls better and worse."""
     if finding.question == "quality" and not finding.withheld:
         return {"↑": "better", "↓": "worse"}.get(mark, "level")
     if finding.question not in JUDGED and not finding.withheld:
@@ -311,7 +311,7 @@ def tone_of(finding: Finding, mark: str) -> str:
 
 
 def _blocks(lines: Sequence[PanelLine]) -> list[PanelBlock]:
-    """Lines by unit, each unit with an axis that includes all of them."""
+    """A block of lines for each unit, with an axis that includes all its lines."""
     by_unit: dict[str, list[PanelLine]] = {}
     for line in lines:
         by_unit.setdefault(line.unit, []).append(line)

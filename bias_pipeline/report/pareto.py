@@ -1,4 +1,4 @@
-"""Quality and bias together: a captioner that says little, or nothing true, only looks fair."""
+"""Quality and bias together, since a captioner that says little or nothing true looks fair."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bias_pipeline.stats.bootstrap import Draws
 Stored = Mapping[str, Mapping[str, Draws]]
 
 
-MOST_LISTED = 10  # captioners that a sentence names
+MOST_LISTED = 10  # most captioners that a sentence names
 
 
 def joined_names(names: Sequence[str]) -> str:
-    """Names joined by commas; of many the first, and how many more there are.
+    """Names joined by commas; if there are many, the first names and how many more there are.
 
     Example:
         >>> joined_names(["a", "b"]), joined_names(["a"] * 12)
@@ -35,12 +35,12 @@ def joined_names(names: Sequence[str]) -> str:
 class ParetoPoint:
     """A captioner under one measure of quality and one of bias."""
 
-    quality: Row  # its headline of quality
-    bias: Row  # its headline of bias
-    # Captioners that are at least as good and as fair, and better in one of the two
+    quality: Row  # the headline of quality
+    bias: Row  # the headline of bias
+    # Captioners that are at least as good and as fair, and better or fairer
     beaten_by: tuple[str, ...]
-    # Of the resamplings of images in which no captioner beats it, in [0, 1]; NaN if draws are not
-    # stored or differ in number. It excludes noise of attackers.
+    # The share of resamples of images in which no captioner beats it, in [0, 1]; NaN if draws are
+    # not stored or differ in number. The share leaves out noise of attackers.
     share: float
 
     @property
@@ -51,15 +51,15 @@ class ParetoPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """Captioners under one measure of quality and one headline of bias, the best first."""
+    """Captioners under one measure of quality and one headline of bias; the best is first."""
 
     places: Sequence[ParetoPoint]  # two captioners or more
-    # In which the runs of quality, and of bias, differ from others of their metric
+    # The settings in which runs of quality, and runs of bias, differ from others of their metric
     settings: tuple[str, str] = ("", "")
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of the measure of quality and of the headline of bias."""
+        """The names of the measure of quality and of the headline of bias."""
         first = self.places[0]
         bias = "" if first.bias.part == "score" else first.bias.part
         quality, biased = self.settings
@@ -69,14 +69,14 @@ class Front:
         )
 
     def verdict(self) -> str:
-        """A sentence on which captioners are on the front, and which beat the others."""
+        """A sentence on which captioners are on the front, and which captioners are beaten."""
         return front_verdicts([self])[0]
 
 
 def front_verdicts(all_fronts: Sequence[Front]) -> list[str]:
-    """Sentences on which captioners are on the front, and which beat the others.
+    """Sentences on which captioners are on the front, and which captioners are beaten.
 
-    Headlines of bias under which the same can be said share a sentence.
+    Headlines of bias with the same outcome share a sentence.
     """
     names: dict[tuple[str, str], list[str]] = {}
     for front in all_fronts:
@@ -99,7 +99,7 @@ def _standing(places: Sequence[ParetoPoint]) -> str:
 
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
-    """Every measure of quality against every headline of bias that share two captioners."""
+    """A front for every measure of quality and headline of bias that share two captioners."""
     groups = group_by_cell(results)
     good = [group for group in groups if higher_is_better(group[0])]
     biased = [group for group in groups if not higher_is_better(group[0])]
@@ -122,11 +122,11 @@ class _Measured:
     result: Result
 
     def point(self) -> Float64Array:
-        """(1,) the number that is ranked."""
+        """(1,) the ranked number, for which lower is better."""
         return ranking_values(self.result, self.row.part, np.array([self.row.value]))
 
     def resampled_values(self, draws: Stored) -> Float64Array:
-        """(B,) the same under resampling, empty if it is not stored."""
+        """(B,) the ranked number under resampling, empty if draws are not stored."""
         part_draws = draws.get(self.result.run_id, {}).get(self.row.part)
         empty = np.empty(0)
         means = empty if part_draws is None else part_draws.resampled.mean(axis=1)
@@ -140,14 +140,14 @@ def _data_key(result: Result) -> tuple[str, str]:
 def _pairs(
     quality: Sequence[Result], bias: Sequence[Result], part: str
 ) -> list[tuple[_Measured, _Measured]]:
-    """Quality and bias of every captioner that has both."""
+    """Quality and bias of every captioner for which both were measured."""
     good = {m.row.captioner: m for result in quality for m in _find_headlines(result, HEADLINES)}
     fair = [m for result in bias for m in _find_headlines(result, (part,))]
     return [(good[m.row.captioner], m) for m in fair if m.row.captioner in good]
 
 
 def _find_headlines(result: Result, parts: Sequence[str]) -> list[_Measured]:
-    """The named headlines that have a value."""
+    """The headlines among ``parts`` that have a value."""
     return [
         _Measured(row, result)
         for row in result.rows
@@ -175,7 +175,7 @@ def _front(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Front
 
 
 def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Float64Array:
-    """(P,) the share of resamplings in which each captioner is not beaten."""
+    """(P,) the share of resamples in which a captioner is not beaten."""
     drawn = [[pair[side].resampled_values(draws) for pair in pairs] for side in (0, 1)]
     sizes = {len(values) for side in drawn for values in side}
     if len(sizes) > 1 or 0 in sizes:
@@ -186,7 +186,7 @@ def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Floa
 
 
 def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P,) whether no other is as good in both and better in one, by sorting instead of by pairs.
+    """(P,) whether no other is as good in both and better in one; sorts instead of comparing pairs.
 
     Example:
         >>> _unbeaten(np.array([1.0, 2.0, 0.0]), np.array([1.0, 1.0, 3.0])).tolist()
@@ -194,19 +194,19 @@ def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
     """
     order = np.lexsort((bias, quality))
     good, fair = quality[order], bias[order]
-    first = np.searchsorted(good, good)  # of those that are as good, the fairest
-    fairest = np.minimum.accumulate(np.append(np.inf, fair))[first]  # of those that are better
+    first = np.searchsorted(good, good)  # the fairest of captioners that are as good
+    fairest = np.minimum.accumulate(np.append(np.inf, fair))[first]  # of the better captioners
     unbeaten = np.empty(len(order), bool)
     unbeaten[order] = (fairest > fair) & (fair[first] == fair)
     return unbeaten
 
 
 def _beats(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P, P, B) whether the first is as good in both and better in one, the lower the better.
+    """(P, P, B) whether the first is as good in both and better in one; lower is better.
 
     Args:
-        quality: (P, B) of P captioners.
-        bias: (P, B).
+        quality: (P, B) quality of P captioners.
+        bias: (P, B) bias of these captioners.
 
     Example:
         >>> quality, bias = np.array([[1.0], [2.0], [0.0]]), np.array([[1.0], [1.0], [3.0]])

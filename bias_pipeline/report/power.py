@@ -1,8 +1,8 @@
-"""A number of images to the smallest bias that they show; a metric to what may be concluded.
+"""Says how small a bias a number of images shows, and what may be concluded from a metric.
 
-Both come from measured errors, not from a model. What may be concluded is the rule of
-:mod:`~bias_pipeline.report.verdict`, and whether the number found planted bias. The amounts come
-from ``flatness.csv``, which ``experiments.flatness.study`` writes.
+Both answers come from measured errors, not from a model. What may be concluded follows from the
+rule of :mod:`~bias_pipeline.report.verdict`, and from whether a number found planted bias. How far
+numbers move is read from ``flatness.csv``, which ``experiments.flatness.study`` writes.
 
 ``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """
@@ -33,26 +33,26 @@ from bias_pipeline.stats.bootstrap import quantile
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-POWER = 0.8  # the share of cases that find a bias which is called detectable
+POWER = 0.8  # a bias is called detectable if this share of cases finds it
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What trials of one size and one planted bias gave."""
+    """The outcome of trials with one number of images and one planted bias."""
 
     design: str  # where the bias was planted
     metric: str  # its name
-    alignment: str  # of the human captions
-    part: str  # the one that decides
+    alignment: str  # the alignment of human captions
+    part: str  # the part that decides
     unit: str  # of the score
-    n_images: int  # images a trial
+    n_images: int  # images in a trial
     balanced: float  # see `balanced_images`; mean over trials
     planted: int  # per cent
     trials: int  # how many
-    score: float  # its mean distance from the no-bias value
-    error: float  # its median standard error, towards the no-bias value
+    score: float  # the score's mean distance from the no-bias value
+    error: float  # the score's median standard error, towards the no-bias value
     concluded: int  # trials in which an audit of this metric alone answers yes
-    withheld: int  # trials in which it gives no answer
+    withheld: int  # trials in which the audit gives no answer
 
     @property
     def detectable(self) -> float:
@@ -64,7 +64,7 @@ class Measurement:
 class Power:
     """One part of one metric, under one planted bias, at all sizes."""
 
-    measurements: Sequence[Measurement]  # of every size and planted share
+    measurements: Sequence[Measurement]  # for every size and planted share
 
     @property
     def any_measurement(self) -> Measurement:
@@ -72,9 +72,10 @@ class Power:
         return self.measurements[0]
 
     def smallest(self, balanced: float) -> float:
-        """The smallest score that so many images show in four of five cases.
+        """The smallest score that this number of images shows in four of five cases.
 
-        Between sizes its product with the root of the size is interpolated; beyond them it stays.
+        The score times the root of the size is interpolated between measured sizes, and constant
+        beyond them.
         """
         sizes = sorted({m.n_images for m in self.measurements})
         nearest = [self._nearest_score(size) for size in sizes]
@@ -83,12 +84,12 @@ class Power:
         return float(np.interp(math.log(balanced), logs, scaled)) / math.sqrt(balanced)
 
     def at_size(self, balanced: float) -> list[Measurement]:
-        """The measurements of the size nearest to so many images, by planted share."""
+        """The measurements at the size nearest to this number of images, by planted share."""
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
     def smallest_size(self, planted: int) -> int | None:
-        """The smallest size from which on audits conclude in four of five trials."""
+        """The smallest size at and above which audits conclude in four of five trials."""
         size = None
         by_size = {m.n_images: m for m in self.measurements if m.planted == planted}
         for n_images, measurement in sorted(by_size.items(), reverse=True):
@@ -98,7 +99,7 @@ class Power:
         return size
 
     def _nearest_score(self, size: int) -> Measurement:
-        """The planted share whose score is nearest to what can be detected: errors follow it."""
+        """The measurement whose score is nearest to the detectable score: errors depend on it."""
         planted = [m for m in self.measurements if m.n_images == size and m.planted]
         return min(planted, key=lambda m: abs(m.score - m.detectable))
 
@@ -117,7 +118,7 @@ def detectable(error: float, freedom: float = math.inf) -> float:
 
 
 def balanced_images(sizes: Sequence[int]) -> float:
-    """Images in groups of equal size that show as much as groups of these sizes.
+    """How many images in groups of equal size show as much as groups of these sizes.
 
     The error of a mean over groups follows the sum of 1 / size.
 
@@ -131,7 +132,7 @@ def balanced_images(sizes: Sequence[int]) -> float:
 
 @cache
 def measured_powers() -> tuple[Power, ...]:
-    """What the study measured, in the order of its designs."""
+    """The measurements of the study, in the order of its designs."""
     by_part: dict[tuple[str, ...], list[Measurement]] = {}
     for one in read_records(files("bias_pipeline.report") / "power.csv", Measurement):
         by_part.setdefault((one.design, one.metric, one.alignment, one.part), []).append(one)
@@ -156,7 +157,7 @@ def read_records(file: Traversable, kind: type[_Record]) -> list[_Record]:
 
 
 def measured_of(metric: str, part: str) -> list[Power]:
-    """The measurements of one number, an item for each planted bias; empty if there are none."""
+    """The measurements of one number, with an item for each planted bias."""
     return [
         power
         for power in measured_powers()
@@ -172,7 +173,7 @@ def measured_sizes() -> tuple[float, float]:
 
 YES, MATCHED, NO = "yes", "only under `alignment=matched`", "no"
 ONLY_YES = "only a yes"
-PLANTED = 20  # per cent of planted bias that a usable number must find
+PLANTED = 20  # the planted bias, in per cent, that a usable number must find
 _SHOWN = {
     True: "`audit` shows it but draws no conclusion from it; `compare` uses it",
     False: "`audit` and `compare` show it but draw no conclusion from it",
@@ -191,12 +192,12 @@ _DIFFERING = (
 
 @dataclass(frozen=True)
 class Usability:
-    """Whether a headline may be concluded from."""
+    """Whether a conclusion may rest on a headline."""
 
     headline: str  # which one
-    part: str  # the part that decides, the headline itself where none does
-    answer: str  # `YES`, `MATCHED`, `NO`, or `ONLY_YES` where planted bias stays unseen
-    reason: str = ""  # for `NO` and `ONLY_YES`; else empty
+    part: str  # the part that decides; the headline itself if no part does
+    answer: str  # `YES`, `MATCHED`, `NO`, or `ONLY_YES` if planted bias may stay unseen
+    reason: str = ""  # why, for `NO` and `ONLY_YES`; else empty
 
 
 @dataclass(frozen=True)
@@ -209,14 +210,14 @@ class Movement:
     unit: str  # of the number
     world: str  # whether annotators or simulated captioners write
     moved: float  # the largest change between speakers without bias
-    half_width: float  # of the interval of that speaker's number; NaN if it has none
-    speaker: str  # who changes it most
+    half_width: float  # half of the interval of that speaker's number; NaN without an interval
+    speaker: str  # the speaker who changes the number most
     planted: float  # the largest change by planted bias
-    bias: str  # which bias changes it most
+    bias: str  # the bias that changes the number most
 
 
 def usability(info: MetricInfo) -> list[Usability]:
-    """The answer for each headline of a metric.
+    """Whether a conclusion may rest on each headline of a metric.
 
     Example:
         >>> from bias_pipeline.metrics.catalogue import info_of
@@ -246,13 +247,13 @@ def _usability_of(headline: str, info: MetricInfo) -> Usability:
 
 
 def _traits_text(traits: Sequence[str]) -> str:
-    """What a number changes with, in words."""
+    """A clause on the traits with which a number changes."""
     *first, last = (_TRAITS[trait] for trait in traits)
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def _unseen(metric: str, part: str) -> str:
-    """A sentence on planted bias that a number finds with no measured size; empty if it does."""
+    """A sentence if a number misses planted bias at all measured sizes; else empty."""
     powers = measured_of(metric, part)
     if not powers or any(power.smallest_size(PLANTED) for power in powers):
         return ""
@@ -265,12 +266,12 @@ def _unseen(metric: str, part: str) -> str:
 
 @cache
 def movements() -> Sequence[Movement]:
-    """All that the study has."""
+    """All movements that the study has measured."""
     return read_records(files("bias_pipeline.report") / "flatness.csv", Movement)
 
 
 def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
-    """How much a number changes, or its difference from annotators where that is compared."""
+    """The movements of a number, and of its difference from annotators."""
     increase = sibling_name(part, "increase")
     return [
         movement
@@ -295,7 +296,7 @@ def smallest_bias_lines(balanced: float) -> list[list[str]]:
 
 
 def planted_shares() -> list[int]:
-    """The planted shares, per cent."""
+    """The planted shares of the study, in per cent."""
     return sorted(
         {m.planted for power in measured_powers() for m in power.measurements if m.planted}
     )
@@ -304,7 +305,7 @@ def planted_shares() -> list[int]:
 def unseen(
     corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
 ) -> str:
-    """What the images of a corpus cannot show; of several planted biases, the worst seen counts."""
+    """A sentence on how small a bias the images can show; the planted bias seen worst counts."""
     sizes = [size for size in _sizes_of_groups(corpus, attribute) if size]
     if len(sizes) != 2:
         return "how small a bias these images can show was measured for two groups only"
@@ -313,7 +314,7 @@ def unseen(
     for power in measured_powers():
         name = reading_of(power.any_measurement)
         runs = matched if power.any_measurement.alignment == "matched" else metrics
-        # From objects to groups nothing is scored without objects.
+        # Without objects nothing is scored from objects to groups.
         scored = corpus.objects is not None or direction_of(power.any_measurement.part) != T_TO_A
         if power.any_measurement.metric in runs and scored:
             score = (power.smallest(balanced), power.any_measurement.unit)
@@ -323,7 +324,7 @@ def unseen(
 
 
 def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
-    """Images of each group with a caption, and with human captions where there are any."""
+    """How many images of each group have a caption and, if any are given, human captions."""
     rows = np.unique(corpus.model.image_rows)
     if len(corpus.human):
         rows = np.intersect1d(rows, corpus.human.image_rows)
@@ -333,7 +334,7 @@ def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
 
 
 def reading_of(measurement: Measurement) -> str:
-    """Metric, direction and alignment, with the part if it is not the headline."""
+    """The name of a measured number: metric, direction, alignment, and the part if no headline."""
     direction = direction_of(measurement.part)
     part = measurement.part.removeprefix(f"{direction}:")
     words = (
@@ -346,7 +347,7 @@ def reading_of(measurement: Measurement) -> str:
 
 
 def amount(score: float, unit: str) -> str:
-    """A score with its unit.
+    """A score as text with its unit.
 
     Example:
         >>> amount(0.0612, "fraction"), amount(0.39, "nat")
@@ -356,7 +357,7 @@ def amount(score: float, unit: str) -> str:
 
 
 def _concluded_text(measurement: Measurement) -> str:
-    """Trials that concluded it out of all; a dash where most gave no answer."""
+    """How many of all trials concluded bias; a dash if most gave no answer."""
     if 2 * measurement.withheld > measurement.trials:
         return "–"
     return f"{measurement.concluded}/{measurement.trials}"

@@ -1,7 +1,7 @@
 """Tables on the screen.
 
-A table that is wider than the terminal is folded into blocks below each other, so that no number is
-cut; each block begins with the columns that name the rows.
+A table that is wider than the terminal is folded into blocks, one below the other, so that no
+number is cut. Each block begins with the columns that name the rows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from bias_pipeline.io.terminal import fold, print_out, print_text, printable, sc
 from bias_pipeline.report.table import Table, cell_text
 
 INDENT, GAP = 2, 2
-_INTERVAL = 26  # columns of a number with interval and arrow
-_FEWEST = 8  # the least columns of a name
+_INTERVAL = 26  # characters of a number with interval and arrow
+_FEWEST = 8  # the fewest characters of a name
 _NAMES = re.compile(r"[^\s_\-./,=:]*[_\-./,=:]*\s*")  # a long name breaks after these characters
 
 
@@ -45,12 +45,12 @@ def print_table(table: Table) -> None:
 
 
 def fits_in_width(table: Table) -> bool:
-    """Whether a table needs no folding."""
+    """Whether a table fits into the terminal without folding."""
     return _total(map(_natural, _columns(table))) <= width()
 
 
 def _columns(table: Table) -> list[list[str]]:
-    """The texts of each column, its name first."""
+    """The texts of each column; its name is first."""
     lines = [table.head, *([cell_text(cell) for cell in row] for row in table.rows)]
     return [list(map(printable, column)) for column in zip(*lines, strict=True)]
 
@@ -65,7 +65,7 @@ def _natural(column: Sequence[str]) -> int:
 
 
 def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
-    """Widths as the cells need, with the keys cut so that a number with its interval fits."""
+    """Width of each column; columns that name rows are cut so that a number with interval fits."""
     sizes = [_natural(column) for column in columns]
     fitting = min(_INTERVAL, max(sizes[keys:], default=0))
     while _total([*sizes[:keys], fitting]) > width() and max(sizes[:keys], default=0) > _FEWEST:
@@ -75,7 +75,7 @@ def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
 
 
 def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
-    """The columns of each block by their places; columns that name rows come first."""
+    """The places of each block's columns; columns that name rows come first."""
     block = list(range(keys))
     for place in range(keys, len(sizes)):
         if len(block) > keys and _total(sizes[one] for one in [*block, place]) > width():
@@ -86,7 +86,7 @@ def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
 
 
 def _lines(table: Table, cells: Sequence[tuple[int, str]], sizes: Sequence[int]) -> Iterator[str]:
-    """The lines of a row, of cells with the places of their columns."""
+    """The screen lines of a row; ``cells`` are its texts with the places of their columns."""
     folded = [
         fold(text, sizes[place], _NAMES) if place < table.keys else fold(text, sizes[place])
         for place, text in cells

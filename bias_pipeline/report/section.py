@@ -1,4 +1,4 @@
-"""A part of a report, before it is written in any format, and tables of runs for it."""
+"""A part of a report, not yet in any format, and how it reads tables of runs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Section:
 
     title: str  # its heading
     texts: Sequence[str] = ()  # paragraphs above the figures
-    figures: Sequence[Plot] = ()  # not drawn yet
+    figures: Sequence[Plot] = ()  # figures that are not drawn yet
     tables: Sequence[Table] = ()  # tables
     notes: Sequence[str] = ()  # paragraphs below the tables
-    metrics: Sequence[str] = ()  # those it is about; empty if about all
-    captioner: str = ""  # the only one it is about; empty if there are more
-    chapter: str = ""  # the heading under which it is folded; empty if it is open under its own
+    metrics: Sequence[str] = ()  # the metrics that the section is about; empty for all
+    captioner: str = ""  # the only captioner that it is about; empty if there are more
+    chapter: str = ""  # the heading under which it is folded; empty if it stands open
 
 
 def stored_lines(
     store: ResultStore, result: Result, table: str, columns: Set[str], damaged: list[str], lost: str
 ) -> list[dict[str, str]]:
-    """The lines of a run's table; empty if it has no such table, or one without the columns.
+    """The lines of a run's table; empty if the table or one of the columns is absent.
 
-    Of a damaged file ``damaged`` gets a sentence, with what is ``lost`` by it.
+    If the file is damaged, ``damaged`` gets a sentence, which ends in what is ``lost``.
     """
     try:
         lines = store.table(result, table)

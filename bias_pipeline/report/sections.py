@@ -1,4 +1,4 @@
-"""The sections of a report: one function for each kind, from results to tables and figures."""
+"""The sections of a report: a function for each kind turns results into tables and figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bias_pipeline.results.settings import ANNOTATOR, label
 from bias_pipeline.stats.bootstrap import Draws
 
 MOST_PARTS = 40
-MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page
+MOST_DRAWN = 20  # most captioners in a figure or table; more names would hide one another
 MARKED = (
     "↑ above the no-bias value, ↓ below, ≈ neither beyond chance (by the corrected p of "
     "the answers)"
@@ -45,7 +45,7 @@ BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paire
 
 
 def answer_sections(summaries: Sequence[Summary]) -> Iterable[Section]:
-    """The answers of each captioner, and below them every number on each question."""
+    """A section for each captioner with the answers and, below, all numbers on each question."""
     for summary in summaries:
         if all(math.isnan(a.value) for answers in summary.answers.values() for a in answers):
             continue
@@ -75,7 +75,7 @@ def answer_sections(summaries: Sequence[Summary]) -> Iterable[Section]:
 def overviews(
     results: Sequence[Result], leaderboards: Sequence[Leaderboard], limits: Limits = LIMITS
 ) -> Iterable[Section]:
-    """One table for each data set and attribute: captioners against metrics."""
+    """A section for each data set and attribute, with a table of captioners against metrics."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in latest_results(results):
         groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
@@ -95,7 +95,7 @@ def overviews(
 
 
 def _best(leaderboard: Leaderboard) -> list[tuple[str, str]]:
-    """Run and part of the fairest captioner, if it differs significantly from every other."""
+    """Run and part of the fairest captioner; empty unless all others differ significantly."""
     first, *others = leaderboard.ranks
     alone = others and not any(set(first.letters) & set(other.letters) for other in others)
     return [(first.row.run_id, first.row.part)] if alone else []
@@ -105,7 +105,7 @@ _EXTENT = ("images", "coverage", "no group")
 
 
 def _extent(row: Row, result: Result) -> list[Cell]:
-    """How many images a number is about, their share, and the share of captions without a group."""
+    """Cells with a number's images, their share, and the share of captions that name no group."""
     covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
     silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
     return [NumberCell(row.n_images, digits=0), covered, silent]
@@ -127,7 +127,7 @@ class _Matrix:
             for finding in verdict(scored, limits).findings
         }
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
-        self.columns: dict[str, str] = {}  # its name to its metric
+        self.columns: dict[str, str] = {}  # column name to metric
         for result in results:
             for row in result.rows:
                 if row.part in HEADLINES:
@@ -136,7 +136,7 @@ class _Matrix:
                     self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
     def table(self) -> Table:
-        """The table; of one captioner with a line for each headline, each with its own images."""
+        """The table; for one captioner, a line has a headline and the number of its images."""
         if len(self.cells) == 1:
             return self._of_one()
         head = ["captioner", *self.columns, *_EXTENT]
@@ -179,7 +179,7 @@ _DIRECTIONS = ("attribute to task", "task to attribute")
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
-    """A→T against T→A for every metric that has both."""
+    """A section for every metric that has both directions: A→T against T→A."""
     groups: dict[tuple[str, str, str, str], list[tuple[Row, Row]]] = {}
     neutrals = _neutrals(results)
     for result in results:
@@ -189,7 +189,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
             key = (first.metric, label(result), first.attribute, first.dataset)
             groups.setdefault(key, []).append((first, parts["t_to_a"]))
     for (metric, settings, attribute, dataset), pairs in groups.items():
-        if len(pairs) == 1:  # the first screen has it, and one cross compares nothing
+        if len(pairs) == 1:  # the first screen shows them
             continue
         name = f"{metric} {settings}".strip()
         title = f"{name}: directions, {attribute}, {dataset}"
@@ -217,7 +217,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
 
 
 def _neutrals(results: Iterable[Result]) -> dict[tuple[str, str], float]:
-    """The value that means no bias of each number, by its run and part."""
+    """Run and part to the no-bias value of the number."""
     return {_key(row): result.neutral(row.part) for result in results for row in result.rows}
 
 
@@ -228,7 +228,7 @@ def _key(row: Row) -> tuple[str, str]:
 def leaderboard_sections(
     results: Sequence[Result], leaderboards: Sequence[Leaderboard]
 ) -> Iterable[Section]:
-    """One for each headline of each metric: who is fairer, and the further parts."""
+    """A section for each headline of each metric: who is fairer, and further parts."""
     by_id = {result.run_id: result for result in results}
     for leaderboard in leaderboards:
         rows = [rank.row for rank in leaderboard.ranks]
@@ -253,7 +253,7 @@ def leaderboard_sections(
 
 
 def _ranking(leaderboard: Leaderboard) -> Table:
-    """The fairest first; captioners that share a letter do not differ significantly."""
+    """A table of captioners, the fairest first; equal letters mean no significant difference."""
     best = _best(leaderboard)
     lines: list[list[Cell]] = [
         [
@@ -277,8 +277,8 @@ def _ranking(leaderboard: Leaderboard) -> Table:
 
 
 def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Table]:
-    """The parts of a headline that some captioner has: a line a part, a column a captioner."""
-    names: dict[str, bool] = {}  # whether it has a value
+    """A table of a headline's parts: a line for each part, a column for each captioner."""
+    names: dict[str, bool] = {}  # part to whether it has a value
     parts_by_captioner: dict[str, dict[str, Row]] = {}
     for rank in leaderboard.ranks:
         rows = results[rank.row.run_id].rows
@@ -308,29 +308,29 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
 
 
 def _belongs(part: str, headline: str) -> bool:
-    """Whether a part belongs to a headline; the part of a direction belongs to that one only."""
+    """Whether a part belongs to a headline; a direction's part belongs only to that direction."""
     return part not in HEADLINES and direction_of(part) in ("", headline)
 
 
-_IN_SENTENCE = ("metric", "attribute", "dataset", "captioner")  # what a sentence of bounds names
+_IN_SENTENCE = ("metric", "attribute", "dataset", "captioner")  # named by a sentence
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """One headline of one captioner under the labels of several people."""
+    """A headline of a captioner under the labels of each of several annotators."""
 
     rows: Mapping[str, Row]  # annotator, or `majority`, to the headline under their labels
-    # In which these cells differ from others of the sweep, as part of their name
+    # The settings in which these cells differ from others of the sweep, as part of a name
     settings: str = ""
 
     @property
     def lowest(self) -> str:
-        """Whose labels give the lowest value."""
+        """The annotator whose labels give the lowest value."""
         return min(self.rows, key=lambda who: self.rows[who].value)
 
     @property
     def highest(self) -> str:
-        """Whose labels give the highest value."""
+        """The annotator whose labels give the highest value."""
         return max(self.rows, key=lambda who: self.rows[who].value)
 
     @property
@@ -342,7 +342,7 @@ class Bounds:
         )
 
     def sentence(self) -> str:
-        """The bounds in one sentence, in per cent where the unit is a fraction."""
+        """A sentence with the bounds; fractions are in per cent."""
         first = next(iter(self.rows.values()))
         low, high = (
             f"{NumberCell.in_unit(first.unit, self.rows[who].value).text} ({who})"
@@ -375,7 +375,7 @@ def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> lis
 def front_sections(
     results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]
 ) -> Iterable[Section]:
-    """One section for each measure of quality and headline of bias."""
+    """A section for each front of a measure of quality and a headline of bias."""
     neutrals = _neutrals(results)
     for front in fronts(results, draws):
         first = front.places[0]

@@ -1,4 +1,4 @@
-"""The first screen of a report: whose captions, the verdict, one figure, what is undecided."""
+"""The first screen of a report: facts on the captions, the verdict, a figure, what is undecided."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Summary:
     """The answers on one attribute in one data set."""
 
     title: str  # the attribute and the data set
-    facts: Sequence[tuple[str, str]]  # what was scored: name and value
+    facts: Sequence[tuple[str, str]]  # name and value of facts on what was scored
     verdict: Sequence[str]  # about two sentences
     sure: str  # what brackets and p mean
     panels: Sequence[Panel]  # the figure
@@ -63,14 +63,14 @@ class Summary:
     # Captioner to the answers, and to a table of all numbers for each question
     answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
     numbers: Mapping[str, Sequence[Table]] = field(default_factory=dict)
-    cards: Sequence[AnswerCard] = ()  # of one captioner
-    lacking: Sequence[str] = ()  # what could not be tested, and what would be needed
-    made: str = ""  # seeds, splits, attackers and correction
+    cards: Sequence[AnswerCard] = ()  # if there is one captioner
+    lacking: Sequence[str] = ()  # what could not be tested, and what a test needs
+    made: str = ""  # a text on seeds, splits, attackers and correction
     # Captioners that are not known to be trained on captions of the data set
     unsure: Collection[str] = ()
 
     def answer_in_short(self, question: str) -> tuple[str, str]:
-        """The tone and the text of the answer; of several captioners how many have each answer."""
+        """The tone and the text of the answer; for several captioners, the count of each answer."""
         on_question = [
             answer
             for answers in self.answers.values()
@@ -87,7 +87,7 @@ class Summary:
 def summaries(
     results: Sequence[Result], behind: ScreenExamples = NOTHING, limits: Limits = LIMITS
 ) -> list[Summary]:
-    """One for each data set and attribute, in the order of the results."""
+    """A summary for each data set and attribute, in the order of the results."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -98,7 +98,7 @@ def summaries(
 
 
 def _verdicts(results: Sequence[Result], limits: Limits) -> dict[tuple[str, str], Verdict]:
-    """Data set and captioner to the verdict on all attributes, since p is corrected for all."""
+    """Data set and captioner to a verdict on all attributes, over which p is corrected."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -150,7 +150,7 @@ def _conclusion(
 
 
 def _untested_sentence(results: Sequence[Result]) -> str:
-    """The sentence on runs that answer no question about captions."""
+    """A sentence on runs that answer no question about captions."""
     questions = {result.facts.metric.question for result in results}
     if "retrieval" in questions:
         return "These runs test retrieval, not captions."
@@ -158,7 +158,7 @@ def _untested_sentence(results: Sequence[Result]) -> str:
 
 
 def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
-    """The warnings about the captions, such as of many that decline, each once."""
+    """Warnings about the captions, for instance that many decline; each warning once."""
     start = "warning: "
     warnings = (
         (f"{result.rows[0].captioner}: " * several, note.removeprefix(start))
@@ -170,7 +170,7 @@ def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """File, date, images, coverage and the like, as name and value."""
+    """Name and value of facts such as the file, the date, the images and the coverage."""
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
     corpora = [result.facts.corpus for result in results]
@@ -210,7 +210,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 
 def _n_labelled(result: Result) -> int:
-    """How many images belong to a group; in results of earlier versions by coverage."""
+    """How many images belong to a group; in results of earlier versions, by the coverage."""
     if (stored := result.facts.corpus.n_labelled) is not None:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
@@ -226,7 +226,7 @@ def _blanks(result: Result, side: str) -> int:
 
 
 def _lengths(results: Sequence[Result]) -> str:
-    """Mean words of captioners' captions, the fewest and the most, and of human captions."""
+    """A text on mean words a caption: the shortest and longest captioner's, and human captions'."""
     words = {
         side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
         for side in SIDES
@@ -241,7 +241,7 @@ def _lengths(results: Sequence[Result]) -> str:
 
 
 def _span(shares: Iterable[float]) -> str:
-    """The lowest and highest of some shares, in per cent."""
+    """The lowest and the highest of some shares as text, in per cent."""
     known = [share for share in shares if not math.isnan(share)]
     if not known:
         return "–"
@@ -250,7 +250,7 @@ def _span(shares: Iterable[float]) -> str:
 
 
 def _basis(results: Sequence[Result]) -> str:
-    """What brackets and p mean, and whether a difference is amplification."""
+    """A text on what brackets and p mean, and on whether a difference is amplification."""
     text = (
         "Brackets are 95 % intervals over images and seeds; p is Holm-corrected within each "
         "question."
@@ -268,7 +268,7 @@ def _undecided_sentences(
     answers: Mapping[str, Sequence[Answer]],
     results: Sequence[Result],
 ) -> list[str]:
-    """What stands below the answers, and what signs mean."""
+    """The sentences below the answers, and what signs mean."""
     if len(verdicts) == 1:
         (name,) = verdicts
         lines = notes(verdicts[name], answers[name])
@@ -278,13 +278,13 @@ def _undecided_sentences(
     return [*lines, *(f"{text}." for text in legend(results))]
 
 
-_MOST_NAMED = 4  # captioners that a sentence names; for more it gives their number
+_MOST_NAMED = 4  # most captioners that a sentence names; of more it gives the number
 
 
 def sentences_on_all(
     verdicts: Mapping[str, Verdict], answers: Mapping[str, Sequence[Answer]], attribute: str
 ) -> list[str]:
-    """The answers on one attribute, of each captioner."""
+    """A sentence for each judged question on one attribute, with the answers of all captioners."""
     sentences = []
     for question in (question for question in ANSWER_CLAUSES if question in JUDGED):
         on_question = {
@@ -332,14 +332,14 @@ def _kind(answer: Answer) -> str:
 
 
 def _range_text(names: Sequence[str], leads: Sequence[Answer]) -> str:
-    """The captioners with the lowest and highest value, if one number decides for all."""
+    """A text on the lowest and the highest captioner, if one number decides for all."""
     if len(leads) == 1:
         return f" ({deciding_number(leads[0])})"
     if not leads or len({(lead.metric, lead.part) for lead in leads}) > 1:
         return ""
     ends = [pick(range(len(leads)), key=lambda i: leads[i].value) for pick in (min, max)]
     span = " to ".join(f"{names[i]} {amount(leads[i], leads[i].value)}" for i in ends)
-    # Annotators' number may differ too: they are read with each captioner's words, on its images.
+    # Annotators' numbers may differ too: they depend on each captioner's words and images.
     known = sorted(lead.annotators for lead in leads if not math.isnan(lead.annotators))
     people = dict.fromkeys(rate(leads[0], value) for value in (known[:1] + known[-1:]))
     beside = f", annotators {' to '.join(people)}" if people else ""
@@ -349,7 +349,7 @@ def _range_text(names: Sequence[str], leads: Sequence[Answer]) -> str:
 
 
 def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
-    """Some captioners by name, or their number out of all."""
+    """Some captioners as text: by name, or as their number out of all."""
     if not names:
         return "None, beyond chance,"
     if len(names) == len(captioners) > 1:
@@ -360,7 +360,7 @@ def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
 
 
 def not_used_by_all(findings: Iterable[Finding]) -> list[str]:
-    """The numbers that are not used, by reason; those of captioners differ only in numbers."""
+    """A sentence for each reason why numbers are not used; captioners' reasons are joined."""
     stems: dict[tuple[str, str], dict[str, str]] = {}
     for finding in findings:
         stem, _, detail = finding.doubt.partition(": ")

@@ -1,8 +1,8 @@
 """Tables before they are written in any format.
 
-Cells keep unrounded numbers; writers format them: ``screen.py`` for the terminal, ``page.html.j2``,
-``text_formats.py`` for Markdown and LaTeX, ``exports.py`` for CSV and Parquet. Paths and names of
-the machine are removed from what is sent to others.
+Cells keep unrounded numbers. They are formatted by ``screen.py`` for the terminal, ``page.html.j2``
+for the page, ``text_formats.py`` for Markdown and LaTeX, and ``exports.py`` for CSV and Parquet.
+The machine's paths and names are removed from content that is sent to others.
 """
 
 from __future__ import annotations
@@ -52,29 +52,29 @@ def p_cell(p_value: float) -> str:
 class Runs:
     """The runs behind a number."""
 
-    std: float  # standard deviation over them (n - 1), NaN of fewer than two
+    std: float  # standard deviation over the runs (n - 1), NaN of fewer than two runs
     count: int  # how many
 
 
 @dataclass(frozen=True)
 class NumberCell:
-    """A number, with its interval if it has one."""
+    """A number, and its interval if it has one."""
 
-    value: float  # NaN where it does not exist
+    value: float  # NaN if the number does not exist
     low: float | None = None  # lower end, None for a number without an interval
     high: float | None = None  # upper end
-    fraction: bool = False  # whether it is shown in per cent; files contain fractions
-    digits: int = 2  # shown after the decimal point
-    mark: str = ""  # an arrow after it
-    tone: str = ""  # `worse` or `better` than the no-bias value, `doubt` if it is not used
-    best: bool = False  # whether it is significantly fairer than every other of its column
-    runs: Runs | None = None  # over seeds; None for a number that has none
-    # An error of another kind in place of the interval: its name in files and its size
+    fraction: bool = False  # whether it is shown in per cent; files have fractions
+    digits: int = 2  # digits after the decimal point
+    mark: str = ""  # an arrow after the number
+    tone: str = ""  # `worse` or `better` than the no-bias value; `doubt` if not used
+    best: bool = False  # whether it is significantly fairer than all others in its column
+    runs: Runs | None = None  # runs with different seeds; None for a number without runs
+    # Another error in place of the interval: its name in files, and its size
     half: tuple[str, float] | None = None
 
     @classmethod
     def of_row(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> NumberCell:
-        """Value and interval of a row."""
+        """A cell with a row's value and interval."""
         runs = Runs(row.seed_std, row.n_seeds)
         cell = cls.in_unit(row.unit, row.value, row.ci_low, row.ci_high)
         return replace(cell, mark=mark, tone=tone, best=best, runs=runs)
@@ -83,13 +83,13 @@ class NumberCell:
     def in_unit(
         cls, unit: str, value: float, low: float | None = None, high: float | None = None
     ) -> NumberCell:
-        """A number as its unit is shown: in per cent where it is a fraction."""
+        """A cell with a number in its unit; a fraction is shown in per cent."""
         fraction = unit == "fraction"
         return cls(value, low, high, fraction, digits=1 if fraction else 2)
 
     @property
     def text(self) -> str:
-        """The text that is shown, with the mark.
+        """The number as text, with interval and mark.
 
         Example:
             >>> NumberCell(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑").text
@@ -112,7 +112,7 @@ class PCell(NumberCell):
 
     @property
     def text(self) -> str:
-        """Three digits, ``<0.001`` below."""
+        """The p value with three digits; below 0.001 it is ``<0.001``."""
         return p_cell(self.value)
 
 
@@ -124,15 +124,15 @@ STRONGEST = 0.9
 class Weighted:
     """A caption whose words have weights."""
 
-    words: tuple[tuple[str, float], ...]  # each with its weight, in the order of the caption
+    words: tuple[tuple[str, float], ...]  # words with their weights, in the order of the caption
 
     @property
     def text(self) -> str:
-        """The caption alone."""
+        """The caption without weights."""
         return " ".join(word for word, _ in self.words)
 
     def levels(self) -> list[tuple[str, int]]:
-        """Each word with the strength of its weight, -2 to 2; 0 is hardly any.
+        """Each word with the strength of its weight, from -2 to 2; 0 stands for a small weight.
 
         Example:
             >>> Weighted((("a", 0.1), ("truck", -1.2), ("red", 0.5))).levels()
@@ -152,11 +152,11 @@ class Illustrated:
 
     text: str  # the id
     picture: str  # a thumbnail as base64 of a JPEG; empty if there is none
-    word: str = ""  # of the caption, whose map is shown; empty if there is none
-    map: str = ""  # where the captioner looked for it, as base64 of a JPEG
+    word: str = ""  # the word of the caption whose map is shown; empty if there is no map
+    map: str = ""  # where the captioner looked for the word, as base64 of a JPEG
 
 
-Cell = str | NumberCell | Weighted | Illustrated | None  # None is written as a dash
+Cell = str | NumberCell | Weighted | Illustrated | None  # None becomes a dash
 
 
 def cell_text(cell: Cell) -> str:
@@ -175,12 +175,12 @@ def cell_text(cell: Cell) -> str:
 class Table:
     """A table."""
 
-    caption: str  # what it shows
+    caption: str  # what the table shows
     head: Sequence[str]  # names of its columns
-    rows: Sequence[Sequence[Cell]]  # its cells; the first column names the row
+    rows: Sequence[Sequence[Cell]]  # cells; the first column names the row
     folded: bool = False  # whether a page shows it only after a click
-    metrics: Sequence[str] = ()  # the metric of each column, empty if it has none
-    captioners: Sequence[str] = ()  # the captioner of each column, empty if it has none
+    metrics: Sequence[str] = ()  # the metric of each column, empty for a column without
+    captioners: Sequence[str] = ()  # the captioner of each column, empty for a column without
     # What words of captions with weights point to, below 0 and above it; formats mark them in
     # different ways
     towards: tuple[str, str] | None = None
@@ -188,7 +188,7 @@ class Table:
     texts: bool = False  # whether all columns are set flush left, not only those that name the row
 
     def has_words(self, column: int) -> bool:
-        """Whether a column has words, which are set flush left, and not numbers alone."""
+        """Whether a column has words, which are set flush left, and not only numbers."""
         return any(
             not isinstance(row[column], NumberCell) and _WORD.search(cell_text(row[column]))
             for row in self.rows
@@ -196,13 +196,13 @@ class Table:
 
 
 _WORD = re.compile(r"[^\W\d_]{2}")
-# Two or more names after a slash that follows no word: neither "and/or" nor a URL.
+# A slash after no word, then two or more names: neither "and/or" nor a URL.
 _PATH = re.compile(r"(?<![\w:/.<~])/(?:[\w.+@%~-]+/)+([\w.+@%~-]*)")
 _OF_MACHINE = ("host", "pid")
 
 
 def without_places(text: str) -> str:
-    """Text with absolute paths cut to their last name.
+    """A text in which absolute paths are cut to their last name.
 
     Example:
         >>> without_places("dataset.root=/home/kim/data/coco, and/or https://a.org/b/c")

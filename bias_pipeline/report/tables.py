@@ -1,4 +1,4 @@
-"""The headline table of results, and what a reader must know besides its numbers."""
+"""The headline table of results, and the notes that its reader must know."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bias_pipeline.results.settings import (
     with_settings,
 )
 
-_MANY = 4  # learning curves that are told one by one, and one more
+_MANY = 4  # from this number on, notes on learning curves are joined
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
 BLANK, UNCOVERED, UNMOVED, UNREACHED, UNTESTED, TOO_LONG = "‡", "§", "¶", "‖", "¤", "※"
@@ -50,7 +50,7 @@ MARKS = {
 
 
 def print_results(results: Sequence[Result]) -> None:
-    """Print the headline table of finished cells, metric by metric where it would be too wide."""
+    """Print the headline table of finished cells; a table that is too wide is split by metric."""
     print_text(_title(results))
     whole, varying = headline_table(results), _varying(results)
     metrics: dict[str, list[Result]] = {}
@@ -67,7 +67,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
-    """A cell of the sweep in each row; what varies only beyond the table is in its caption."""
+    """A table with a row for each cell; settings ``beyond`` that do not vary are in its caption."""
     varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
     caption = " · ".join(
@@ -84,7 +84,7 @@ def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Tab
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> None:
-    """Write the rows of all cells to ``table.csv``, their settings as further columns."""
+    """Write the rows of all cells to ``table.csv``, with their settings as further columns."""
     rows = [row for result in results for row in result.rows]
     settings = {result.run_id: result.settings for result in results}
     text = rows_csv(rows, further_columns(settings.values()), settings)
@@ -92,7 +92,7 @@ def write_table(folder: Path, results: Sequence[Result]) -> None:
 
 
 def _p_cells(p_values: Sequence[float]) -> str:
-    """The p of each headline, in their order; one dash without any p.
+    """The p of each headline in order, as text; a single dash if no headline has a p.
 
     Example:
         >>> _p_cells([0.041]), _p_cells([0.041, 1e-9]), _p_cells([])
@@ -103,7 +103,7 @@ def _p_cells(p_values: Sequence[float]) -> str:
 
 
 def arrow(row: Row, neutral: float = 0.0) -> str:
-    """Up if the interval lies above the no-bias value, down if below, else level."""
+    """An arrow: up if the interval lies above the no-bias value, down if below, else level."""
     if math.isnan(row.ci_low) or math.isnan(row.ci_high):
         return ""
     if row.ci_low > neutral:
@@ -133,13 +133,13 @@ def _cells(
 
 
 def _leading_row(result: Result) -> Row:
-    """The row whose coverage and share without a group the table shows."""
+    """The row from which the table takes the coverage and the share that names no group."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
 
 def marks(row: Row, result: Result) -> str:
-    """The signs of :data:`MARKS` that a coverage gets: warnings for the reader."""
+    """The signs of :data:`MARKS` that warn a reader beside a row's coverage."""
     unmoved = (other.ci_low == other.ci_high for other in result.rows if other.part in HEADLINES)
     used = {
         BLANK: has_blanks(result),
@@ -153,18 +153,18 @@ def marks(row: Row, result: Result) -> str:
 
 
 def legend(results: Sequence[Result]) -> list[str]:
-    """What the used signs of :data:`MARKS` mean."""
+    """The meanings of those signs of :data:`MARKS` that results have."""
     used = {mark for result in results for mark in marks(_leading_row(result), result).split()}
     return [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used]
 
 
 def has_blanks(result: Result) -> bool:
-    """Whether captions of a result were blank."""
+    """Whether a result had blank captions."""
     return any(result.facts.corpus.blanks.values())
 
 
 def metric_name(metric: str, attribute: str) -> str:
-    """A metric's name as people read it: of an attribute that is not gender, without that word.
+    """A metric's name for readers; for an attribute other than gender, without the word gender.
 
     Example:
         >>> metric_name("gender_error", "gender"), metric_name("gender_error", "religion")
@@ -176,7 +176,7 @@ def metric_name(metric: str, attribute: str) -> str:
 
 
 def headline_name(row: Row, settings: str = "") -> str:
-    """The metric, its direction if it has two, and the settings in which it differs."""
+    """The name of a headline: the metric, its direction if it has two, and differing settings."""
     name = metric_name(row.metric, row.attribute)
     return " ".join(filter(None, [name, ARROWS.get(row.part, ""), settings]))
 
@@ -190,7 +190,7 @@ def pointing(row: Row, result: Result) -> str:
 
 
 def _too_long_for_quality(row: Row, result: Result) -> bool:
-    """Whether captions cannot be as good as human captions by length alone."""
+    """Whether captions are so long that they cannot score as high as human captions."""
     return row.metric == "quality" and bool(much_longer(result))
 
 
@@ -202,7 +202,7 @@ def _identity(result: Result) -> dict[str, str]:
 
 
 def _varying(results: Sequence[Result]) -> list[str]:
-    """Columns that differ between the cells; the captioner is always among them."""
+    """The columns in which cells differ, and always the captioner."""
     identities = [_identity(result) for result in results]
     keys = dict.fromkeys([*CHOICES, *(key for identity in identities for key in identity)])
     return [
@@ -224,15 +224,15 @@ def _title(results: Sequence[Result]) -> str:
 
 
 def attributed_notes(results: Sequence[Result]) -> list[str]:
-    """The notes of cells, each once, after the captioners it is about.
+    """The notes of cells; each note stands once, after the captioners that it is about.
 
-    Where only some cells of a captioner have a note, they are named too: by the metric, attribute
-    and data set, if there are several, and by what tells it from other cells of these, as in
-    ``oscar (lic matched)``.
+    If only some cells of a captioner have a note, these cells are named too, as in
+    ``oscar (lic matched)``: by the metric, attribute and data set, if there are several, and by
+    their settings.
     """
     keys = ("metric", "attribute", "dataset")
     several = [key for key in keys if len({getattr(r.rows[0], key) for r in results}) > 1]
-    cells: dict[str, dict[str, list[str]]] = {}  # note to captioner to the names of its cells
+    cells: dict[str, dict[str, list[str]]] = {}  # note, to captioner, to names of its cells
     for result in with_settings(results):
         row = result.rows[0]
         named = [str(getattr(row, key)) for key in several]
@@ -254,7 +254,7 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """What a reader must know besides the numbers, each note once."""
+    """The notes that a reader must know besides the numbers; each note once."""
     notes = _fold_curves(attributed_notes(results))
     if not all(_amplifies(result) for result in results):
         notes.append(
@@ -267,7 +267,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
 
 
 def _fold_curves(notes: Sequence[str]) -> list[str]:
-    """The notes, several learning curves as one."""
+    """The notes; the notes on several learning curves are joined into one."""
     curves = [note for note in notes if CURVE in note]
     if len(curves) < _MANY:
         return [*notes]
@@ -278,7 +278,7 @@ def _fold_curves(notes: Sequence[str]) -> list[str]:
 
 
 def _directions(results: Sequence[Result]) -> list[str]:
-    """How to read each metric; metrics with the same text together."""
+    """A line on how to read each metric; metrics with the same text share a line."""
     metrics: dict[str, list[str]] = {}
     for result in results:
         metrics.setdefault(result.facts.metric.direction, []).append(result.rows[0].metric)
@@ -286,7 +286,7 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
-    """Whether a difference is amplification: trained on this data set, or no captioner involved."""
+    """Whether a difference is amplification: the captioner was trained on this data set."""
     return result.facts.metric.question == "retrieval" or training_of(result)
 
 
@@ -312,5 +312,5 @@ def _cell_of(result: Result) -> tuple[object, ...]:
 
 
 def captioners(results: Sequence[Result]) -> list[str]:
-    """Their names, in the order of the results."""
+    """The names of the captioners, in the order of the results."""
     return list(dict.fromkeys(result.rows[0].captioner for result in results))

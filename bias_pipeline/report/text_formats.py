@@ -1,14 +1,16 @@
-"""Tables as Markdown and LaTeX, decisions as JUnit XML, a section of a model card.
+"""Writes tables as Markdown and LaTeX, decisions as JUnit XML, and a section of a model card.
 
-Text from data stays text.
+Text from data is escaped, so that it stays text.
 
-LaTeX's output needs the package booktabs and a LaTeX of 2020 or later, whose input is UTF-8 and
-whose base has the text companion signs. Names in scripts that pdfLaTeX's fonts lack (Chinese,
-emoji) need LuaLaTeX or XeLaTeX and a font that has them; they are written as they are. In JUnit
-XML, for CI, lost or undecided by a margin is a failure; a number that decides nothing, or a metric
-that does not apply, is skipped. A model card
-has the hub's YAML in front, the ``model-index``: a result for each number, with its interval among
-its settings, as the hub has no field for one.
+The LaTeX needs the package booktabs and a LaTeX of 2020 or later, whose input is UTF-8 and whose
+base has the text companion signs. Names in scripts that pdfLaTeX's fonts lack (Chinese, emoji) are
+written as they are; they need LuaLaTeX or XeLaTeX and a font that has them.
+
+In JUnit XML, which CI reads, a decision that is lost or undecided by a margin is a failure. A
+number that decides nothing, or a metric that does not apply, is skipped.
+
+A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
+The interval is among the result's settings, since the hub has no field for intervals.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
     from bias_pipeline.report.summary import Summary
 
-# These get a backslash. Escaping the colon, "@" and "www." keeps an address from becoming a link.
+# These characters get a backslash. Escaping the colon, "@" and "www." keeps an address from
+# becoming a link.
 _MARKDOWN_SIGNS = re.compile(r"[\\`*_\[\]<>#|~&$@^]|:(?=\S)|(?<=www)\.")
 
 
@@ -85,7 +88,7 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _markdown_word(word: str, level: int) -> str:
-    """A word with weight is underlined; one that points to the second group is also slanted."""
+    """A word, underlined if it has a weight and slanted if it points to the second group."""
     text = escape_markdown(word)
     if not level:
         return text
@@ -106,8 +109,8 @@ _LATEX_SIGNS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\symbol{34}",  # a shorthand under babel's German, another sign in old fonts
-    "[": "{[}",  # after the end of a row it would be a length
+    '"': r"\symbol{34}",  # a shorthand in babel's German, and another sign in old fonts
+    "[": "{[}",  # after the end of a row LaTeX would read it as a length
     "]": "{]}",
     "*": "{*}",  # likewise
     "–": r"\textendash{}",
@@ -138,8 +141,8 @@ def escape_latex(text: str) -> str:
     return "".join(marks.get(sign, sign) for sign in spaced)
 
 
-_LONG = 30  # characters of a cell that wraps
-_WIDE = 6  # columns; a table of more is set in a smaller size
+_LONG = 30  # a cell with more characters wraps
+_WIDE = 6  # a table with more columns is set in a smaller size
 
 
 def latex(table: Table, label: str) -> str:
@@ -176,7 +179,7 @@ def latex(table: Table, label: str) -> str:
 
 
 def _alignment(table: Table, column: int) -> str:
-    """Left for names, right for numbers, lines that wrap for captions and sentences."""
+    """LaTeX's alignment of a column: left for names, right for numbers, wrapped for sentences."""
     if any(isinstance(row[column], Weighted) for row in table.rows):
         return r"p{0.5\linewidth}"
     if column and not table.has_words(column):
@@ -201,7 +204,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _latex_word(word: str, level: int) -> str:
-    """A word with weight is underlined; one that points to the second group is also slanted."""
+    """A word, underlined if it has a weight and slanted if it points to the second group."""
     text = escape_latex(word)
     if not level:
         return text
@@ -226,7 +229,9 @@ _NOTHING = "nothing could be decided, so nothing has passed"
 
 
 def junit(comparison: Comparison) -> bytes:
-    """One test case for each decision and each skipped metric; an error if nothing was decided.
+    """JUnit XML with a test case for each decision and each skipped metric.
+
+    Nothing decided is an error.
 
     Example:
         >>> print(junit(Comparison([], [])).decode().splitlines()[1][:67])
@@ -273,12 +278,12 @@ def _add_outcome(case: ElementTree.Element, kind: str, sentence: str) -> None:
 
 _TASK = {"type": "image-to-text", "name": "Image Captioning"}
 _LEVEL = "the model's own level: without human captions there is no score"
-# Columns of a row that say how a number was made, where they are not empty.
+# Columns of a row that say how a number was made, if they are not empty.
 _ARGUMENTS = ("attribute", "part", "encoder", "head", "masking", "alignment", "scoring")
 
 
 def model_card(report: Report) -> str:
-    """The section, for a README.md of a model or to be added to one."""
+    """The section of a model card, for the README.md of a model."""
     names = sorted({row.captioner for row in report.rows})
     if len(names) > 1:
         raise DataError(
@@ -308,20 +313,20 @@ def _headlines(report: Report) -> Iterator[Row]:
 
 
 def _settings(row: Row, report: Report) -> dict[str, str]:
-    """How a number was made: its columns, and in what its run differs from others of the metric."""
+    """How a number was made: columns of its row, and settings in which its run differs."""
     columns = {name: text for name in _ARGUMENTS if (text := getattr(row, name))}
     differing = report.settings.get(row.run_id, {})
     return columns | {key: printable(without_places(value)) for key, value in differing.items()}
 
 
 def _result(row: Row, report: Report) -> dict[str, Any]:
-    """A number as the hub's ``model-index`` has it; fractions stay fractions."""
+    """A number in the form of the hub's ``model-index``; fractions stay fractions."""
     info = info_of(row.metric)
     arguments: dict[str, Any] = _settings(row, report)
     ends = {"ci_low": row.ci_low, "ci_high": row.ci_high}
     arguments |= {name: round(value, 6) for name, value in ends.items() if math.isfinite(value)}
     if math.isfinite(row.p_value):
-        arguments["p_value"] = float(f"{row.p_value:.4g}")  # however small, it is not 0
+        arguments["p_value"] = float(f"{row.p_value:.4g}")  # never 0, however small
     arguments |= {
         "n_images": row.n_images,
         "n_seeds": row.n_seeds,
@@ -353,7 +358,7 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
     yield _markdown_table(Table("", head, [_card_line(row, report) for row in rows], texts=True))
     yield "Numbers whose unit is a fraction are in per cent here and fractions above.\n"
     yield "### Limits\n"
-    limits = (limit.removeprefix("† ") for limit in report.caveats)  # a card's table has no mark
+    limits = (limit.removeprefix("† ") for limit in report.caveats)  # a card has no mark
     yield from (f"* {escape_markdown(limit)}" for limit in limits)
     if report.bibtex:
         yield f"\n### Sources\n\n```bibtex\n{report.bibtex.strip()}\n```"
@@ -361,7 +366,7 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
 
 
 def _summary(summary: Summary) -> Iterator[str]:
-    """What was scored, the verdict, and what is not known."""
+    """Lines on what was scored, the verdict, and what is not known."""
     yield f"### {escape_markdown(summary.title)}\n"
     yield (
         "; ".join(f"{name.lower()}: {escape_markdown(value)}" for name, value in summary.facts)
@@ -381,7 +386,7 @@ def _summary(summary: Summary) -> Iterator[str]:
 
 
 def _card_line(row: Row, report: Report) -> list[Cell]:
-    named = {"attribute", "part"}  # in columns of their own
+    named = {"attribute", "part"}  # shown in their own columns
     settings = [f"{key} {text}" for key, text in _settings(row, report).items() if key not in named]
     number = NumberCell.of_row(row)
     return [
@@ -396,7 +401,7 @@ def _card_line(row: Row, report: Report) -> list[Cell]:
 
 
 def _reading(row: Row, report: Report) -> str:
-    """How to read a number, as its run says: a ratio is read against 1."""
+    """How to read a number, in the words of its run; a ratio is read against 1."""
     if row.part not in HEADLINES:
         return _LEVEL
     info = info_of(row.metric)

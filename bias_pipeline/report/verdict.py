@@ -1,7 +1,7 @@
-"""Results of one captioner to an answer for each question.
+"""Finds the answer to each question from the results of one captioner.
 
-An answer uses only numbers that stay the same with longer or shorter captions, for all groups
-alike (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other headlines are only shown.
+An answer uses only numbers that stay the same if captions of all groups alike become longer or
+shorter (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other headlines are only shown.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from bias_pipeline.results.settings import label, text_settings
 from bias_pipeline.stats.compare import holm, p_of_interval
 
 BY_RULES = ("leakage", "misgendering", "assuming", "tasks")  # see `EvidenceRule`
-BY_METRIC = ("describing", "inventing", "changing")  # answered by the metric itself
-OF_SETS = ("changing",)  # asked only where files have sets of pictures
-# The questions that have an answer; the others are only shown.
+BY_METRIC = ("describing", "inventing", "changing")  # questions that the metric itself answers
+OF_SETS = ("changing",)  # questions asked only if files have sets of pictures
+# The questions that get an answer; numbers on other questions are only shown.
 JUDGED = tuple(question for question in QUESTIONS if question in BY_RULES + BY_METRIC)
-# When an answer is wrong although its numbers are right.
+# Question to when its answer is wrong although the numbers are right.
 WRONG_IF: Mapping[str, str] = {
     "leakage": "attackers use a harmless habit in which the captions differ from human captions",
     "misgendering": "the annotators' labels are wrong in the same images",
@@ -52,25 +52,25 @@ _ALPHA = 0.05
 # Doubts.
 UNCOMPARED = "there are no human captions to compare it with"
 UNNAMED = "human captions name a group too rarely to compare it with them"
-# Questions that are not answered where captions are much longer than human captions.
+# Questions without an answer if captions are much longer than human captions.
 _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 
 
 @dataclass(frozen=True)
 class OwnAnswer:
-    """The metric's own answer to its question, from the manifest."""
+    """The answer that a metric itself gives to its question, from the manifest."""
 
     answer: str  # `yes`, `no` or `cannot_tell`
-    reason: str = ""  # why nothing can be told
-    p_value: float = math.nan  # that there is nothing to find
-    named: Sequence[str] = ()  # what a Yes is about, such as concepts
-    sentences: Sequence[str] = ()  # one on each that is named, then on what is beside the answer
-    differing: Sequence[str] = ()  # large differences, whoever explains them
-    beside: str = ""  # what else was found, of which no Yes is made
+    reason: str = ""  # why there is no answer
+    p_value: float = math.nan  # p of no bias
+    named: Sequence[str] = ()  # the things that a Yes is about, such as concepts
+    sentences: Sequence[str] = ()  # one on each named thing, then further sentences
+    differing: Sequence[str] = ()  # large differences, explained or not
+    beside: str = ""  # what else was found, which makes no Yes
 
     @classmethod
     def of_result(cls, result: Result) -> OwnAnswer | None:
-        """The stored answer; None without one."""
+        """The answer that a result's manifest has; None if it has none."""
         stored = mapping_in(result.facts.audit, result.rows[0].metric)
         if not stored.get("answer"):
             return None
@@ -96,36 +96,36 @@ class OwnAnswer:
 
     @property
     def why_unanswered(self) -> str:
-        """Why there is no answer at all, not even "not beyond chance"."""
+        """Why there is no answer, not even "not beyond chance"; empty if there is one."""
         chance = self.answer == "cannot_tell" and self.reason == NOT_SHOWN
         return "" if chance or self.answer != "cannot_tell" else self.reason
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One headline of one metric."""
+    """A headline of a metric, and whether it shows bias."""
 
-    question: str  # of `QUESTIONS`
-    row: Row  # the part that may decide, else the headline
-    headline: str  # the headline that it is about
-    # People's value of `row`; NaN where `row` already is a difference from people. For `mentions`
-    # the value of the labels.
+    question: str  # one of `QUESTIONS`
+    row: Row  # the part that may decide; the headline if no part may
+    headline: str  # the headline's name
+    # The annotators' value of `row`, or for `mentions` the labels'; NaN if `row` is already a
+    # difference from annotators.
     people: float
-    compared: Row  # the row that is tested for bias: less the annotators' value, where known
+    compared: Row  # the row tested for bias: minus the annotators' value, if known
     neutral: float  # the no-bias value
     # p of no bias in `compared`, adjusted for all findings that answer the same question on the
-    # same attribute (Holm); NaN where nothing is decided
+    # same attribute (Holm); NaN if nothing is decided
     p_value: float
-    doubt: str = ""  # why it is not used; empty if it is
-    # Why these captions allow no answer to its question, as `cannot tell: REASON` or `cannot be
-    # tested: REASON`; empty if they allow one
+    doubt: str = ""  # why the finding is not used; empty if it is used
+    # Why these captions allow no answer to the question, as `cannot tell: REASON` or `cannot be
+    # tested: REASON`; empty if they allow an answer
     withheld: str = ""
-    settings: str = ""  # in which its run differs from others of the metric, as part of its name
+    settings: str = ""  # settings in which its run differs from the metric's others
     matched: bool = False  # whether annotators were compared at equal style
-    any_length: bool = False  # whether it compares captions of any length
-    only: str = ""  # the part of the captions that it is about, in words; empty if it is all
+    any_length: bool = False  # whether the metric compares captions of any length
+    only: str = ""  # the part of captions that it is about, in words; empty for all
     retained: float = 1.0  # the share of the captioner's words that was compared
-    answered: OwnAnswer | None = None  # where the metric answers its question itself
+    answered: OwnAnswer | None = None  # the metric's own answer, if it gives one
     by_group: Mapping[str, Row] = field(default_factory=dict)  # the same number of each group
     negligible: float = LIMITS.negligible  # bias up to this counts as none
 
@@ -133,7 +133,7 @@ class Finding:
     def no(self) -> bool:
         """Whether the interval at equal style rules out more than negligible bias.
 
-        A part of the captions cannot: the rest may contain more.
+        A number about a part of the captions cannot rule it out: the rest may contain more bias.
         """
         if self.answered:
             return self.answered.answer == "no"
@@ -158,7 +158,7 @@ class Finding:
 
     @property
     def is_biased(self) -> bool:
-        """Whether there is significant bias, without a doubt."""
+        """Whether there is significant bias and no doubt."""
         if self.answered:
             return self.answered.answer == "yes"
         return not self.doubt and self.significant and self.compared.value > self.neutral
@@ -166,10 +166,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All findings, by question in the order of asking."""
+    """All findings on a captioner, ordered by question."""
 
-    findings: Sequence[Finding]  # every headline, those of one question together
-    # Attribute to the share of the model's words that was compared, or described persons
+    findings: Sequence[Finding]  # one for every headline, ordered by question
+    # Attribute to the share of the model's words that were compared or described persons
     covered: Mapping[str, float] = field(default_factory=dict)
     # Question and attribute to the p of its answer, corrected for all questions and attributes
     overall: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Verdict:
         return list(dict.fromkeys(finding.row.attribute for finding in self.findings))
 
     def findings_on(self, question: str, attribute: str | None = None) -> list[Finding]:
-        """The findings on a question, on one attribute or on all."""
+        """The findings on a question, for one attribute or for all."""
         return [
             finding
             for finding in self.findings
@@ -188,21 +188,21 @@ class Verdict:
         ]
 
     def findings_used(self, question: str, attribute: str | None = None) -> list[Finding]:
-        """The findings without a doubt."""
+        """The findings on a question that have no doubt."""
         return [finding for finding in self.findings_on(question, attribute) if not finding.doubt]
 
     def findings_without_annotators(self, question: str, attribute: str) -> list[Finding]:
-        """The findings that lack only human captions."""
+        """The findings on a question that lack only human captions."""
         return [
             finding for finding in self.findings_on(question, attribute) if finding.lacks_annotators
         ]
 
     def withheld(self, question: str, attribute: str) -> str:
-        """See :class:`Finding`."""
+        """Why captions allow no answer to a question, see :class:`Finding`."""
         return next((f.withheld for f in self.findings_on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
-        """The answer to a question."""
+        """``more``, ``no``, ``none`` or ``unknown``; empty if no run tests the question."""
         decided = self.findings_used(question, attribute)
         if any(finding.is_biased for finding in decided):
             return "more"
@@ -213,18 +213,18 @@ class Verdict:
         return "unknown" if self.findings_on(question, attribute) else ""
 
     def is_sure(self, question: str, attribute: str) -> bool:
-        """Whether the answer is more, corrected for all questions (Holm)."""
+        """Whether the answer stays ``more`` after a correction for all questions (Holm)."""
         yes = self.answer(question, attribute) == "more"
         return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
 
     def about(self, attribute: str) -> Verdict:
-        """The findings on one attribute; corrections for the others stay."""
+        """The verdict on one attribute; p values stay corrected for all attributes."""
         chosen = [finding for finding in self.findings if finding.row.attribute == attribute]
         return replace(self, findings=chosen)
 
 
 def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
-    """Results of one captioner to a verdict."""
+    """The verdict on one captioner by its results."""
     findings = [
         replace(
             finding,
@@ -241,9 +241,9 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
 
 
 def covered_words(results: Sequence[Result]) -> dict[str, float]:
-    """Attribute to the share of the model's words that was compared, or described persons.
+    """Attribute to the share of the model's words that were compared or described persons.
 
-    Known where an alignment removed words that annotators do not use as often.
+    An attribute is absent unless an alignment removed words that annotators use less often.
     """
     left: dict[str, float] = {}
     counted: dict[str, float] = {}
@@ -261,8 +261,7 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
 def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     """P of each answered question and attribute, corrected for all of them (Holm).
 
-    What a part of the words leaks, the other part may make good, so such a number does not
-    count.
+    A leak of only a part of the words does not count: the other words may compensate for it.
     """
     smallest: dict[tuple[str, str], float] = {}
     for finding in findings:
@@ -276,7 +275,7 @@ def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], floa
 
 
 def _supersede(findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings; a score at equal style replaces the plain score of its metric."""
+    """The findings, in which a score at equal style replaces the plain score of its metric."""
 
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.row.metric, finding.row.attribute, finding.headline
@@ -291,7 +290,7 @@ def _supersede(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _adjust(findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings, p adjusted (Holm) within one question and attribute."""
+    """The findings with p adjusted (Holm) within each question and attribute."""
     families: dict[tuple[str, str], list[int]] = {}
     for index, finding in enumerate(findings):
         if not finding.doubt:
@@ -318,7 +317,7 @@ def _unjudged_finding(question: str, rows: Mapping[str, Row], headline: str) -> 
 def _by_the_metric(
     result: Result, question: str, rows: Mapping[str, Row], headline: str
 ) -> Finding:
-    """A finding of a metric that answers its question itself."""
+    """The finding of a metric that answers its question itself."""
     stored, row = OwnAnswer.of_result(result), rows[headline]
     doubt = stored.why_unanswered if stored else conclusion_checks.NO_VALUE
     return Finding(
@@ -338,10 +337,10 @@ def _by_the_metric(
 
 
 def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
-    """Take the answer from a finding where these captions allow none.
+    """The finding, without an answer if these captions allow none.
 
-    Word lists may be in another language, and captions much longer than human captions, unless
-    words that annotators use less often were removed.
+    They allow none if word lists are in another language, or if captions are much longer than
+    human captions and words that annotators use less often were not removed.
     """
     if foreign := conclusion_checks.foreign_to_lists(result):
         return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
@@ -398,7 +397,7 @@ def _finding(
         doubt = UNCOMPARED
     elif math.isnan(compared.value) and not math.isnan(row.value):
         doubt = UNNAMED
-    if part == BEYOND:  # the two numbers that are compared
+    if part == BEYOND:  # show the two numbers that are compared
         row, people = rows[headline], ALIKE
     paired, people_paired = paired_names(part)
     if compared is not row and people_paired in rows:
@@ -427,7 +426,7 @@ def _doubt(
     if reading is None:
         no_value = math.isnan(row.value)
         return conclusion_checks.NO_VALUE if no_value else conclusion_checks.NO_RULE
-    # A part of the words answers for that part; how it links objects is not asked of a part.
+    # Leakage can be answered for a part of the words; links of objects cannot.
     compared_words = (
         conclusion_checks.unreached_reason
         if result.facts.metric.question == "leakage"
@@ -445,7 +444,7 @@ def _doubt(
 
 
 def _lowest(result: Result, part: str) -> float:
-    """The lowest possible value; a number whose lowest is no bias is above it by chance."""
+    """The lowest possible value; a number with no bias as its lowest value exceeds it by chance."""
     ranges = result.facts.metric.range
     headline = part if part in ranges else direction_of(part)
     low, _ = ranges.get(headline) or ranges.get("score") or (None, None)
@@ -453,7 +452,7 @@ def _lowest(result: Result, part: str) -> float:
 
 
 def _p_value(row: Row, neutral: float) -> float:
-    """The row's own p, else a two-sided p from the interval's half towards the no-bias value."""
+    """The row's p, else a two-sided p from the half of the interval towards the no-bias value."""
     if not math.isnan(row.p_value):
         return row.p_value
     above = row.value > neutral

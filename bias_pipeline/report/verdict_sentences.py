@@ -1,6 +1,6 @@
-"""What questions and answers are called in sentences, and which number stands for several.
+"""The words for questions and answers in sentences, and which number stands for several.
 
-In the questions ``{attribute}`` is replaced by gender, race or another attribute.
+In the questions, ``{attribute}`` is replaced by gender, race or another attribute.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bias_pipeline.metrics.value_names import A_TO_T
 from bias_pipeline.report.tables import headline_name
 from bias_pipeline.report.verdict import Finding, Verdict
 
-# The panels of the first screen's figure; "tasks" has two, by how it is measured.
+# The panels of the first screen's figure; the question "tasks" has two, by the kind of measure.
 PANELS: Mapping[str, str] = {
     "misgendering": "Does it name the wrong {attribute}?",
     "assuming": "Does it assume {attribute} that nobody can see?",
@@ -28,7 +28,8 @@ PANELS: Mapping[str, str] = {
     "quality": "How well does it describe?",
     "retrieval": "Do queries that name no {attribute} find all groups alike?",
 }
-# What a captioner does if the answer is yes; the second form stands after "does not".
+# What one captioner does, or several do, if the answer is yes; the second form also follows
+# "does not".
 ANSWER_CLAUSES: Mapping[str, tuple[str, str]] = {
     "misgendering": (
         "names the wrong {attribute} more often than annotators do",
@@ -94,7 +95,7 @@ def rank(metric: str) -> int:
 
 
 def join_sentences(texts: Iterable[str], last: str = "and") -> str:
-    """Texts as an enumeration.
+    """Texts joined into an enumeration.
 
     Example:
         >>> join_sentences(["a", "b", "c"])
@@ -105,31 +106,31 @@ def join_sentences(texts: Iterable[str], last: str = "and") -> str:
 
 
 def clause_of(question: str, form: int, attribute: str, metric: str = "") -> str:
-    """What a captioner does (form 0), or several do (1), where the answer is yes by a metric."""
+    """What one captioner does (form 0), or several do (1), if a metric's answer is yes."""
     others = "the labels do" if _by_labels(metric) else "annotators do"
     return ANSWER_CLAUSES[question][form].format(attribute=attribute, others=others)
 
 
 def _by_labels(metric: str) -> bool:
-    """Whether a metric compares captions with labels, and never reads annotators' captions."""
+    """Whether a metric compares captions with labels and never with annotators' captions."""
     info = info_of(metric)
     return info is not None and "human captions" not in {*info.needs, *info.without}
 
 
 def lead(findings: Sequence[Finding]) -> Finding:
-    """The finding to show of several: one of more bias first, then the best known metric."""
+    """The finding to show of several: one with more bias, else the best known metric's."""
     return min(findings, key=lambda finding: (not finding.is_biased, rank(finding.row.metric)))
 
 
 def named_parts(finding: Finding) -> list[str]:
-    """What a metric names that answers its question itself, each with the groups' rates."""
+    """The things that a metric's own answer names, each with the groups' rates."""
     if finding.answered is None or not finding.is_biased:
         return []
     return [text.partition(": ")[0] for text in finding.answered.on_named]
 
 
 def reading_name(finding: Finding) -> str:
-    """Metric, direction and settings of a finding, with its part if that is not the headline."""
+    """A finding's metric, direction and settings, and its part if this is no headline."""
     part = finding.row.part
     if finding.headline not in HEADLINES:
         return f"{finding_name(finding)} ({finding.headline})"
@@ -139,10 +140,10 @@ def reading_name(finding: Finding) -> str:
 
 
 def finding_name(finding: Finding) -> str:
-    """Metric, direction and settings of a finding's headline."""
+    """The metric, direction and settings of a finding's headline."""
     return headline_name(replace(finding.row, part=finding.headline), finding.settings)
 
 
 def one_direction(verdict: Verdict, question: str) -> bool:
-    """Whether an answer is about A→T alone."""
+    """Whether an answer is only about A→T."""
     return {finding.headline for finding in verdict.findings_used(question)} == {A_TO_T}

@@ -1,7 +1,8 @@
-"""The words that leak an attribute: in files, on the terminal and in the report.
+"""Writes and shows the words that leak an attribute: in files, on the terminal, in the report.
 
-``words-RUN.csv`` has a line for each n-gram, side and group; ``word_examples-RUN.csv`` a line for
-each word of each example; ``words-RUN.sha256`` their checksums. Gains and weights are log-odds.
+``words-RUN.csv`` has a line for each n-gram, side and group. ``word_examples-RUN.csv`` has a line
+for each word of each example. ``words-RUN.sha256`` has the checksums of both files. Gains and
+weights are log-odds.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _groups(text: str) -> tuple[str, ...]:
 
 
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
-    """Check that every side has the model's n-grams, each with one coefficient a group."""
+    """Check that every side has the model's n-grams, each with a coefficient for every group."""
     sides: dict[str, set[Gram]] = {"model": set()}
     for word in words:
         sides.setdefault(word.side, set()).add(word.gram)
@@ -214,7 +215,7 @@ def revealing(words: RevealingWords) -> Table:
 
 
 def section(words: RevealingWords) -> Section:
-    """The words of one captioner as a section of a report."""
+    """A section of a report on the words of one captioner."""
     tables = word_tables(words)
     exact = words.method == EXACT
     unit, rest = ("n-gram", "the intercept") if exact else ("word", "the baseline")
@@ -266,7 +267,7 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
 
 
 def _added_and_left_out(ranked: Sequence[RevealingWord]) -> list[RevealingWord]:
-    """The words of largest difference: added words, then left-out words, the largest first."""
+    """The words with the largest difference: first added words, then words that were left out."""
     largest = sorted(ranked, key=lambda word: -abs(word.gain.value))[:SHOWN]
     return sorted(largest, key=lambda word: (word.gain.value < 0, -abs(word.gain.value)))
 
@@ -329,7 +330,7 @@ def print_added(words: Sequence[AddedWord], captioner: str) -> None:
 
 
 def print_words(words: RevealingWords) -> None:
-    """Print the words that leak most, the words that the captioner added first."""
+    """Print the words that leak most, beginning with words that the captioner added."""
     for table in word_tables(words):
         print_table(table)
         print_out()

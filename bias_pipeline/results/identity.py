@@ -14,13 +14,13 @@ from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.declared import TARGET, known_name
 from bias_pipeline.text.tokenize import Tokenize
 
-# Settings of objects that do not change numbers: where files are, and how many processes work.
+# Settings of objects that change no number: places of files, and numbers of processes.
 _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
-# Settings of the tokenizer for what is read from captions: the corpus's digest has their effect.
+# Settings of the tokenizer that decide how captions are read: the corpus's digest covers them.
 _OF_CORPUS = frozenset({"preambles", "declined", "stock", "unit", "subjects"})
-_PROSE = frozenset({"source"})  # says where words come from; only classes of ours
-# Class to parameters that were added after runs were stored, with the value under which
-# these runs keep their ids.
+_PROSE = frozenset({"source"})  # says where words come from; left out only in our own classes
+# Class to parameters that were added later, each with the value under which runs stored before
+# keep their ids.
 LATER: Mapping[str, Mapping[str, object]] = {
     "Attribute": {"language": ENGLISH},
     "Grit": {"backbone": "own"},
@@ -40,7 +40,7 @@ def run_id(
     label_noise: LabelNoise | None = None,
     gold: GoldLabels | None = None,
 ) -> str:
-    """A readable name that ends in the hash of the run."""
+    """The run's name: readable words, then the hash of all that decides its numbers."""
     content = {
         "metric": deciding(tree, corpus.dataset),
         "metric_version": metric_version,
@@ -68,7 +68,7 @@ def slug(name: str) -> str:
 
 
 def groups_used(config: Mapping[str, object], root: str) -> set[str]:
-    """Top-level keys of an unresolved configuration that a node reaches by interpolation.
+    """The top-level keys of an unresolved configuration that a node reaches by references.
 
     Example:
         >>> groups_used({"metric": {"p": "${probe}"}, "probe": "${encoder}", "encoder": 1, "x": 2},
@@ -87,7 +87,7 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
 
 
 def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
-    """Paths within a node of an unresolved configuration to the keys that set their values.
+    """Path within a node of an unresolved configuration to the key that sets the value there.
 
     Example:
         >>> keys_of({"metric": {"p": "${probe}"}, "probe": {"net": "${encoder}"}, "encoder": {}},
@@ -135,11 +135,11 @@ def _select(config: Mapping[str, object], key: str) -> object:
 
 
 def deciding(node: object, dataset: str) -> object:
-    """The part of a configuration that decides numbers: classes by name, and no paths.
+    """The part of a configuration that decides numbers; classes are named without their module.
 
-    So a module may move, and paths and numbers of processes do not matter. Nor do settings whose
-    effect the corpus's digest has, prose, how other data sets write their labels, and parameters of
-    :data:`LATER` that have the value there.
+    So a class may move to another module. Left out are paths, numbers of processes, prose, settings
+    that the corpus's digest covers, the labels of other data sets, and parameters that have their
+    value in :data:`LATER`.
 
     Example:
         >>> node = {"_target_": "bias_pipeline.attack.ngram.Ngram", "cache": "outputs/.cache"}
@@ -155,12 +155,12 @@ def deciding(node: object, dataset: str) -> object:
 
 
 def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, object]:
-    """The settings of an object that decide numbers, with its class by name."""
+    """The settings of an object that decide numbers, with the name of its class."""
     module, dot, name = str(node[TARGET]).rpartition(".")
     target = known_name(module, name) if dot else name
     left_out = _PLACES if "." in target else _PLACES | _PROSE
     left_out |= _OF_CORPUS if target == Tokenize.__name__ else frozenset()
-    # As they are written, so that 1, 1.0 and true differ
+    # Compared as JSON, so that 1, 1.0 and true differ
     later = {key: json.dumps(value) for key, value in LATER.get(target, {}).items()}
     settings = {
         key: value

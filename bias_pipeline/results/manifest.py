@@ -1,7 +1,7 @@
-"""What the manifest of a run says: how its numbers were computed, on what, and how to read them.
+"""The manifest of a run: how its numbers were computed, from which data, and how to read them.
 
-A manifest is stored as plain data. Readers use :class:`Manifest`, which :func:`manifest_of` makes
-of it: a key that an earlier version did not write has its default, and an absent number is NaN.
+A manifest is stored as plain data, from which :func:`manifest_of` makes a :class:`Manifest`. A key
+that an earlier version did not write gets its default, and an absent number is NaN.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """What was scored."""
+    """Facts about the corpus that was scored."""
 
-    digest: str = ""  # of captions and labels
+    digest: str = ""  # digest of captions and labels
     reference: str | None = None  # digest of all but the captioner's captions; None if unknown
-    file: str = ""  # of the captioner
+    file: str = ""  # the captioner's file
     n_images: int = 0
-    n_labelled: int | None = None  # images of a group; earlier versions did not count them
+    n_labelled: int | None = None  # images in a group; None in earlier versions
     n_model_captions: int = 0
-    n_samples: int = 1  # captions of an image that were scored
+    n_samples: int = 1  # scored captions of an image
     n_human_captions: int = 0
     blanks: Mapping[str, int] = field(default_factory=dict)  # by side
-    blank_share: Mapping[str, float] = field(default_factory=dict)  # by side, with declined ones
+    blank_share: Mapping[str, float] = field(default_factory=dict)  # by side, also declining
     declined: int = 0
     unknown_objects: float = math.nan  # share of objects that the list of tasks does not know
     captioned: float = math.nan  # share of the images to score that have a caption
@@ -42,8 +42,8 @@ class CorpusFacts:
 class LanguageFacts:
     """Whether the attribute's word lists fit the captions."""
 
-    lists: str = ""  # language of the lists
-    shares: Mapping[str, float] = field(default_factory=dict)  # of captions in it, by side
+    lists: str = ""  # language of the word lists
+    shares: Mapping[str, float] = field(default_factory=dict)  # share of captions in it, by side
 
 
 @dataclass(frozen=True)
@@ -52,29 +52,29 @@ class MetricFacts:
 
     title: str = ""
     direction: str = ""  # such as "lower is fairer"
-    question: str = ""  # the question that it answers, empty if none
-    images: str = LABELLED  # that it is about
+    question: str = ""  # the question that the metric answers, empty if none
+    images: str = LABELLED  # the images that the metric is about
     says: Mapping[str, str] = field(default_factory=dict)  # headline to its meaning
     # Headline to what a conclusion may rest on; None in results of earlier versions
     readings: Mapping[str, EvidenceRule] | None = None
-    neutral: Mapping[str, float] = field(default_factory=dict)  # headline to its unbiased value
-    untested: Sequence[str] = ()  # headlines that test nothing
+    neutral: Mapping[str, float] = field(default_factory=dict)  # headline to its no-bias value
+    untested: Sequence[str] = ()  # headlines without a test
     # Headline to its lowest and highest value, None for no limit
     range: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """How the numbers of a run were computed, in the order in which it is stored."""
+    """How the numbers of a run were computed; fields are in the order in which they are stored."""
 
     corpus: CorpusFacts = CorpusFacts()
     speech: Mapping[str, CaptionStatistics] = field(default_factory=dict)  # by side
     language: LanguageFacts = LanguageFacts()
     audit: Mapping[str, Any] = field(default_factory=dict)  # what a metric says besides numbers
-    attackers: Mapping[str, Any] = field(default_factory=dict)  # their kind; empty without any
+    attackers: Mapping[str, Any] = field(default_factory=dict)  # the attackers' kind, if any
     image_std: Mapping[str, float] = field(default_factory=dict)  # by part
     choice_std: Mapping[str, float] = field(default_factory=dict)  # by part
-    split: Mapping[str, Any] = field(default_factory=dict)  # captions that are in both halves
+    split: Mapping[str, Any] = field(default_factory=dict)  # images that are copies of others
     notes: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)  # by package
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -83,20 +83,20 @@ class Manifest:
     started: str = ""  # when the run began, in UTC
     seconds: float = math.nan
     config: Mapping[str, Any] = field(default_factory=dict)  # what the metric was built from
-    keys: Mapping[str, str] = field(default_factory=dict)  # paths in it to the keys that set them
+    keys: Mapping[str, str] = field(default_factory=dict)  # path in config to the key
     included: Mapping[str, str] = field(default_factory=dict)  # the user's packages and folders
-    plugins: Mapping[str, str] | None = None  # those that announce themselves, and their releases
-    text: Mapping[str, Any] = field(default_factory=dict)  # what of captions was scored
-    overrides: Sequence[str] | None = None  # of the command; None for a call from Python
-    gold: str | None = None  # a digest of the gold labels that corrected it; None without any
-    job: Mapping[str, Any] | None = None  # its launcher and number; None for a call from Python
-    files: Mapping[str, str] | None = None  # checksums of the run's files; None until it is stored
+    plugins: Mapping[str, str] | None = None  # plugin to its release
+    text: Mapping[str, Any] = field(default_factory=dict)  # how captions were read
+    overrides: Sequence[str] | None = None  # the command's; None for a call from Python
+    gold: str | None = None  # digest of the gold labels that corrected the run, if any
+    job: Mapping[str, Any] | None = None  # launcher and number; None for a call from Python
+    files: Mapping[str, str] | None = None  # checksums of files; None until stored
 
     def to_plain(self) -> dict[str, Any]:
         """The manifest as it is stored."""
         stored: dict[str, Any] = plain_values(self)
         if stored["training"]:
-            del stored["training"]["curves"]  # a line an epoch: a table of its own
+            del stored["training"]["curves"]  # stored as a table, with a line for each epoch
         optional = ("training", "plugins", "overrides", "gold", "job", "files")
         return {key: v for key, v in stored.items() if key not in optional or v is not None}
 

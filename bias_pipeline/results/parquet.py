@@ -1,4 +1,4 @@
-"""Parquet files of a run: attackers' predictions, one row per guess, and draws of headlines."""
+"""The Parquet files of a run: attackers' predictions (a row a guess), and draws of headlines."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _COUNTED, _SHARE, _ALL_IMAGES = "counted", "share of ", " of all images"
 def write_predictions(
     folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]
 ) -> dict[str, str]:
-    """Write ``predictions.parquet``, and ``task_predictions.parquet`` where tasks were guessed.
+    """Write ``predictions.parquet`` and, if tasks were guessed, ``task_predictions.parquet``.
 
-    Both have side, seed and image. The first adds the true group and a probability for each group;
-    the second, for each task, whether it is in the image and its probability. Returns the checksum
-    of each file by its name.
+    Both files have side, seed and image. The first file adds the true group and a probability for
+    each group. The second file adds, for each task, whether the task is in the image, and its
+    probability. Returns file name to checksum.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
     origin, groups = _origin(exclusive, ids), _groups(exclusive)
-    # A dictionary of all probabilities would take half the time.
+    # Dictionary encoding of all probabilities would take half of the time.
     written = {EXCLUSIVE: _write(folder / EXCLUSIVE, origin | groups, [*origin, "truth"])}
     if tasks:
         origin = _origin(tasks, ids)
@@ -42,7 +42,7 @@ def write_predictions(
 
 
 def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
-    """Read the predictions of exclusive groups back."""
+    """The predictions of exclusive groups, from the content of ``predictions.parquet``."""
     import pandas as pd
 
     table = pd.read_parquet(BytesIO(content))
@@ -64,10 +64,11 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
 
 
 def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
-    """Write a column for each headline and seed, ``score:0``; the first line is the estimate.
+    """Write a column for each headline and seed, such as ``score:0``; line one is the estimate.
 
-    A count has one column, ``score:counted``; a share of 500 observations ``score:share of 500.0``;
-    ``score:0 of all images`` is a seed that tested all images. Returns the checksum of the file.
+    A count has one column, ``score:counted``. A share of 500 observations has one column,
+    ``score:share of 500.0``. ``score:0 of all images`` is a seed that tested all images. Returns
+    the checksum of the file.
     """
     columns = {
         f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])
@@ -78,7 +79,7 @@ def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
 
 
 def _column(draws: Draws, seed: int) -> str:
-    """The ending of a column's name, after the part."""
+    """The ending of a column's name, which follows the part."""
     if draws.is_share:
         return f"{_SHARE}{draws.trials!r}"
     if not draws.trained:
@@ -87,7 +88,7 @@ def _column(draws: Draws, seed: int) -> str:
 
 
 def read_draws(content: bytes) -> dict[str, Draws]:
-    """Read the content of such a file back."""
+    """Part to draws, from the content of ``draws.parquet``."""
     import pandas as pd
 
     table = pd.read_parquet(BytesIO(content))
@@ -101,7 +102,7 @@ def read_draws(content: bytes) -> dict[str, Draws]:
 
 
 def _draws(values: Float64Array, kind: str) -> Draws:
-    """Draws from the columns of a part and the ending of the first; see :func:`_column`."""
+    """Draws from a part's columns; ``kind`` is the first column's ending, see :func:`_column`."""
     share = kind.startswith(_SHARE)
     trials = float(kind.removeprefix(_SHARE)) if share else math.nan
     return Draws(
@@ -151,8 +152,8 @@ def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
 def _words(words: Sequence[str], codes: IntArray) -> Any:
     """(N,) the word of each code, as an Arrow array.
 
-    Built from buffers, since ``pyarrow.array`` would import pandas, which takes a tenth of the
-    start of a small cell.
+    The array is built from buffers, since ``pyarrow.array`` would import pandas, which takes a
+    tenth of the time to start a small cell.
     """
     import pyarrow as pa
 
@@ -176,7 +177,7 @@ def _concatenate(arrays: Sequence[IntArray]) -> IntArray:
 
 
 def _write(path: Path, columns: Mapping[str, Any], repeated: Sequence[str] | bool = True) -> str:
-    """Write a column for each name, those of many equal values as numbers of them."""
+    """Write a column for each name; columns with many equal values are dictionary-encoded."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Objects as plain data, which JSON can hold, and back by the types that a dataclass declares."""
+"""Converts objects to plain data (for JSON), and back by the types that a dataclass declares."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, get_args, get_origin
 
 import numpy as np
 
-Reader = Callable[[Any, str], Any]  # of a plain value and its place in the file, for messages
+Reader = Callable[[Any, str], Any]  # takes a plain value, and its place in the file for messages
 
 
 def plain_values(value: Any) -> Any:
-    """Plain data: NaN and infinities become null, numpy's numbers Python's, objects mappings.
+    """A value as plain data: NaN and infinity become null, objects mappings, numbers Python's.
 
     Example:
         >>> plain_values({"a": np.array([1.0, np.nan])})
@@ -36,10 +36,10 @@ def plain_values(value: Any) -> Any:
 
 
 def checked_value(value: Any, kind: Any, name: str) -> Any:
-    """The value, if it has its type; true and false are not numbers.
+    """The value if it has the type ``kind``; true and false are not numbers.
 
     Raises:
-        ValueError: naming it.
+        ValueError: naming the value that has another type.
 
     Example:
         >>> checked_value(1, int, "n_images")
@@ -52,10 +52,10 @@ def checked_value(value: Any, kind: Any, name: str) -> Any:
 
 @cache
 def reader_of(kind: Any) -> Reader:
-    """Reads plain values as a type, and raises a ValueError that names what does not fit.
+    """A reader of plain values as a type; it raises a ValueError that names what does not fit.
 
-    Null is NaN where a number is declared. Keys of a dataclass that are absent or null have their
-    defaults, other keys are left out.
+    Null becomes NaN if a number is declared. For a dataclass, absent and null keys get their
+    defaults, and unknown keys are ignored.
 
     Example:
         >>> reader_of(Mapping[str, float])({"model": None}, "shares")

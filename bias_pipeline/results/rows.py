@@ -1,4 +1,4 @@
-"""A result: its rows and manifest, as a sentence, as CSV, and read back from plain data."""
+"""A result: its rows and manifest, its text and CSV forms, and how plain data are read back."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from pyarrow import Table
 
-_DIGITS = 3  # of a number that is no share
+_DIGITS = 3  # printed digits of a number that is no share
 
 
 @dataclass(frozen=True)
 class Row:
-    """One number with its interval and its origin; the columns of every table.
+    """One number with its interval and its origin; its fields are the columns of every table.
 
     ``value``, ``seed_std`` and the interval are fractions where ``unit`` is ``fraction``; only
     printing multiplies by 100. An absent number is NaN (null in JSON), never zero. A column that a
@@ -67,14 +67,15 @@ class Result:
     """The rows of one cell, its manifest and the attackers' predictions.
 
     Attributes:
-        run_id: its name.
-        rows: its numbers.
+        run_id: the run's name.
+        rows: the cell's numbers.
         manifest: how the numbers were computed, as plain data.
-        predictions: of the attackers.
-        ids: image ids that the rows of predictions refer to.
-        tables: further tables by name.
+        predictions: the attackers' predictions.
+        ids: the image ids to which rows of predictions refer.
+        tables: name to further table.
         draws: part to its values under every resampling, for comparisons.
-        settings: in which it differs from others, see :mod:`bias_pipeline.results.settings`.
+        settings: the settings in which the result differs from others, see
+            :mod:`bias_pipeline.results.settings`.
     """
 
     run_id: str
@@ -93,18 +94,18 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """What the run said of its data and numbers, worded as the lines of the command."""
+        """The run's notes on its data and numbers, in the words of the command."""
         return [reword(note) for note in self.facts.notes]
 
     def neutral(self, part: str) -> float:
-        """The value that means no bias: a headline's; other parts are read against 0."""
+        """The no-bias value of a headline; 0 for any other part."""
         return self.facts.metric.neutral.get(part, 0.0)
 
     @property
     def by_group(self) -> dict[str, Row]:
-        """Group to the captioner's number of that group; empty for a metric without such numbers.
+        """Group to the row with the captioner's number for it; empty if the metric has none.
 
-        Where a part of the number decides (``named``), its rows are those of that part.
+        If the part ``named`` has numbers of groups, these are returned instead of a headline's.
         """
         rows = {row.part: row for row in self.rows}
         return next(filter(None, (group_rows(rows, part) for part in (*_DECIDING, *HEADLINES))), {})
@@ -116,7 +117,7 @@ class Result:
         return DataFrame([vars(row) for row in self.rows], columns=list(COLUMNS))
 
     def arrow(self) -> Table:
-        """The same as a table of Arrow, whose absent numbers are null."""
+        """The rows as an Arrow table, in which absent numbers are null."""
         from pyarrow import Table
 
         return Table.from_pandas(self.frame(), preserve_index=False)
@@ -145,9 +146,10 @@ _DECIDING = ("named",)  # parts that decide in place of a headline
 
 
 def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
-    """Group to its row of the same number as ``part``, in the order of the attribute's groups.
+    """Group to the row that has the number ``part`` for this group alone, in the groups' order.
 
-    A group's row is ``PART:GROUP``; for a main number also ``group:GROUP`` or ``invented:GROUP``.
+    A group's row is named ``PART:GROUP``; a main number also has ``group:GROUP`` or
+    ``invented:GROUP``.
     """
     start = f"{part}:" if part in DIRECTIONS else ""
     tails = [
@@ -165,7 +167,7 @@ def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
 
 
 def _number(row: Any) -> str:
-    """A part with its interval, if it has one."""
+    """A part's name and value, with its interval if there is one."""
     if math.isnan(row.value):
         return f"{row.part} undefined"
     share = row.unit == "fraction"
@@ -178,7 +180,7 @@ def _number(row: Any) -> str:
 
 
 def mapping_in(record: Mapping[str, object], *keys: str) -> Mapping[str, Any]:
-    """The mapping below some keys of free data, as of a configuration; empty if there is none.
+    """The mapping at a path of keys in plain data; empty if there is none.
 
     Example:
         >>> mapping_in({"attribute": {"labels": {"coco": "sex"}}}, "attribute", "labels")
@@ -200,9 +202,9 @@ def rows_csv(
     """Rows as CSV with a header; see :func:`bias_pipeline.io.files.csv_text`.
 
     Args:
-        rows: of any runs.
-        further: columns after those of a row.
-        settings: run id to the values of these columns.
+        rows: rows of one or more runs.
+        further: columns after the columns of a row.
+        settings: run id to the values of the further columns.
 
     Example:
         >>> rows_csv([], ["encoder.order"]).strip().split(",")[-2:]
@@ -224,7 +226,7 @@ def row_of(record: Mapping[str, Any]) -> Row:
 
 
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result from rows and manifest as plain data; another shape is a ValueError or the like."""
+    """A result from rows and manifest as plain data; data of another shape raise an error."""
     rows = [row_of(record) for record in row_records]
     if not rows or any(row.run_id != run_id for row in rows):
         raise ValueError("it has no rows, or rows of another run")
@@ -234,7 +236,7 @@ def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
 
 
 def _check_facts(facts: Manifest, parts: Collection[str]) -> None:
-    """Refuse files in other folders, and conclusions that rest on numbers which are not there."""
+    """Refuse files in other folders, and conclusions that rest on absent numbers."""
     if facts.files is None:
         raise ValueError("it has no files: it was written by an older version")
     for name in facts.files:

@@ -1,4 +1,4 @@
-"""Claims on runs: files that their owner renews as long as it lives."""
+"""Claims on runs: a claim is a file that its owner renews while the owner is alive."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
 def hold_claim(path: Path) -> Iterator[None]:
     """Hold a claim; waits, with a warning, while another living process holds it.
 
-    A claim of a dead owner is taken over, and so is one that is not renewed for ``STALE_S``: by its
-    time stamp or, since clocks of hosts differ, by this process's own clock.
+    A claim is taken over if its owner is dead, or if it was not renewed for ``STALE_S`` by its time
+    stamp or, since clocks of hosts differ, by this process's clock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = _Waiting(path)
@@ -63,7 +63,7 @@ class _Waiting:
         self.warned = False
 
     def is_stale(self) -> bool:
-        """Whether nobody holds the claim any more; call it repeatedly."""
+        """Whether nobody holds the claim any more; a wait calls this again and again."""
         try:
             status = self.path.lstat()
             owner = _owner(self.path) if stat.S_ISREG(status.st_mode) else None
@@ -82,7 +82,7 @@ class _Waiting:
         self.warned = True
         host, pid = owner
         if pid in {str(child.pid) for child in active_children()}:
-            return  # a helper of this process; such waits are expected
+            return  # waiting for a helper of this process is expected
         who = f"process {pid} on {host}" if host else "another process"
         log.warning(
             "%s: waiting for %s, which is working on it; if that process is gone, the wait ends in "
@@ -92,14 +92,14 @@ class _Waiting:
 
 
 def _owner(path: Path) -> tuple[str, str]:
-    """Host and process that a claim names, possibly both empty."""
+    """The host and the process that a claim names; both are empty if it names none."""
     with path.open("rb") as file:
         match = _OWNER.fullmatch(file.read(300).decode("utf-8", "replace"))
     return (match[1], match[2]) if match else ("", "")
 
 
 def _is_dead(host: str, pid: str) -> bool:
-    """Whether a process is one of this host that has ended."""
+    """Whether a process ran on this host and has ended."""
     if host != socket.gethostname():
         return False
     try:
@@ -120,13 +120,13 @@ def _create(path: Path) -> bool:
         with os.fdopen(handle, "w") as file:
             file.write(f"{socket.gethostname()} {os.getpid()}")
     except OSError:
-        path.unlink(missing_ok=True)  # others would wait for a claim without an owner
+        path.unlink(missing_ok=True)  # otherwise others would wait for a claim without an owner
         raise
     return True
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove a claim; renaming is atomic, so only one of several waiting processes does it."""
+    """Remove a claim; renaming is atomic, so only one of several waiting processes removes it."""
     taken = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError, IsADirectoryError):
         path.rename(taken)

@@ -1,8 +1,8 @@
-"""Several results together, with the settings that differ, so that none is mistaken.
+"""Several results together, with the settings in which they differ.
 
 Rows have columns for the choices of a configuration. Values within a choice (``encoder.order``),
-seeds and versions decide numbers too; :attr:`Result.settings` has those in which cells of one
-metric differ, and every table, title and file shows them.
+seeds and versions decide numbers too. :attr:`Result.settings` has the settings in which cells of
+one metric differ; every table, title and file shows them, so that results are not confused.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 NAMED = ("encoder", "head", "masking", "alignment", "scoring")
 _OF_ONE_METRIC = ("metric", "attribute", "dataset")
-CHOICES = (*_OF_ONE_METRIC, "captioner", *NAMED)  # columns of a row in which cells differ
+CHOICES = (*_OF_ONE_METRIC, "captioner", *NAMED)  # columns of a row in which cells may differ
 ABSENT = "–"
 ANNOTATOR = "dataset.annotator"  # the key whose labels are used
-# What is scored of captions, with its defaults. Runs of counting metrics store it apart.
+# Settings of how captions are read, with their defaults. Runs of counting metrics store them.
 READ_AS = {
     field.name: str(field.default) for field in fields(ScoredText) if field.name != "subjects"
 }
-_LONGEST = 40  # of a value, in characters
+_LONGEST = 40  # characters of a printed value
 _MOST = 6  # settings in a label
 
 
@@ -48,13 +48,13 @@ class Results(tuple[Result, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """A sentence for each, see :class:`bias_pipeline.results.rows.Result`."""
+        """A sentence for each result, see :class:`bias_pipeline.results.rows.Result`."""
         return "\n".join(map(str, self)) or "no results"
 
     def frame(self) -> DataFrame:
-        """All rows as one table; ``value`` has fractions, NaN where absent.
+        """All rows as one table; ``value`` has fractions, and NaN if a number is absent.
 
-        Settings in which cells differ and that no column has are further columns.
+        Settings in which cells differ become further columns, unless a column shows them.
         """
         from pandas import DataFrame
 
@@ -74,7 +74,7 @@ class Results(tuple[Result, ...]):
 def with_settings(results: Iterable[Result]) -> list[Result]:
     """Results with the settings that differ within a metric, attribute and data set.
 
-    First differing choices; then differing values of cells with equal choices.
+    Differing choices come first, then the values in which cells with equal choices differ.
     """
     every = list(results)
     chosen = _differing_within(every, _OF_ONE_METRIC, _choices)
@@ -91,7 +91,7 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 def label(result: Result) -> str:
     """A result's settings as part of a name: choices by their names, values with their keys.
 
-    Captions that are scored as usual, as a whole, add nothing.
+    The usual way of reading captions, as a whole, adds nothing.
 
     Example:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))
@@ -106,13 +106,13 @@ def label(result: Result) -> str:
 
 
 def further_columns(settings: Iterable[Mapping[str, str]]) -> list[str]:
-    """The keys of settings that rows have no column for."""
+    """The keys of settings for which rows have no column."""
     keys = dict.fromkeys(key for result_settings in settings for key in result_settings)
     return [key for key in keys if key not in COLUMNS]
 
 
 def deciding_seeds(result: Result) -> tuple[int, ...]:
-    """The seeds that a result's numbers depend on; empty where nothing is trained."""
+    """The seeds on which a result's numbers depend; empty if nothing is trained."""
     return result.rows[0].seeds if any(row.n_seeds for row in result.rows) else ()
 
 
@@ -128,14 +128,14 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def read_as(result: Result, text: Mapping[str, object]) -> Result:
-    """A result with other settings of :func:`text_settings` that change none of its captions."""
+    """The result with other settings for reading captions, which change none of its captions."""
     return replace(result, manifest={**result.manifest, "text": text})
 
 
 def _differing_within(
     results: Sequence[Result], names: Sequence[str], describe: Callable[[Result], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """For each result the facts that differ from results with the same named columns."""
+    """For each result, the facts in which it differs from results with equal columns ``names``."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, result in enumerate(results):
         key = tuple(getattr(result.rows[0], name) for name in names)
@@ -155,13 +155,13 @@ def _choices(result: Result) -> dict[str, str]:
 
 
 def text_settings(result: Result) -> dict[str, str]:
-    """What of captions was scored, by key; :class:`~bias_pipeline.text.scored_text.ScoredText`."""
+    """How captions were read, by key (:class:`~bias_pipeline.text.scored_text.ScoredText`)."""
     stored = result.facts.text
     return {f"text.{key}": str(stored.get(key, usual)) for key, usual in READ_AS.items()}
 
 
 def values_of(result: Result) -> dict[str, str]:
-    """Every value, except choices, that decides numbers, by the key that sets it."""
+    """Key to each value that decides numbers; choices are left out."""
     row, facts = result.rows[0], result.facts
     return {
         **_values_in(json.dumps([facts.config, facts.keys]), row.dataset),
@@ -172,14 +172,14 @@ def values_of(result: Result) -> dict[str, str]:
 
 
 def gold_setting(result: Result) -> dict[str, str]:
-    """A digest of the gold labels that corrected a result, by their key; empty without any."""
+    """``dataset.gold`` to a digest of the gold labels that corrected a result, if any did."""
     digest = result.facts.gold
     return {"dataset.gold": digest[:6]} if digest else {}
 
 
-@lru_cache(maxsize=1024)  # runs of a sweep share many
+@lru_cache(maxsize=1024)  # runs of a sweep share many values
 def _values_in(written: str, dataset: str) -> Mapping[str, str]:
-    """The values of a configuration by the keys that set them; both as JSON."""
+    """Key to value in a configuration; ``written`` is JSON of the configuration and its keys."""
     config, keys = json.loads(written)
     return {_key(path, keys): _text(leaf) for path, leaf in _leaves(deciding(config, dataset), ())}
 
@@ -211,7 +211,7 @@ def _key(path: tuple[str, ...], mounts: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as it would be typed; a long one is cut and gets a digest."""
+    """A value as a user would type it; a long value is cut and gets a digest."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}… {_digest(text)}"
     return short.replace('"', "")

@@ -49,15 +49,15 @@ class ResultStore:
     """A folder of results, one sub-folder for each run; any number of processes may share it.
 
     A result appears complete or not at all: its folder is written under a temporary name, forced to
-    disk and renamed. A process that computes a run holds a claim on it; the claim of a dead process
-    is taken over.
+    disk and renamed. A process that computes a run holds a claim on the run; the claim of a dead
+    process is taken over.
     """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
     def read(self, run_id: str) -> Result | None:
-        """A finished result without its predictions, None if there is none."""
+        """A finished result without its predictions, None if the run is not finished."""
         path = self.root / run_id / RESULT
         if not os.path.lexists(path):
             return None
@@ -70,7 +70,7 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({error}); run the job again") from error
 
     def load(self, run_id: str) -> Result | None:
-        """A finished result, or None with a warning if it is damaged."""
+        """A finished result; None if the run is not finished or, with a warning, damaged."""
         try:
             return self.read(run_id)
         except DataError as error:
@@ -78,9 +78,9 @@ class ResultStore:
             return None
 
     def load_unchanged(self, run_id: str) -> Result | None:
-        """A result whose files are all unchanged; else None, and the run has to be done again.
+        """A finished result if all its files are unchanged; else None: the run must be repeated.
 
-        Reads all files once, which takes a second for a gigabyte.
+        All files are read once, which takes a second for a gigabyte.
         """
         result = self.load(run_id)
         for name, checksum in _files(result).items():
@@ -95,7 +95,7 @@ class ResultStore:
         return result
 
     def predictions(self, run_id: str, ids: Sequence[str]) -> list[Predictions]:
-        """The stored predictions of a finished run on images with these ids, by their rows."""
+        """The stored predictions of a finished run on images ``ids``, by their place in ``ids``."""
         result = self.read(run_id)
         content = self._content(result, EXCLUSIVE) if result else None
         if content is None:
@@ -104,10 +104,10 @@ class ResultStore:
             return read_predictions(content, ids)
 
     def draws(self, result: Result) -> dict[str, Draws]:
-        """The headlines of a finished run under every resampling, part to draws.
+        """Part to draws: the headlines of a finished run under every resampling.
 
-        A run without a headline, such as LIC without human captions, has none. What the result
-        still has from its computing is not read again.
+        Empty for a run without a headline, such as LIC without human captions. Draws that the
+        result still has in memory are not read again.
         """
         if result.draws:
             return {**result.draws}
@@ -120,7 +120,7 @@ class ResultStore:
         return draws
 
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
-        """The lines of a further table of a finished run; empty if it has none of that name."""
+        """The lines of a further table of a finished run; empty if the run has no such table."""
         if name in result.tables:
             return read_csv(table_csv(result.tables[name]))
         content = self._content(result, f"{name}.csv") or b""
@@ -129,7 +129,7 @@ class ResultStore:
 
     @contextmanager
     def _reading(self, run_id: str, name: str) -> Iterator[None]:
-        """Turn any error on reading into a DataError; a right checksum proves no format."""
+        """Turn any error of reading into a DataError: a file with a right checksum may be wrong."""
         try:
             yield
         except (
@@ -145,16 +145,16 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({first}); run the job again") from error
 
     def _content(self, result: Result, name: str) -> bytes | None:
-        """The checked content of a file of a finished run, or None."""
+        """The checked content of a file of a finished run, None if the run has no such file."""
         checksum = _files(result).get(name)
         if checksum is None:
             return None
         return read_unchanged(self.root / result.run_id / name, checksum)
 
     def save(self, result: Result) -> Result:
-        """Write a result, and return it as it will be read, so that nobody needs to.
+        """Write a result, and return it as reading the file would.
 
-        An existing one stays, a damaged one is renamed.
+        An existing result stays; a damaged result is renamed.
         """
         temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}{UNFINISHED}"
         try:
@@ -189,7 +189,7 @@ class ResultStore:
         return (self.root / run_id / LOGGED).exists()
 
     def mark_logged(self, run_id: str) -> None:
-        """Mark a run as logged; if that fails, it is logged again later."""
+        """Mark a run as logged; a run whose mark cannot be written is logged again later."""
         with contextlib.suppress(OSError):
             (self.root / run_id / LOGGED).touch()
 
@@ -212,10 +212,10 @@ class ResultStore:
         return self.root / ".claims" / run_id
 
     def _sweep(self, claimed_run: str) -> None:
-        """Remove unfinished folders of killed processes.
+        """Remove unfinished folders that killed processes left.
 
-        Temporary files of the run that is claimed here, and of runs that nobody claims and that
-        have not changed for a while.
+        Removed are folders of the run that this process claims, and folders that have not changed
+        for a while and whose run nobody claims.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):
             run_id = path.name.removesuffix(UNFINISHED)[1:].rpartition(".")[0]
@@ -233,7 +233,7 @@ def _json(result: Result, files: Mapping[str, str]) -> bytes:
 
 
 def _as_stored(result: Result, content: bytes) -> Result:
-    """A result with the rows and the manifest of its file, whose content we have just made."""
+    """The result with rows and manifest as ``content``, the bytes of its file, has them."""
     stored = json.loads(content)
     del stored["manifest"]["checksum"]
     return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
@@ -247,7 +247,7 @@ def _parse(content: Any, run_id: str, written: bytes) -> Result:
 
 
 def _files(result: Result | None) -> Mapping[str, str]:
-    """The checksums of a result's other files, by name."""
+    """File name to checksum, for a result's files beside ``result.json``."""
     return {} if result is None else result.facts.files or {}
 
 

@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from bias_pipeline.run.compose import Cell
 
 
-# Attributes that are another one with other labels, or whose groups no captions name.
+# Attributes that repeat another attribute with other labels, or whose groups no caption names.
 _LEFT = frozenset({"race_unsure", "ethnicity"})
 FIRST = "gender"  # its error is shown if no attribute can be read
 _SEEDS = 2  # repetitions; each guesses every image
 # Settings of runs at equal style: single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
-MATCHED_BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
-# What is tried of captions that are much longer than human captions: their first sentence.
+MATCHED_BOTH = "matched_both"  # the alignment if annotators use too few of the captioner's words
+# Settings that score only the first sentence of captions much longer than human captions.
 FIRST_SENTENCE = {"text.unit": "sentence", "text.preambles": "cut"}
-_HELPS = 0.1  # by so much people must reach more of its words
+_HELPS = 0.1  # the least gain in reach for which first sentences are compared
 # Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
 AT_EQUAL_SPEECH_WITHOUT_OBJECTS = (*AT_EQUAL_SPEECH, "dbac")
 _FEW_CAPTIONS = 10_000
@@ -67,13 +67,13 @@ class Plan:
     seeds: int  # how many
     seconds: float  # expected
     matched: Sequence[str] = ()  # metrics that are run at equal style too
-    reach: float = 1.0  # the share of the captioner's words that people can use as often
-    # The same of the first sentence of each caption; NaN where that is not tried
+    reach: float = 1.0  # the share of the captioner's words that annotators use as often
+    # That share for each caption's first sentence; NaN if first sentences are not tried
     first_sentence: float = math.nan
 
     @property
     def too_rich(self) -> bool:
-        """Whether annotators use too few of the model's words for a conclusion from all."""
+        """Whether annotators use too few of the model's words to conclude from whole captions."""
         return self.reach < LIMITS.reach
 
     @property
@@ -83,10 +83,10 @@ class Plan:
 
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
-        """The metric of each cell, and its settings that are not the defaults."""
+        """The metric of each cell, and the settings in which the cell differs from the defaults."""
         speech = _at_equal_speech(self.reach)
         matched = [(metric, speech) for metric in self.matched]
-        if self.by_sentence:  # before the whole captions, whose numbers are the last word
+        if self.by_sentence:  # first, so that the numbers of whole captions come last
             sentence = {**_at_equal_speech(self.first_sentence), **FIRST_SENTENCE}
             matched.insert(0, (AT_EQUAL_SPEECH[0], sentence))
         return [*((metric, {}) for metric in self.metrics), *matched]
@@ -111,7 +111,7 @@ class Audit:
     exit_code: int = 0  # of the command; 0 unless a cell failed
     # Metric and attribute, as `attribute=race metric=dpa`, to why the metric does not apply
     skipped: Mapping[str, str] = field(default_factory=dict)
-    made: Sequence[Result] = ()  # of the results, those that were computed now, as stored
+    made: Sequence[Result] = ()  # the results that this audit computed, as they are stored
 
     def __repr__(self) -> str:
         """The answers on one screen."""
@@ -173,7 +173,7 @@ class Audit:
 
     @property
     def notes(self) -> list[str]:
-        """What stands below the answers: when they are wrong, other numbers, those not used."""
+        """The lines below the answers: notes on each attribute, and effects of label noise."""
         several = len(self.corpora) > 1
         lines = [
             f"{attribute}: {note}" if several else note
@@ -187,12 +187,12 @@ class Audit:
         return self.results.frame()
 
     def arrow(self) -> Table:
-        """The same as a table of Arrow, whose absent numbers are null."""
+        """All rows as an Arrow table, in which absent numbers are null."""
         return self.results.arrow()
 
 
 class Source(Protocol):
-    """What an audit reads and runs: a file, or data in memory."""
+    """The data that an audit reads, from files or from memory, and how its cells are run."""
 
     @property
     def attributes(self) -> Collection[str]:
@@ -200,7 +200,7 @@ class Source(Protocol):
         ...
 
     def corpus(self, attribute: str) -> Corpus:
-        """What is scored under an attribute."""
+        """The captions and labels that are scored under an attribute."""
         ...
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
@@ -212,7 +212,7 @@ class Source(Protocol):
         ...
 
     def noisy(self, attribute: str) -> bool:
-        """Whether it is asked how far scores move if labels err more often."""
+        """Whether the audit also measures how far scores move if labels err more often."""
         ...
 
 
@@ -233,7 +233,7 @@ def plan_audit(
 
 
 def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> Plan:
-    """The plan with the coverage of the captions' words, and of first sentences if it is low."""
+    """The plan with the coverage of the captions' words and, if low, of first sentences' words."""
     whole = replace(plan, reach=source.reach(attribute, EQUAL_SPEECH))
     if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
         return whole
@@ -244,7 +244,7 @@ def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> P
 
 
 def word_reach(lic: Cell, corpus: Corpus) -> float:
-    """The coverage of a corpus's vocabulary, by the settings of a cell of LIC at equal style."""
+    """The share of the model's words that annotators use as often, by a LIC cell's settings."""
     *before, matched = lic.build("metric").transforms
     reach: float = matched.reach(apply_transforms(before, corpus))
     return reach
@@ -293,7 +293,7 @@ def labelled_corpora(source: Source) -> dict[str, Corpus]:
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> str:
-    """How many images each group has, and how many belong to no group, by their labels."""
+    """How many images each group has, and how many images have each label that names no group."""
     grouping = corpus.groupings[attribute]
     sizes = ", ".join(f"{size} {name}" for name, size in grouping.sizes.items())
     others = ", ".join(f"{n} {label or '(empty)'!r}" for label, n in grouping.strata.items() if n)
@@ -303,7 +303,7 @@ def _group_sizes(corpus: Corpus, attribute: str) -> str:
 def _check_labelled(
     labelled: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
 ) -> None:
-    """Raise without an attribute to audit; otherwise warn of attributes that are not audited."""
+    """Raise an error if no attribute can be audited; else warn of each that is not audited."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
     if faults and not labelled:
         raise faults.get(FIRST, next(iter(faults.values())))
@@ -337,7 +337,7 @@ def _check_labelled(
 
 
 def read_or_refused(source: Source, attribute: str) -> Corpus | DataError:
-    """The corpus, or the error on reading it."""
+    """The corpus, or the error that was raised when the corpus was read."""
     try:
         return source.corpus(attribute)
     except DataError as error:
@@ -351,13 +351,13 @@ def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
 
 
 def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
-    """All metrics without published weights or pictures, and attackers at equal style.
+    """All metrics that need neither published weights nor pictures, and attackers at equal style.
 
-    If the time is too short, the costliest are left out. Each attribute has its own time, so a
-    further column of labels does not change what runs for the others.
+    If the time is too short, the costliest metrics are left out. Each attribute has its own time,
+    so a further column of labels does not change which metrics run for the other attributes.
     """
-    # An audit must be quick and give the same on every machine; metrics of weights or pictures can
-    # be run by name.
+    # An audit must be quick and give the same numbers on every machine. Metrics that need weights
+    # or pictures can be run by name.
     left = {PICTURES, WEIGHTS}
     left |= {SETS} if corpus.set_ids is None else set()
     candidates = {name: info for name, info in infos().items() if not left & set(info.needs)}
@@ -378,11 +378,11 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
 
 
 def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[str]:
-    """What changes how the answers are read."""
+    """Sentences on what a reader of the answers must know."""
     first = next(iter(corpora.values()))
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
-    # Without the ids and the sizes of groups, in which attributes differ.
+    # The notes of two attributes differ only in ids and sizes of groups, which are cut off.
     partly = dict.fromkeys(
         note.partition(", such as ")[0].partition(" (")[0] for note in notes if PARTLY in note
     )
@@ -425,7 +425,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
 
 
 def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path]) -> list[Result]:
-    """The results of every metric of captions that the data permit, with their draws."""
+    """The results, with draws, of every metric that the data permit and that needs no pictures."""
     from bias_pipeline.run import launch
 
     known = infos()

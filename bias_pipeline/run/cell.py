@@ -1,4 +1,4 @@
-"""One cell: a corpus and a metric to a result, without configuration."""
+"""Computes one cell: a metric on a corpus, without a configuration."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def run_cell(
 ) -> Result:
     """Compute a metric on a corpus.
 
-    ``choices`` are the names behind the result, of :data:`NAMED`; ``facts`` are further fields of
-    the :class:`Manifest`.
+    ``choices`` are the names of the choices that the result has columns for (:data:`NAMED`);
+    ``facts`` are further fields of the :class:`Manifest`.
     """
     started = time.time()
     if gold is not None:
@@ -106,9 +106,9 @@ def _score_of_sample(
 def _with_noise(
     score: Score, corpus: Corpus, metric: Metric, seeds: Sequence[int], noise: LabelNoise
 ) -> tuple[Score, list[Training]]:
-    """The score with how far it moves under noise, and how attackers were trained for that.
+    """The score with how far noise moves it, and how attackers were trained on noisy labels.
 
-    Groups that were left out stay so.
+    Groups that were too small for the score stay left out.
     """
     quick = metric.without_intervals()
     scorable = replace(
@@ -139,7 +139,7 @@ def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
 
 
 def _of_all(score: Score, scored: Corpus, corpus: Corpus, metric: Metric) -> Score:
-    """The score with its coverage relative to all labelled images, also of left-out groups."""
+    """The score with coverage relative to all labelled images, left-out groups included."""
     if scored is corpus:
         return score
     labelled = [
@@ -185,10 +185,10 @@ def _row(
 
 
 def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
-    """The number; headlines and what decides get a p against no bias, if the metric gives none.
+    """The number; a headline or deciding part gets a p against no bias if the metric gives none.
 
-    No p for a number that cannot be below the no-bias value (chance puts it above), that resampling
-    does not move, that has no interval, or that has too few attackers.
+    A number gets no p if it cannot be below the no-bias value (chance puts it above), if resampling
+    does not move it, if it has no interval, or if it has too few attackers.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
@@ -224,7 +224,7 @@ def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:
 
 
 def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> Manifest:
-    """What is known of data, metric and machine."""
+    """The facts about data, metric, attackers and machine behind a score."""
     return Manifest(
         corpus=_corpus_facts(corpus, metric),
         speech=speeches(corpus, metric.attribute),
@@ -278,7 +278,7 @@ def _corpus_facts(corpus: Corpus, metric: Metric) -> CorpusFacts:
 
 
 def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> list[str]:
-    """The notes on the data and the score that a reader must see with the numbers."""
+    """The notes on data and score that are shown with the numbers."""
     noted = dict.fromkeys((*corpus.notes, *score.notes))
     objects = _objects_read(corpus, metric)
     notes = [
@@ -307,14 +307,14 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
 
 
 def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
-    """What objects' names mean; None if there are no objects, or the metric counts none."""
+    """How names of objects were read; None without objects, or if the metric counts none."""
     if corpus.objects is None or metric.object_tasks is None:
         return None
     return corpus.read(objects_read, tuple(metric.object_tasks.tasks), tuple(metric.exclude_tasks))
 
 
 def _all_alike(corpus: Corpus) -> str:
-    """A note if a captioner writes the same caption for every image; else empty."""
+    """A note if all captions of the captioner are equal; else empty."""
     captions = corpus.model
     if len(captions) < 2 or captions.identities.any():
         return ""
@@ -325,7 +325,7 @@ def _all_alike(corpus: Corpus) -> str:
 
 
 def _too_few_tested(score: Score, labelled: int) -> list[str]:
-    """A note on each headline without an interval for lack of tested images."""
+    """A note on each headline that has no interval because too few images are tested."""
     tested = min((len(rows) for guesses in score.predictions for rows, _, _ in guesses), default=0)
     if not 0 < tested < LEAST_TESTED:
         return []

@@ -75,7 +75,7 @@ AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 
-_OF_GUESSES = {"_target_", "scoring", "relation", "stats"}  # what a metric makes of attackers
+_OF_GUESSES = {"_target_", "scoring", "relation", "stats"}  # they do not change attackers
 
 Uuid = Annotated[str, Text(r"[A-Za-z0-9_.:-]+", "the number or UUID of a device")]
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
@@ -98,7 +98,7 @@ class ConfigSchema(TypedDict, total=False):
     alignment: TextTransform
     encoder: Encoder
     prompt: Mapping[Literal["template"], OneLine]
-    debias: Configurable  # what may stand here is declared by the metric that uses it
+    debias: Configurable  # the metric that uses a value declares which values are allowed
     head: Head
     probe: Probe
     scoring: Scoring
@@ -145,7 +145,7 @@ class Cell:
         return info
 
     def run_id(self, corpus: Corpus) -> str:
-        """The name of its run on a corpus; it depends on everything that decides the numbers."""
+        """The name of the cell's run on a corpus; it depends on all that decides the numbers."""
         return run_id(
             by_content(self.tree["metric"]),
             corpus,
@@ -191,7 +191,7 @@ class Cell:
         return None if rates is None else LabelNoise.from_rates(attribute, rates)
 
     def require(self) -> None:
-        """Check before any data are read that the needs of encoder and metric are met."""
+        """Refuse, before data are read, an encoder or a metric whose needs are not met."""
         if self._encoder:
             if self._encoder.sees and not self.metric.image:
                 raise UsageError(
@@ -211,7 +211,7 @@ class Cell:
         return self.build("encoder") if "encoder" in self.used else None
 
     def corpus(self) -> Corpus:
-        """The corpus to score; read once in a process."""
+        """The corpus to score; a process reads each corpus once."""
         keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         tree = {key: self.tree.get(key) for key in keys} | others
@@ -219,7 +219,7 @@ class Cell:
 
     @property
     def attackers(self) -> str:
-        """What decides its attackers, equal for cells that share them; empty if it has none."""
+        """The settings that decide the attackers, as JSON; empty if the cell trains none."""
         node = self.tree["metric"]
         if not {"probe", "scoring"} <= node.keys():
             return ""
@@ -228,14 +228,14 @@ class Cell:
         return json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
 
     def expected_seconds(self) -> float:
-        """How long it should take with encoders whose cost is known, by measured rates."""
+        """The expected time of the cell, by measured rates of encoders whose cost is known."""
         noisy = self.label_noise is not None
         return catalogue.seconds_of(
             self.metric.name, self.corpus(), len(self.seeds), self.tree["metric"], noisy=noisy
         )
 
     def choice(self, group: str) -> str:
-        """The name of a choice, empty if the metric does not use it."""
+        """The file chosen from a group, empty if the metric does not use the group."""
         return self.choices.get(group, "") if group in self.used else ""
 
 
@@ -304,13 +304,13 @@ def _labelled_attributes(dataset: Dataset) -> str:
 
 
 def composed_cell(overrides: Sequence[str], options: Namespace) -> Cell:
-    """The cell of overrides with one value each."""
+    """The cell that overrides describe, each of which has one value."""
     return Sweep([overrides], options)[0]
 
 
 @dataclass(frozen=True)
 class Sweep(Sequence[Cell]):
-    """The cells of a command in their order, each composed when it is needed."""
+    """The cells of a command in order; each is composed when it is needed."""
 
     jobs: Sequence[Sequence[str]]  # the overrides of each cell, with one value each
     options: Namespace  # Hydra's flags
@@ -325,12 +325,12 @@ class Sweep(Sequence[Cell]):
         return replace(checked_cell(*self.loader.task(overrides)), overrides=tuple(overrides))
 
     def __getstate__(self) -> dict[str, object]:
-        """For a helper, which composes the cells itself."""
+        """What a helper receives; it composes the cells itself."""
         return {"jobs": self.jobs, "options": self.options}
 
     @cached_property
     def loader(self) -> Loader:
-        """Composes the cells, each once."""
+        """The loader that composes the cells, each once."""
         return composer(self.options)
 
     @cached_property
@@ -347,7 +347,7 @@ class Sweep(Sequence[Cell]):
     def sample(self) -> Sequence[Cell]:
         """The first cell, then one for each further value of the sweep.
 
-        The data set checks the names of captioners, so one stands for all.
+        Of several captioners only the first is composed: the data set checks their names.
         """
         named = [
             representative_overrides([word])[0] if word.startswith("captioner=") else word
@@ -358,12 +358,12 @@ class Sweep(Sequence[Cell]):
 
     @property
     def devices(self) -> list[str]:
-        """The GPUs that its processes share out, one each; empty if none are named."""
+        """The GPUs of the command's processes, one for each; empty if none are named."""
         return [str(device) for device in self.config.devices or ()]
 
     @property
     def processes(self) -> int | str:
-        """How many processes it may use, ``auto`` for one a core."""
+        """How many processes the command may use; ``auto`` is one for each core."""
         if self.devices:
             return len(self.devices)
         if self.config.processes == "auto" and any(cell.runs_networks for cell in self.sample):
@@ -372,7 +372,7 @@ class Sweep(Sequence[Cell]):
 
 
 def composer(options: Namespace) -> Loader:
-    """A loader of configurations; it reads each file and composes each job once."""
+    """A loader of configurations that reads each file once and composes each job once."""
     from bias_pipeline.run.hydra_composer import loader_of
 
     os.environ.setdefault(INVOCATION, new_invocation())
@@ -385,7 +385,7 @@ def cell_of(config: DictConfig) -> Cell:
 
 
 def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell:
-    """The cell of a configuration as plain data, its references resolved, without Hydra's part."""
+    """The cell of a configuration given as plain data; references are resolved first."""
     for key in written:
         if not isinstance(key, str):
             raise UsageError(f"{key} is no name of a key; keys at the top are words")
@@ -409,7 +409,7 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
 def _take_setting(
     tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object
 ) -> object:
-    """Take a setting out of a node: it is the same for every metric, or for every data set."""
+    """Remove a setting from a group's node, check it and return it; ``usual`` if it is absent."""
     node = tree.get(group)
     value = node.pop(name, usual) if isinstance(node, dict) else usual
     check_value(value, kind, f"{group}.{name}")
@@ -454,5 +454,5 @@ def instantiate(node: Any, key: str) -> Any:
 
 
 def new_invocation() -> str:
-    """A folder name that no other invocation has."""
+    """A name for the folder of this invocation, which no other invocation has."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

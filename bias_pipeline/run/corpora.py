@@ -1,4 +1,4 @@
-"""The corpora that a process has read, and that its helpers need not read again."""
+"""The corpora that a process has read; its helpers receive them and need not read them again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST = 16
-# What a configuration says of a corpus, to the corpus and the files that were read for it; the one
-# that was asked for last comes last
+# Settings of a corpus, to the corpus and the files that were read for it; the corpus requested
+# last comes last
 _corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
 
 
 def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
-    """The corpus of some settings, which is read again only once its files have changed."""
-    settings = f"{Path.cwd()} {settings}"  # from where paths may be relative
+    """The corpus that settings describe; it is read again only if its files have changed."""
+    settings = f"{Path.cwd()} {settings}"  # since paths may be relative
     corpus, files = _corpora.pop(settings, (None, {}))
     if corpus is None or not are_unchanged(files):
         with files_opened() as files:
@@ -37,16 +37,16 @@ def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
 
 
 def pickled_corpora() -> bytes:
-    """The corpora for a helper of this process; none if one cannot be written."""
+    """The corpora for a helper of this process; empty if a corpus cannot be pickled."""
     try:
         return pickle.dumps(_corpora.copy(), pickle.HIGHEST_PROTOCOL)
-    except Exception:  # of pictures that are drawn, or of a user's own class
+    except Exception:  # for instance, drawn pictures or a user's class
         log.debug("helpers read the corpora themselves", exc_info=True)
         return b""
 
 
 def take_over(content: bytes) -> None:
-    """Have the corpora that the process which started this one has read."""
+    """Receive the corpora that the parent process has read."""
     if content:
         _corpora.update(pickle.loads(content))  # noqa: S301  # written by our own process
         return_freed_memory()

@@ -23,19 +23,19 @@ _SELF, _GLOBAL, _OVERRIDE = "_self_", "_global_", "override "
 _PACKAGE = re.compile(r"# @package (\S+)")
 _HYDRAS_OWN = "hydra"
 
-Part = tuple[str, Mapping[str, Any]]  # the path in the tree and the content of a file for it
+Part = tuple[str, Mapping[str, Any]]  # a path in the tree, and the content that a file puts there
 
 
 class ChosenFiles:
-    """Follows the defaults lists of ``conf/``."""
+    """Follows the defaults lists of ``conf/`` from the chosen files."""
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         self.chosen = dict(chosen)
-        self.stamps: dict[Path, object] = {}  # of the files that were read
+        self.stamps: dict[Path, object] = {}  # by file that was read
         self._met: set[str] = set()
 
     def merge(self) -> dict[str, Any]:
-        """The merged content of all files, references unresolved; without Hydra's part."""
+        """The merged content of all files without Hydra's part; references stay unresolved."""
         wanted = list(self.chosen)
         parts = self._parts("", "config", "")
         for key in wanted:
@@ -59,13 +59,13 @@ class ChosenFiles:
         for entry in listed:
             self._note(entry, place)
         parts: list[Part] = []
-        # The last first, as Hydra does: a file may override those listed before it.
+        # From the last entry to the first, as in Hydra: a file may override entries before it.
         for entry in reversed(listed if _SELF in listed else [*listed, _SELF]):
             parts[:0] = [(place, values)] if entry == _SELF else self._entry(entry, folder, place)
         return parts
 
     def _note(self, entry: Any, place: str) -> None:
-        """Record the choices that a file overrides."""
+        """Record the choices that an entry of a defaults list overrides."""
         for key, choice in entry.items() if isinstance(entry, dict) else ():
             if key.startswith(_OVERRIDE):
                 group, at = _place(key.removeprefix(_OVERRIDE), "", place)
@@ -91,7 +91,8 @@ def merged_over(
 ) -> dict[str, Any]:
     """A tree with content over it: mappings are merged, everything else is replaced.
 
-    The tree stays as it is. With ``references``, what a text in it names is merged like the rest.
+    The given tree is not changed. With ``references``, a text in the tree that refers to a mapping
+    is replaced by that mapping before merging.
 
     Example:
         >>> merged_over({"a": {"x": 1, "y": [1, 2]}, "b": 1}, {"a": {"y": [3]}, "b": {"c": 2}})
@@ -115,9 +116,9 @@ _MOST_CACHED = 64
 
 
 def merged_files(choices: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The content of the files that choices name, and all that was chosen.
+    """The merged content of the files that choices name, and the choices of all groups.
 
-    It is merged again if one of its files changed.
+    The content is merged again if one of the files has changed.
     """
     key = (*choices.items(), *conf_dirs())
     tree, chosen, stamps = _MERGED.pop(key, ({}, {}, {}))
@@ -153,13 +154,13 @@ def _key(group: str, place: str) -> str:
 
 @lru_cache(maxsize=500)
 def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
-    """The path that a file's header sets (empty: the top), and its content, unresolved."""
-    del version  # another version, another content
+    """The path that a file's header sets (empty for the top), and its unresolved content."""
+    del version  # only part of the cache's key
     text = path.read_text(encoding="utf-8")
     header = _PACKAGE.match(text)
     if path.is_relative_to(conf_dir()):
         content: Any = yaml.load(text, _quick_loader())  # noqa: S506 - it loads plain values
-    else:  # of an included package, whose keys may be there twice
+    else:  # a file of an included package, which may repeat a key
         from omegaconf import OmegaConf
 
         check_yaml(path)
@@ -171,7 +172,7 @@ def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
 
 @cache
 def _quick_loader() -> Any:
-    """A loader in C of plain values, with OmegaConf's rules of what is a number."""
+    """A YAML loader in C, with OmegaConf's rules for which words are numbers."""
     from omegaconf._utils import get_yaml_loader
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,7 +1,7 @@
 """The keys of Hydra that a configuration may set: the launcher, its options, and ``hydra.verbose``.
 
-Hydra only composes here. Whatever else differs from what Hydra composes without any override is
-refused, so its keys for code, folders and logging need no rules of their own.
+Hydra only composes here. Every other key that differs from what Hydra composes without overrides is
+refused, so Hydra's keys for code, folders and logging need no rules of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bias_pipeline.run.targets import check_fields, check_value
 BY_FLAGS = "name a folder with --config-dir, or a package with --include"
 _IN_THE_SHELL = "set it in the shell that starts the program; jobs inherit its environment"
 _FIXED = "is fixed; set paths.outputs=... instead"
-# What is said of a key that differs, by the start of its name; the first that fits
+# Start of a key's name, to the message if the key differs; the first start that fits counts
 _REFUSALS = {
     "run": _FIXED,
     "sweep.": _FIXED,
@@ -28,10 +28,10 @@ _REFUSALS = {
     "": "is not allowed; of Hydra's own settings only hydra/launcher, hydra.launcher.KEY and "
     "hydra.verbose are",
 }
-# Keys that Hydra fills itself, also with text of the command line, and keys with types of their own
+# Keys that Hydra fills itself, partly from the command line, and keys that are checked by type
 _FREE = {("overrides",), ("runtime",), ("job", "override_dirname"), ("launcher",), ("verbose",)}
 _FOLDERS = ("${hydra.sweep.dir}/.submitit/%j", None)
-# The loggings of Hydra that may be chosen in place of those in conf/config.yaml
+# The loggings of Hydra that may replace the loggings chosen in conf/config.yaml
 LOGGINGS = {
     "hydra/job_logging": ("default", "disabled", "none", "stdout"),
     "hydra/hydra_logging": ("default", "disabled"),
@@ -106,7 +106,7 @@ class Slurm(Queue, total=False):
 
 
 class _Here(TypedDict, total=False):
-    """One job after the other, in this process."""
+    """The options of the launcher that runs one job after the other in this process."""
 
 
 LAUNCHERS: Mapping[str, type] = {
@@ -142,7 +142,7 @@ def check_hydra(
 
 
 def _changed_keys(given: object, usual: object, path: tuple[str, ...]) -> Iterator[str]:
-    """The keys in which two trees differ, without those that are free."""
+    """The keys in which two trees differ, except keys that may differ."""
     if path in _FREE:
         return
     if isinstance(given, Mapping) and isinstance(usual, Mapping):

@@ -1,8 +1,9 @@
 """Composes configurations: checks the files first, then the result.
 
-Each file is read, the files of some choices are merged and each job is composed once, however often
-it is needed: by our checks before anything runs, by Hydra's check of a sweep, and by Hydra's run of
-each job. Composing is most of the time of a sweep of cached cells.
+A process reads each file once (again if it changes), merges the files of a common selection once,
+and composes each job once. A job's configuration is needed several times: by the checks before
+anything runs, by a sweep before its first job, and when the job runs. Composing takes most of the
+time of a sweep of cached cells.
 """
 
 from __future__ import annotations
@@ -72,21 +73,21 @@ if TYPE_CHECKING:
     from hydra.plugins.config_source import ConfigResult, ConfigSource
 
 _WITH_DEFAULTS = "HYDRA_REMOVE_TOP_LEVEL_DEFAULTS"  # Hydra's flag on a file's content
-# Groups whose files set neither keys of Hydra nor those of another file that is chosen.
+# Groups whose files set neither Hydra's keys nor keys of another chosen file.
 _ORDINARY = frozenset(
     {
         *("alignment", "attribute", "dataset", "encoder", "head", "logger", "masking", "metric"),
         *("probe", "scoring", "split", "stats", "text", "trainer"),
     }
 )
-MOST_CACHED = 500  # composed jobs that a loader caches, and merges that a process does; 40 kB each
+MOST_CACHED = 500  # composed jobs in a loader's cache, and merges in a process's; 40 kB each
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
     """A loader of our configuration and of the user's folder."""
     version.setbase("1.3")
     restrict_environment()
-    JobRuntime().set("name", PACKAGE)  # which names the log of a job
+    JobRuntime().set("name", PACKAGE)  # the log of a job has this name
     path = create_config_search_path(str(conf_dir()))
     schema = SearchPathQuery(provider="schema", path=None)
     for number, folder in enumerate(further_folders(config_dir)):
@@ -95,7 +96,7 @@ def loader_of(config_dir: str | None = None) -> Loader:
 
 
 def further_folders(config_dir: str | None) -> list[Path]:
-    """Folders searched after ours, in order."""
+    """Folders that are searched after our own, in order."""
     _, *included_folders = conf_dirs()
     if config_dir is None:
         return included_folders
@@ -116,7 +117,7 @@ def _groups() -> list[str]:
 
 
 class Loader(ConfigLoaderImpl):
-    """Composes and checks, without running or importing anything that a configuration names.
+    """Composes and checks configurations; runs and imports nothing that they name.
 
     It caches composed jobs and returns copies.
     """
@@ -143,7 +144,7 @@ class Loader(ConfigLoaderImpl):
         return as_written(config), config.hydra.runtime.choices
 
     def with_hydra(self, overrides: Sequence[str]) -> Mapping[str, Any]:
-        """The same with Hydra's part, whose ``runtime.choices`` are the choices."""
+        """The configuration of one job as plain data with Hydra's part, which names the choices."""
         merged = self._merged_files(overrides)
         if merged is None:
             written: Mapping[str, Any] = as_written(self.job(overrides))
@@ -162,7 +163,7 @@ class Loader(ConfigLoaderImpl):
         return {"hydra": {**hydra, **noted}, **task}
 
     def _usual_hydra(self, *loggings: str) -> Mapping[str, Any]:
-        """Hydra's part where only loggings are chosen; files of ``conf/`` leave it so."""
+        """Hydra's part if only loggings are chosen; no file of ``conf/`` changes it."""
         if loggings not in self._usual:
             config = super().load_configuration("config", [*loggings], RunMode.RUN, False)
             self._usual[loggings] = as_written(config.hydra)
@@ -178,7 +179,7 @@ class Loader(ConfigLoaderImpl):
         ordered = {str(key): value for key, value in written.items() if key != "hydra"}
         resolved = References({**ordered, "hydra": part}).resolve()["hydra"]
         launcher: Any = config.hydra.get("launcher")
-        if OmegaConf.is_config(launcher):  # which makes numbers of texts
+        if OmegaConf.is_config(launcher):  # converting turns texts into numbers
             launcher = OmegaConf.to_container(launcher, resolve=True)
         chosen = mapping_in(part, "runtime", "choices")
         loggings = [
@@ -192,9 +193,9 @@ class Loader(ConfigLoaderImpl):
     def _merged_files(
         self, overrides: Sequence[str]
     ) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-        """The same if only files of ``conf/`` are chosen and values of its keys set, else None.
+        """The result of :meth:`task` if overrides only choose files and set values; else None.
 
-        Hydra takes thirty times as long.
+        Hydra takes thirty times as long as this merge.
         """
         if len(conf_dirs()) > 1 or self._has_further:
             return None
@@ -226,7 +227,7 @@ class Loader(ConfigLoaderImpl):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """The files with overrides applied, references unresolved."""
+        """The files with overrides applied; references stay unresolved."""
         key = (config_name, *overrides, run_mode, validate_sweep_overrides)
         if key in self._composed:
             return self._composed[key].copy()
@@ -238,7 +239,7 @@ class Loader(ConfigLoaderImpl):
             self.check(config)
         except BiasPipelineError:
             raise
-        except HydraException as error:  # some of them are OSErrors too
+        except HydraException as error:  # some of Hydra's errors are OSErrors too
             _check_launcher(str(error))
             reason = refused_sign(str(error), overrides) or self._unknown_key(
                 refused_key(str(error)), overrides
@@ -285,14 +286,14 @@ class Loader(ConfigLoaderImpl):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """As Hydra's, but the chosen files are merged only once for jobs that differ in values."""
+        """Like Hydra's method, but jobs that differ only in values share one merge of the files."""
         parsed, repo = self._parse_overrides_and_create_caching_repo(config_name, overrides)
         if validate_sweep_overrides:
             self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
         choices: list[str] = []
         values: list[Override] = []
         for one in parsed:
-            if one.is_sweep_override():  # has the keys of its first job, so that they can be set
+            if one.is_sweep_override():  # the first job's choice, so that its keys can be set
                 chosen = repo.group_exists(one.key_or_group)
                 choices += representative_overrides([str(one.input_line)]) if chosen else []
             elif repo.group_exists(one.key_or_group) and not isinstance(one.value(), dict):
@@ -312,7 +313,7 @@ class Loader(ConfigLoaderImpl):
     def _merge_choices(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig:
-        """The configuration of choices without values; made again if one of its files changed."""
+        """The configuration of choices without values; merged again if one of its files changed."""
         repository = self.repository
         key = self._key(config_name, choices, run_mode)
         snapshot, versions = _MERGED.pop(key, (None, {}))
@@ -339,10 +340,10 @@ class Loader(ConfigLoaderImpl):
     def _merged_over_base(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig | None:
-        """The configuration without choices, with those nodes exchanged that choices change.
+        """The configuration without choices, in which the nodes that choices change are replaced.
 
-        Hydra's own way takes five times as long. Whatever is more than a file of ``conf/`` for a
-        group that ``config.yaml`` lists is left to it.
+        Hydra's own way takes five times as long. None if a choice is more than a file of
+        ``conf/`` for an ordinary group, so that Hydra merges it.
         """
         named = dict(choice.split("=", 1) for choice in choices if choice.count("=") == 1)
         if not choices or len(named) < len(choices) or len(conf_dirs()) > 1 or self._has_further:
@@ -372,7 +373,7 @@ class Loader(ConfigLoaderImpl):
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
-        """As Hydra's, which goes through all that is merged after each file; this does so once."""
+        """Like Hydra's method, but goes through the merged tree once instead of after each file."""
         config = OmegaConf.create()
         loaded = [(str(one.config_path), self._load_single_config(one, repo)) for one in defaults]
         leave_out_keys_of_others(loaded)
@@ -385,7 +386,7 @@ class Loader(ConfigLoaderImpl):
         return config
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
-        """A file under its package; put there once."""
+        """A file's content at its path in the tree; each version of a file is placed once."""
         version = self.repository.versions.get(str(default.config_path))
         key = (version, default.package, default.primary)
         if version is None:
@@ -410,7 +411,7 @@ class Loader(ConfigLoaderImpl):
 
 @lru_cache(maxsize=1000)
 def _plain_setting(word: str) -> tuple[Sequence[str], Any] | None:
-    """The path and the value of an override that sets a plain value, else None."""
+    """The path and the value if an override sets a plain value, else None."""
     try:
         parsed = parsed_override(word)
     except HydraException:
@@ -436,7 +437,7 @@ def _has_value(tree: Mapping[str, Any], path: Sequence[str]) -> bool:
 
 
 def _remove_defaults(node: Any) -> None:
-    """Remove the defaults lists of files from what they were merged into."""
+    """Remove the files' defaults lists from a merged tree."""
     if not isinstance(node, DictConfig) or node._is_none() or node._is_missing():
         return
     if node._get_flag(_WITH_DEFAULTS):
@@ -470,7 +471,7 @@ class _Snapshot:
 
 
 def _check_launcher(words: str) -> None:
-    """Name the extra of a launcher that is not installed."""
+    """Refuse a launcher whose package is not installed, and name the extra that installs it."""
     name = words.partition("Could not find 'hydra/launcher/")[2].partition("'")[0]
     if name in LAUNCHERS:
         LAUNCHERS[name].require()
@@ -496,19 +497,19 @@ def composition_message(error: BaseException) -> str:
 class Repository(ConfigRepository):
     """Configuration files, each read once by a process unless it changes.
 
-    Composing changes its input, so it gets copies.
+    Composing changes its input, so each call returns a copy.
     """
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
-        self.versions: dict[str, object] = {}  # of all that was loaded, files or not
+        self.versions: dict[str, object] = {}  # by loaded path, also of absent files
 
     def __deepcopy__(self, memo: object) -> Repository:
-        """Itself: Hydra would copy it, lest a job change the search path; no job may do so."""
+        """The repository itself: no job changes the search path, which Hydra's copy is for."""
         return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        """The content of a file, None if there is no file."""
+        """The content of a file, None if the file does not exist."""
         if config_path not in self.versions:
             self._warn_of_namesakes(config_path)
         key = self.versions[config_path] = self.version(config_path)
@@ -520,7 +521,7 @@ class Repository(ConfigRepository):
         return result
 
     def version(self, config_path: str) -> tuple[object, ...] | None:
-        """What changes if the file does; None for schemas of plugins, which are no files."""
+        """A value that changes with the file; None for schemas of plugins, which are no files."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":
             return None
@@ -548,7 +549,7 @@ class Repository(ConfigRepository):
             raise
 
     def _warn_of_namesakes(self, config_path: str) -> None:
-        """Of several files with one name, only the first is read; ours come first."""
+        """Warn of each file that is not read since an earlier folder has a file of its name."""
         files = [_file(source, config_path) for source in self.get_sources()]
         first, *others = [*dict.fromkeys(path for path in files if path and path.is_file()), None]
         for path in others:
@@ -566,15 +567,15 @@ def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
             yield from (text for text in values if isinstance(text, str))
 
 
-_READ: dict[tuple[object, ...], bytes] = {}  # by path and time of change
+_READ: dict[tuple[object, ...], bytes] = {}  # content by path and stamp
 _UNREAD: set[Path] = set()  # files that a warning named
-_PLACED: dict[tuple[object, ...], bytes] = {}  # the same under their packages
-# Merged files and their versions, by what chooses them
+_PLACED: dict[tuple[object, ...], bytes] = {}  # content at its path in the tree
+# Choices, to the merged configuration and the versions of its files
 _MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:
-    """The file of a source, None if it is inside a package."""
+    """The path of a configuration file, None if its source is no folder."""
     if source.scheme() != "file":
         return None
     return Path(source.path, source._normalize_file_name(config_path)).resolve()

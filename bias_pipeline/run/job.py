@@ -1,8 +1,8 @@
 """A job runs a cell and records its outcome in the job's folder.
 
 So a failed job neither ends a sweep nor gets lost, and a sweep's progress is read from these
-folders, wherever jobs run. Hydra composes and runs nothing; jobs leave the files that its launcher
-would, in half of the time.
+folders, wherever jobs run. Hydra runs nothing; jobs write the files that Hydra's launcher would
+write, in half of the time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
 def run_one(sweep: Sweep, folder: Path) -> Result | None:
-    """Run the one job of a command; returns its results, as far as this process has them."""
+    """Run the only job of a command; returns its result, None if it failed."""
     from hydra.types import RunMode
 
     written = as_written(sweep.config)
@@ -69,7 +69,7 @@ def run_one(sweep: Sweep, folder: Path) -> Result | None:
 
 
 def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
-    """Run the jobs of a sweep where its launcher does; returns what this process has of each."""
+    """Run the jobs of a sweep; returns each result that this process has, else None."""
     from hydra.types import RunMode
 
     config = sweep.loader.load_configuration("config", [*sweep.overrides], RunMode.MULTIRUN)
@@ -88,7 +88,7 @@ def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
     slurm.wait_for(submitted, launcher)
     for (number, words), one in zip(enumerate(jobs), submitted, strict=True):
         place = folder / str(number)
-        if outcome_in(place) is None:  # it was killed, or never started
+        if outcome_in(place) is None:  # the job was killed, or never started
             make_folder(place)
             lost = (
                 f"the job ended without an outcome; it was job {one.job_id}; its log is "
@@ -105,11 +105,11 @@ class JobElsewhere(slurm.Requeued):
 
     options: Namespace  # Hydra's flags
     hydra: Sequence[str]  # overrides of Hydra's own settings
-    folder: Path  # of the sweep
+    folder: Path  # the sweep's folder
     launcher: str
 
     def __call__(self, numbered: tuple[int, Sequence[str]]) -> None:
-        """Run it; what it computes, the process that waits for it reads from files."""
+        """Run one job; the waiting process reads the result from files."""
         import submitit
 
         number, words = numbered
@@ -128,7 +128,7 @@ def _run_composed(
     job_id: str = "",
     launcher: str = slurm.HERE,
 ) -> Result | None:
-    """Run a job of a sweep from the overrides that it has."""
+    """Run a job of a sweep, given by its overrides."""
     written = loader.with_hydra(words)
     written["hydra"]["job"] |= {"id": job_id or str(number), "num": number}
     compose = partial(checked_cell, written, written["hydra"]["runtime"]["choices"])
@@ -165,12 +165,12 @@ def _run_job(
     where = {"launcher": launcher, "id": slurm.own_job() if number == "???" else str(number)}
     result = run_recorded(compose, folder, overrides, where)
     close_log()
-    # Those of a large sweep would fill the memory.
+    # The draws and tables of a large sweep would fill the memory.
     return result and replace(result, draws={}, tables={})
 
 
 def _write_yaml(path: Path, data: object) -> None:
-    """Write YAML as OmegaConf does, seven times as fast where PyYAML has its writer in C."""
+    """Write YAML as OmegaConf does, but seven times as fast if PyYAML has its writer in C."""
     text = yaml.dump(
         data, Dumper=_YamlWriter, default_flow_style=False, allow_unicode=True, sort_keys=False
     )
@@ -181,7 +181,7 @@ class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
     """Quotes text that OmegaConf would read as a number or a truth value."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """A list in two places is written twice."""
+        """True: a list that stands in two places is written twice."""
         return True
 
 
@@ -201,7 +201,7 @@ def run_recorded(
     overrides: Sequence[str],
     where: Mapping[str, object],
 ) -> Result | None:
-    """Run a cell, unless a helper has, and record its outcome; returns rows, manifest and draws."""
+    """Run a cell unless a helper has run it, record its outcome, and return its result."""
     signals.stop_if_requested()
     if done_in(folder):
         return None
@@ -218,7 +218,7 @@ def run_recorded(
             raise
         outcome |= _failure(error, folder)
     signals.stop_if_requested()
-    if not done_in(folder):  # else a helper computed it while this process waited
+    if not done_in(folder):  # otherwise a helper computed the cell while this process waited
         record(folder, outcome)
     result = result and replace(result, predictions=(), ids=())
     return_freed_memory()
@@ -226,14 +226,14 @@ def run_recorded(
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder, before any work."""
+    """Create a folder before any work; refuse one that cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(f"to {folder.parent.parent}", error) from error
 
 
-_OUTCOMES: dict[Path, tuple[object, Mapping[str, Any]]] = {}  # by file, with its stamp
+_OUTCOMES: dict[Path, tuple[object, Mapping[str, Any]]] = {}  # file to its stamp and content
 
 
 def record(folder: Path, outcome: Mapping[str, Any]) -> None:
@@ -244,7 +244,7 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 
 
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
-    """The outcome of a job, None before its end; read once, and never by the process that wrote it.
+    """The outcome of a job, None before its end; a file is read again only if it has changed.
 
     Content that is no JSON is a ValueError.
     """
@@ -264,9 +264,9 @@ def done_in(folder: Path) -> bool:
 
 
 def _is_preemption(error: Exception | SystemExit) -> bool:
-    """Whether submitit ends this process, since Slurm takes its job back and queues it again."""
+    """Whether submitit ends this process because Slurm will run its job again."""
     names = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
-    # Not the last frame alone: wandb puts a function of its own around sys.exit.
+    # Every frame counts, not only the last: wandb wraps sys.exit in a function.
     called = any(name.partition(".")[0] == "submitit" for name in names)
     return called and isinstance(error, SystemExit)
 
@@ -292,7 +292,7 @@ def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
 
 
 def _bug(error: BaseException, trace: Path) -> str:
-    """A sentence on whose fault it is, ours or an included package's, and where its trace is."""
+    """A sentence on whether our or an included package is at fault, with the file of the trace."""
     trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
     message = redact(f"{type(error).__name__}: {error}")
     files = [Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__)]
@@ -319,12 +319,12 @@ def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
 
 
 def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
-    """The result of a cell, computed unless it is cached, and passed to the loggers."""
+    """The result of a cell, and whether it was cached; a new result is passed to the loggers."""
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
     logged = store.load_unchanged(identity) if store.is_logged(identity) else None
     if logged is not None:
-        return read_as(logged, _text(here)), True  # even if another process claims it
+        return read_as(logged, _text(here)), True  # even while another process claims it
     with store.claim(identity):
         finished = store.load_unchanged(identity)
         result = finished or _compute(here, corpus, identity, facts)
@@ -336,7 +336,7 @@ def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bo
 
 
 def _text(here: Cell) -> dict[str, object]:
-    """What of captions is scored; a setting that changes no caption is the same run."""
+    """The settings of how captions are read; a setting that changes no caption makes no new run."""
     return {key: value for key, value in here.tree["text"].items() if key in READ_AS}
 
 
@@ -372,10 +372,10 @@ def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, obje
 
 
 def sweep_bar(folder: Path, sweep: Sweep, corpus: Corpus | None) -> SweepBar:
-    """The bar of a sweep; all its cells are taken to be as large as ``corpus``, if that is known.
+    """The bar of a sweep; every cell is assumed to be as large as ``corpus``, if that is given.
 
-    Costs of a cell do not all grow with its captions: from cells of 300 captions that are taken to
-    be large the time of an attack would be far too long.
+    Not every cost of a cell grows with its captions. If cells of 300 captions were assumed to be
+    large, the expected time of an attack would be far too long.
     """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in sweep.jobs]
     return SweepBar(folder, [_expected_cost(job, sweep.first_cell, corpus) for job in jobs])
@@ -395,10 +395,10 @@ def _expected_cost(job: Mapping[str, str], first: Cell, corpus: Corpus | None) -
 class SweepBar(Bar):
     """The progress bar of a sweep.
 
-    Cells that are expected to be slow count for more of the time left. How fast encoders and
-    networks are depends on the machine, so the time left is shown once a cell of every kind has
-    run, or was refused, as the rest of its kind then is too. ``cells`` are the expected seconds and
-    the kind of each (:func:`catalogue.kind`).
+    A cell counts in proportion to its expected seconds. The speed of encoders and networks depends
+    on the machine, so the time left is shown only when a cell of every kind has run or failed; if
+    it failed, the other cells of its kind are expected to fail too. ``cells`` has the expected
+    seconds and the kind (:func:`catalogue.kind`) of each cell.
     """
 
     def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
@@ -414,10 +414,10 @@ class SweepBar(Bar):
         self._refused: set[str] = set()  # kinds of cells that failed
 
     def update(self) -> None:
-        """Record the jobs that have ended, with the time of jobs that ran."""
+        """Record which jobs have ended, and how long the jobs took that ran."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         now = time.time()
-        times = {  # when each ended, in seconds; not before the last recorded one
+        times = {  # when each job ended, in seconds; never before the last recorded end
             number: max(self._heard, self.elapsed_s - (now - ended[number].stat().st_mtime))
             for number in ended.keys() - self._ended
         }
@@ -435,7 +435,7 @@ class SweepBar(Bar):
     def seconds_left(self) -> float | None:
         """See :class:`Bar`; cached and failed cells do not count.
 
-        The time since the last job ended belongs to the time left.
+        The seconds since the last job ended are subtracted.
         """
         left = defaultdict[str, float](float)
         for number, (weight, kind) in enumerate(zip(self.weights, self.kinds, strict=True)):

@@ -1,4 +1,4 @@
-"""Jobs and sweeps: expands ``all``, checks, runs by Hydra's launcher, collects the results."""
+"""Runs a job or a sweep: expands ``all``, checks everything, runs the jobs, collects results."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.results.rows import Result
 
-NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # by data, or for lack of a model
-JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it
+NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # unfit data, or no model
+JOBS = ".hydra_jobs"  # the folder of jobs inside the folder of results, as in conf/config.yaml
 
 
 def run(
@@ -85,9 +85,9 @@ def run(
     skips: Collection[int] = (),
     announce: Callable[[Sweep], None] = lambda sweep: None,
 ) -> SweepOutcome:
-    """Check everything, run the job or the sweep, print its table.
+    """Check a command, run its job or its sweep, and print its table.
 
-    What runs on this machine is announced before.
+    ``announce`` is called before anything runs on this machine.
     """
     sweep = parse_sweep(words)
     config, options, outputs = sweep.config, sweep.options, Path(sweep.config.paths.outputs)
@@ -114,7 +114,7 @@ def run(
     started = time.monotonic()
     size: Corpus | None = None
     if multirun and here:
-        with suppress(BiasPipelineError):  # the job says what is wrong with the data
+        with suppress(BiasPipelineError):  # the job will say what is wrong with the data
             size = sweep.first_cell.corpus()
     progress = showing(sweep_bar(folder, sweep, size)) if multirun else nullcontext()
     pooled = multirun and here and sweep.processes != 1
@@ -132,7 +132,7 @@ def run(
 
 
 def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
-    """Run cells in this process and its helpers, skip what data refuse, and print no table."""
+    """Run cells in this process and its helpers; skip cells that the data do not permit."""
     first = cells[0]
     outputs = Path(first.tree["paths"]["outputs"])
     folder = outputs / JOBS / new_invocation()
@@ -161,7 +161,7 @@ def _expected_seconds(cell: Cell) -> float:
     try:
         return cell.expected_seconds()
     except BiasPipelineError:
-        return 0.0  # its job says what is wrong
+        return 0.0  # the cell's job will say what is wrong
 
 
 def parse_sweep(words: Sequence[str]) -> Sweep:
@@ -217,7 +217,7 @@ def _run_jobs(sweep: Sweep, folder: Path, *, multirun: bool) -> Sequence[Result 
 
 @contextmanager
 def _hydra_instance(loader: Loader) -> Iterator[Hydra]:
-    """Hydra with our loader, so that it uses only checked configurations."""
+    """Hydra with our loader, so that Hydra uses only checked configurations."""
     from hydra._internal.hydra import Hydra
     from hydra.core.global_hydra import GlobalHydra
 
@@ -243,7 +243,7 @@ def _show(sweep: Sweep) -> None:
     try:
         with _hydra_instance(sweep.loader) as hydra:
             if options.cfg:
-                with redirect_stdout(StringIO()) as shown:  # which Hydra would print as it is
+                with redirect_stdout(StringIO()) as shown:  # Hydra's own printing
                     hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
                 print_out(*shown.getvalue().splitlines())
             elif options.info:
@@ -260,7 +260,7 @@ ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 
 
 def expand(options: Namespace) -> list[str]:
-    """Overrides with the overrides of an experiment's sweep, and ``all`` replaced by its values."""
+    """The overrides and those of an experiment's sweep; ``all`` is replaced by its values."""
     overrides = [*options.overrides, *_sweep_of_experiment(options)]
     for override in overrides:
         key, _, values = override.partition("=")
@@ -280,7 +280,7 @@ def expand(options: Namespace) -> list[str]:
 
 
 def _sweep_of_experiment(options: Namespace) -> list[str]:
-    """The values that an experiment's file sweeps over (``sweep:``), unless the command does."""
+    """The overrides in an experiment's ``sweep:`` for keys that the command does not set."""
     named = dict(word.lstrip("+").partition("=")[::2] for word in options.overrides)
     folders = [conf_dir(), *further_folders(options.config_dir)]
     files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]
@@ -314,7 +314,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners that all swept data sets and attributes share."""
+    """The captioners of all swept data sets and attributes; refused if they differ."""
     keys = ("dataset", "attribute")
     swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
     rest = [o for o in overrides if o not in swept]

@@ -1,4 +1,4 @@
-"""TensorBoard and MLflow by Lightning's loggers: one run a cell, with its rows."""
+"""Loggers that write each cell as one run to TensorBoard or MLflow, by Lightning's loggers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMED = (
     "alignment",
     "scoring",
 )
-REQUEST_S = 3  # time limit of a request to MLflow's server; each is made twice
+REQUEST_S = 3  # time limit of a request to MLflow's server; each request is tried twice
 _OTHER = re.compile(r"[^\w./ -]")  # characters that MLflow does not allow in names
 
 
@@ -41,7 +41,7 @@ class TensorBoardLogger(ResultLogger):
         self.folder = Path(folder)
 
     def knows(self, result: Result) -> bool:
-        """Whether there are events of the run."""
+        """Whether the folder has events of the run."""
         return any((self.folder / result.run_id).glob("events.*"))
 
     def log(self, result: Result) -> None:
@@ -100,7 +100,7 @@ class MlflowLogger(ResultLogger):
         )
 
     def _require_server(self, address: str) -> None:
-        """Check once whether a server answers; MLflow itself would try for four minutes."""
+        """Refuse a server that does not answer; MLflow itself would try for four minutes."""
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_S))
         if address not in MlflowLogger.faults:

@@ -37,7 +37,7 @@ SETTINGS = "settings"  # the last column of CSV files that grow
 MODES = ("offline", "online", "disabled")
 # Symbolic links are not followed.
 _APPENDING = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
-_HEADER = 4096  # bytes that have the first line
+_HEADER = 4096  # the first bytes of a file, which include its first line
 _LAST = f",{SETTINGS}".encode()
 _warned: set[str] = set()
 
@@ -47,15 +47,15 @@ class ResultLogger(Configurable, ABC):
 
     @abstractmethod
     def log(self, result: Result) -> None:
-        """Log a result; may raise any exception."""
+        """Log a result; a logger may raise any exception."""
 
     def knows(self, result: Result) -> bool:
-        """Whether an earlier process, which has ended, logged a result."""
+        """Whether an earlier process that has ended has logged a result."""
         del result
         return False
 
     def try_log(self, result: Result, *, resumed: bool = False) -> None:
-        """Log a result; any error is a warning, printed once."""
+        """Log a result; an error becomes a warning, which is printed once."""
         try:
             if not (resumed and self.knows(result)):
                 self.log(result)
@@ -64,7 +64,7 @@ class ResultLogger(Configurable, ABC):
 
 
 def warn_once(message: str) -> None:
-    """Log a warning, each message only once."""
+    """Log a warning unless the same message was logged before."""
     if message not in _warned:
         _warned.add(message)
         log.warning(message)
@@ -97,7 +97,7 @@ class CsvLogger(ResultLogger):
             settings = {result.run_id: {SETTINGS: " ".join(_further_overrides(result))}}
             text = rows_csv(result.rows, [SETTINGS], settings)
             if header := os.pread(handle, _HEADER, 0).partition(b"\n")[0]:
-                # Older files lack the column.
+                # Files of older versions lack the column of settings.
                 whole = text if header.rstrip().endswith(_LAST) else rows_csv(result.rows)
                 text = whole.partition("\n")[2]
             file.write(text.encode("utf-8", "replace"))
@@ -114,13 +114,13 @@ def _further_overrides(result: Result) -> Iterator[str]:
 class WandbLogger(ResultLogger):
     """``logger=wandb``: one Weights & Biases run a cell.
 
-    The run's id is the cell's identity, so a cell never becomes two runs. Runs are written
-    offline, for ``wandb sync`` later, unless a mode and a key are set; offline nothing contacts a
-    server. Online, a server that does not answer in time costs a process ``timeout_s`` once; the
-    run is then written offline.
+    The run's id is the cell's identity, so a cell never becomes two runs. Without a mode and a
+    key, runs are written offline, for ``wandb sync`` later, and nothing contacts a server. Online,
+    a process waits at most once for ``timeout_s`` if the server does not answer; that run and all
+    later runs are then written offline.
     """
 
-    reachable: ClassVar[bool] = True  # False once a server did not answer this process
+    reachable: ClassVar[bool] = True  # False after a server has not answered this process
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class WandbLogger(ResultLogger):
         first = result.rows[0]
         names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
         tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
-        # The headlines, both sides and each group: what runs are compared by
+        # Runs are compared by their headlines, by both sides and by each group
         main = (*HEADLINES, MODEL, HUMAN)
         compared = [r for r in result.rows if r.part in main or r.part.startswith("group:")]
         description = {
@@ -187,12 +187,12 @@ class WandbLogger(ResultLogger):
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
-        """Send the run, unless the server did not answer before; whether it was sent."""
+        """Send the run unless the server did not answer before; returns whether it was sent."""
         if not has_key():
             warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
             return False
         if not WandbLogger.reachable:
-            return False  # it did not answer before
+            return False  # the server did not answer before
         if record_online(content, self.folder, self.timeout_s):
             return True
         warn_once(
@@ -205,7 +205,7 @@ class WandbLogger(ResultLogger):
 def disable_telemetry() -> None:
     """Stop W&B from reporting its own errors and counts; call it before importing wandb.
 
-    It would send them even offline, and wait for the server when the process ends.
+    W&B would send reports even offline, and wait for the server when the process ends.
     """
     os.environ["WANDB_ERROR_REPORTING"] = "false"
 
@@ -213,7 +213,7 @@ def disable_telemetry() -> None:
 def ensure_folders() -> None:
     """Give W&B temporary folders for its log and its files where the user's cannot be written.
 
-    It would print its log on the screen otherwise, for instance in a container without a home.
+    Otherwise W&B would print its log on the screen, for instance in a container without a home.
     """
     for variable, usual in (("XDG_CACHE_HOME", ".cache"), ("XDG_DATA_HOME", ".local/share")):
         folder = Path(os.environ.get(variable) or Path(os.environ.get("HOME", ""), usual))
@@ -309,7 +309,7 @@ def _answer_in(result: Result) -> dict[str, str]:
 
 
 def nested_settings(facts: Manifest) -> dict[str, Any]:
-    """The numbers and words that decided a run, by the keys that set them; no lists of words.
+    """The settings that decided a run, by the keys that set them; lists of words are left out.
 
     Example:
         >>> config = {"k": 5, "to": {"delta": 0.4}}
@@ -335,7 +335,7 @@ def _scalars(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
-    """For every epoch, the training loss on each side, mean over its attackers.
+    """For every epoch, the training loss of each side, as the mean over the side's attackers.
 
     Example:
         >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]

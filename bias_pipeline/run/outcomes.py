@@ -20,17 +20,17 @@ from bias_pipeline.run.job import outcome_in
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """What became of a job, a sweep or the cells of an audit."""
+    """The outcome of a job, of a sweep or of an audit's cells."""
 
     outputs: Path  # the folder of results
-    results: Sequence[Result] = ()  # of the cells that succeeded, in the order of the sweep
+    results: Sequence[Result] = ()  # results of the cells that succeeded, in the order of the sweep
     exit_code: int = 0  # of the command
-    swept: Sequence[Mapping[str, str]] = ()  # of each result, in what its job differs from others
-    skipped: Mapping[str, str] = field(default_factory=dict)  # the same of a cell, to the reason
-    made: Sequence[Result] = ()  # those of them that this process computed, as they are stored
+    swept: Sequence[Mapping[str, str]] = ()  # for each result, the overrides in which jobs differ
+    skipped: Mapping[str, str] = field(default_factory=dict)  # label of a cell to the reason
+    made: Sequence[Result] = ()  # the results that this process computed, as they are stored
 
     def with_draws(self) -> list[Result]:
-        """The results with their headlines under every resampling, which comparisons need."""
+        """The results with draws (headlines under every resampling), which comparisons need."""
         store = ResultStore(self.outputs)
         return [replace(result, draws=store.draws(result)) for result in self.results]
 
@@ -104,13 +104,13 @@ def _write_finished(
 
     apart, namesakes = resolve_file_collisions([result for result, _ in finished])
     swept = [values for _, values in finished]
-    # A key that only some jobs name comes with another choice, which rows have a column for.
+    # A key that only some jobs set belongs to a choice, for which rows have a column.
     keys = set(swept[0]).intersection(*swept) - set(CHOICES)
     results = with_settings(
         replace(result, settings={key: values[key] for key in values if key in keys})
         for result, values in zip(apart, swept, strict=True)
     )
-    # Jobs that differ in what their metric does not use are one run, and one line.
+    # Jobs that differ only in settings that their metric does not use are one run, and one line.
     runs = {(result.run_id, *result.settings.items()): result for result in results}
     show([*runs.values()])
     for sentence in namesakes:
@@ -127,7 +127,7 @@ def _write_finished(
 def _print_work(
     results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]], say: Callable[[str], None]
 ) -> None:
-    """Print what the cells that ran took from caches, and how many captions were cut."""
+    """Print how much work the cells took from caches, and how many captions were cut."""
     ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
     accounts = (result.facts.training for result in results if result.run_id in ran)
     work = Training.total(account for account in accounts if account)
@@ -145,7 +145,7 @@ def _print_work(
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:
-    """The outcome of a job; one without an outcome has failed."""
+    """The outcome of a job; a job that wrote no outcome has failed."""
     with suppress(OSError, ValueError):
         if (outcome := outcome_in(job_folder)) is not None:
             return {**outcome}
@@ -154,7 +154,7 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """For each job the overrides that differ between jobs, key to value.
+    """For each job, the overrides in which jobs differ, key to value.
 
     Example:
         >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
@@ -175,7 +175,7 @@ def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Why jobs failed, each reason once, after the labels of its jobs."""
+    """A line for each reason why jobs failed, after the labels of the jobs that it concerns."""
     labels: dict[str, list[str]] = {}
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
@@ -183,11 +183,11 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Why metrics were skipped, each reason once, after the metrics and, in brackets, for whom.
+    """A line for each reason: the skipped metrics, in brackets their attributes, and the reason.
 
-    Columns of labels go with an attribute, and are left out.
+    Overrides that name columns of labels are left out: they follow from the attribute.
     """
-    cells: dict[str, dict[str, list[str]]] = {}  # reason to what the metrics were skipped for
+    cells: dict[str, dict[str, list[str]]] = {}  # reason, to attribute, to metrics
     for outcome in skipped:
         swept = {k: v for k, v in outcome["swept"].items() if not k.startswith("dataset.label_")}
         metric = swept.pop("metric", "")

@@ -22,20 +22,20 @@ from bias_pipeline.io.paths import choices_of, conf_dirs, conf_file, group_choic
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override, RangeSweep
 
-MOST_VALUES = 10_000  # of one key of a sweep
+MOST_VALUES = 10_000  # most values of one key in a sweep
 MOST_JOBS = 100_000
 LISTED = ("logger", "experiment")  # groups that allow several choices at once
 SWEEP_ALONE = (
     "{}: several values are a sweep, which only run takes; give one, or [a,b] where a list is meant"
 )
-# Options of `audit`, and what they are elsewhere.
+# Options of `audit`, to the keys that set the same in other commands.
 OF_AUDIT = {
     "attributes": "dataset.attributes",
     "captions": "dataset.captions",
     "objects": "dataset.instances",
     "out": "paths.outputs",
 }
-# Groups that metrics are built from; each metric uses some.
+# Groups from which metrics are built; each metric uses some of them.
 OF_METRICS = (
     *("alignment", "attacker", "context", "debias", "encoder", "head", "image_masking", "masking"),
     *("probe", "prompt", "scoring", "split", "trainer"),
@@ -51,7 +51,7 @@ def quote_value(name: str) -> str:
     """
     if name.isascii() and name.isidentifier():
         return name
-    # A backslash is one everywhere but before a reference, a quote and the end.
+    # A backslash needs no escape except before a reference, before a quote and at the end.
     literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", name)
     ended = re.sub(r"(\\+)(?='|$)", r"\1\1", literal)
     return "'" + ended.replace("'", "\\'") + "'"
@@ -69,7 +69,7 @@ def path_override(key: str, path: object) -> str:
 
 
 def unreadable(override: str, reason: str) -> str:
-    """A sentence on an override that is not of Hydra's grammar.
+    """A sentence on an override that Hydra's grammar does not allow.
 
     Example:
         >>> print(unreadable("captioner=Modèle", ""))
@@ -92,7 +92,7 @@ quotes within quotes: 'captioner="Modèle"'
 
 
 def _in_quotes(key: str, value: str) -> str:
-    """An override for a shell, its value in quotes."""
+    """An override as it is typed into a shell, with its value in quotes."""
     return f"'{key}=\"{value}\"'"
 
 
@@ -102,7 +102,7 @@ _NO_CHOICE = re.compile(
 
 
 def refused_choice(message: str) -> str:
-    """A sentence on a choice that Hydra does not find, or on several; empty for other messages."""
+    """A sentence if Hydra's message refuses a choice, or several choices of a group; else empty."""
     if message.startswith("Ambiguous value"):
         return SWEEP_ALONE.format(message.split("'")[1])
     match = _NO_CHOICE.search(message)
@@ -123,7 +123,7 @@ _REFUSED_SIGNS = (
 
 
 def refused_sign(message: str, overrides: Sequence[str]) -> str:
-    """A sentence on an override with a sign; empty if Hydra's message is about something else.
+    """A sentence if Hydra's message refuses an override with a sign (``+`` or ``~``); else empty.
 
     Example:
         >>> refused_sign("Multiple values for experiment.", ["+experiment=relic_gender"])
@@ -161,7 +161,7 @@ def refused_key(message: str) -> str:
 
 
 def check_one(override: str, known: Sequence[str]) -> None:
-    """Refuse ``{}``, and a list for a group with one choice, which Hydra would merge.
+    """Refuse ``{}``, and a list for a group that takes one choice: Hydra would merge the list.
 
     Example:
         >>> check_one("metric=[lic,dbac]", ["dbac", "lic"])
@@ -189,7 +189,7 @@ over several has no brackets: metric=lic,dbac
 
 @lru_cache(maxsize=1000)
 def parsed_override(override: str) -> Override:
-    """An override by Hydra's grammar; parsing it takes a millisecond."""
+    """An override, parsed by Hydra's grammar; cached, since parsing takes a millisecond."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     return OverridesParser.create().parse_override(override)
@@ -199,12 +199,12 @@ def sweeps(override: str) -> bool:
     """Whether an override has several values."""
     try:
         return bool(parsed_override(override).is_sweep_override())
-    except Exception:  # composing parses it again, with a better message
+    except Exception:  # composing will refuse the override with a better message
         return False
 
 
 def unused_overrides(overrides: Sequence[str], used: Collection[str]) -> list[str]:
-    """Overrides without effect, since none of the metrics uses their group.
+    """The overrides without effect, because no metric uses their group.
 
     Example:
         >>> unused_overrides(["metric=gender_error", "encoder.hidden_dim=9"], {"attribute"})
@@ -230,7 +230,7 @@ def representative_overrides(overrides: Sequence[str]) -> list[str]:
 
 
 def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
-    """Overrides of one job for every value of a sweep but the first ones.
+    """For every value of a sweep except each key's first, the overrides of one job with it.
 
     Example:
         >>> list(other_overrides(["metric=lic,dbac", "seeds=1,2"]))
@@ -243,7 +243,7 @@ def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The single overrides of a sweep over one key; a value given twice is one."""
+    """The single overrides of a sweep over one key; a repeated value counts once."""
     from hydra.core.override_parser.types import Glob, RangeSweep
 
     parsed = parsed_override(override)
@@ -259,7 +259,7 @@ def choices_in(override: str) -> list[str]:
 
 
 def each_value_once(override: str) -> str:
-    """The override, without a value of its sweep that came before.
+    """The override, whose sweep has each value only once.
 
     Example:
         >>> each_value_once("metric=lic,dbac,lic"), each_value_once("metric=lic,lic")
@@ -284,7 +284,7 @@ def override_values(override: str) -> list[str]:
 
 
 def captioners_in(overrides: Sequence[str]) -> list[str]:
-    """The captioners that the last ``captioner=`` names; empty if there is none.
+    """The captioners that the last ``captioner=`` names; empty if no override names any.
 
     Example:
         >>> captioners_in(["seeds=2", "captioner=sat,'a, b.json'"]), captioners_in(["seeds=2"])
@@ -297,7 +297,7 @@ def captioners_in(overrides: Sequence[str]) -> list[str]:
         return []
     try:
         return override_values(named[-1])
-    except HydraException:  # as it is written
+    except HydraException:  # the value as it is written
         return named[-1].partition("=")[2].split(",")
 
 
@@ -407,7 +407,7 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def _check_dashes(words: Sequence[str]) -> None:
-    """Refuse settings that are written as flags; Hydra would print its own help page."""
+    """Refuse settings that are written as flags, for which Hydra would print its own help."""
     from hydra._internal.utils import get_args_parser
 
     known = get_args_parser()._option_string_actions
@@ -456,7 +456,7 @@ def check_names(options: Namespace) -> None:
         for value in values.split(","):
             plain = (
                 not value or value.translate({95: None, 32: None}).isalnum()
-            )  # else Hydra checks it
+            )  # Hydra checks every other value
             if not value.strip():
                 raise UsageError(f"{override}: a name is missing; {listed_names(known)}")
             if value == "all" and key == "metric":

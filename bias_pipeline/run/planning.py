@@ -1,4 +1,4 @@
-"""``--dry-run``: which cells a command would run, which are cached, and how long it takes."""
+"""``--dry-run``: which cells a command would run, which are cached, and the expected time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from bias_pipeline.run.compose import Cell, Sweep
 from bias_pipeline.run.launch import check_captioners, of_all, parse_sweep
 from bias_pipeline.run.outcomes import differing
 
-_MEASURED = ("ngram", "")  # the encoders with known costs
+_MEASURED = ("ngram", "")  # encoders whose cost is known
 _SHORT_S = 10.0  # shorter work is not announced
 TO_RUN, CACHED, SKIPPED, FAILS = "to run", "cached", "skipped", "fails"
 
 
 def announce(sweep: Sweep) -> None:
-    """Say what will run and for how long, if that is long or unknown."""
+    """Print what will run and how long it will take, if the time is long or unknown."""
     first, jobs = sweep.first_cell, sweep.jobs
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
     metrics = chosen or [first.metric.name] * len(jobs)
@@ -38,13 +38,13 @@ def announce(sweep: Sweep) -> None:
         store, corpus = ResultStore(first.tree["paths"]["outputs"]), first.corpus()
         if any(cell.runs_networks for cell in sweep.sample):
             seconds = len(metrics) * _seconds(first, store)
-        else:  # as if each scored the captions of the first
+        else:  # as if each cell scored the captions of the first cell
             n_seeds = len(first.seeds)
             seconds = sum(catalogue.seconds_of(metric, corpus, n_seeds) for metric in metrics)
         if len(jobs) == 1 and store.load(first.run_id(corpus)) is not None:
             return
     except BiasPipelineError:
-        return  # the job says what is wrong
+        return  # the job will say what is wrong
     if seconds < _SHORT_S:
         return
     if math.isnan(seconds):
@@ -64,9 +64,10 @@ def dry_run(words: Sequence[str]) -> int:
 
 
 def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
-    """Print what cells of one folder would run; reads the data, which decide, and writes nothing.
+    """Print which cells of a folder would run; reads the data and writes nothing.
 
-    With ``lenient``, cells that their data or absent models rule out are skipped.
+    With ``lenient``, a cell that its data do not permit, or whose model is absent, is shown as
+    skipped instead of failing.
     """
     store = ResultStore(cells[0].tree["paths"]["outputs"])
     differences = differing([cell.overrides for cell in cells])
@@ -101,7 +102,7 @@ def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
 
 
 def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
-    """A sentence: how many cells of each state, and the time of the cells to run.
+    """A sentence on how many cells have each state, and the expected time of the cells to run.
 
     Example:
         >>> plan_summary([TO_RUN, CACHED], [70.0])
@@ -117,7 +118,7 @@ def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
 
 
 def _seconds(cell: Cell, store: ResultStore) -> float:
-    """Expected seconds, by measured rates; for networks by a finished cell of the same kind."""
+    """Expected seconds by measured rates or, for networks, by finished cells of the same kind."""
     if cell.choice("encoder") in _MEASURED:
         return cell.expected_seconds()
     corpus, settings = cell.corpus(), cell.tree["metric"]
@@ -125,12 +126,12 @@ def _seconds(cell: Cell, store: ResultStore) -> float:
     samples = [*_costs_of_alike(cell, store)]
     if not samples:
         return math.nan
-    size, taken = max(samples)  # the largest, in which starting matters least
+    size, taken = max(samples)  # the largest cell, in which the time to start matters least
     return captions * len(cell.seeds) * taken / size
 
 
 def _costs_of_alike(cell: Cell, store: ResultStore) -> Iterator[tuple[int, float]]:
-    """Captions times seeds, and seconds, of finished cells of the same metric and encoder.
+    """For finished cells of the same metric and encoder, captions times seeds, and seconds.
 
     Cells whose attackers were cached are left out.
     """

@@ -1,7 +1,7 @@
-"""Settings of calls from Python: the files of ``conf/``, merged as Hydra would, without Hydra.
+"""Settings of calls from Python: merges the files of ``conf/`` like Hydra, but without Hydra.
 
-So calls from Python use the defaults of the command line. Errors about settings name them as a
-call does: ``dataset={'strict': False}``.
+So calls from Python use the defaults of the command line. Errors name a setting as a call from
+Python does: ``dataset={'strict': False}``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NOTHING: Mapping[str, None] = MappingProxyType({})
 _CHOICES = (
     "alignment|attribute|dataset|debias|encoder|head|masking|probe|scoring|split|stats|text|trainer"
 )
-_ENDING = "csv|jsonl?|npy|parquet|pkl|tsv|txt|ya?ml"  # of files, which are no settings
+_ENDING = "csv|jsonl?|npy|parquet|pkl|tsv|txt|ya?ml"  # endings of files, not keys
 _KEY = rf"(?<![\w/.\\=-])({_CHOICES})\.(?!(?:{_ENDING})\b)([a-z]\w*)"
-_CHOSEN = rf"\b({_CHOICES})=([a-z]\w*) \1\.(\w+)"  # one argument cannot have both
+_CHOSEN = rf"\b({_CHOICES})=([a-z]\w*) \1\.(\w+)"  # one argument cannot set both
 _VALUE = r"(\{[^}]*\}|\[[^\]]*\]|'[^']*'|[^\s,;:)]+)"
 _PHRASES = {
     r"(?:--[a-z-]+[ =](?:'[^']*'|\S+) )+\((dataset\.\w+=[^)]+)\)": r"\1",
@@ -46,7 +46,7 @@ _PLAIN = {"true": "True", "false": "False", "null": "None"}
 
 
 class UnknownSettingError(UsageError):
-    """A setting that no key and no parameter of the metric has."""
+    """A setting that is neither a key nor a parameter of the metric."""
 
     def __init__(self, key: str, known: Set[str]) -> None:
         super().__init__(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
@@ -70,7 +70,7 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
 
 
 def _as_yaml(value: Any, key: str) -> object:
-    """A setting as YAML has it: lists for sequences, Python's numbers for NumPy's."""
+    """A setting as YAML stores it: sequences become lists, NumPy's numbers become Python's."""
     if isinstance(value, Mapping):
         return {name: _as_yaml(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):
@@ -112,7 +112,7 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
 
 
 def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, object]:
-    """A value nested under its key; one that the top lacks is a parameter of the metric."""
+    """A value nested under its key; a key absent at the top is a parameter of the metric."""
     first = key.partition(".")[0]
     metric = config["metric"]
     if first not in config and first not in metric:
@@ -126,7 +126,7 @@ def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, ob
 
 
 def in_python(message: str) -> str:
-    """A message about a command's data and settings, about the arguments of a call.
+    """A message about a command's settings, reworded for the arguments of a call from Python.
 
     Example:
         >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")

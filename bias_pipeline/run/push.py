@@ -25,7 +25,7 @@ from bias_pipeline.run.loggers import WandbLogger
 log = logging.getLogger(__name__)
 
 PROBE_S = 3.0  # how long a server may take to answer at all
-RUN_S = 7.0  # how long it may take for a run; so a wrong address is reported within 10 s
+RUN_S = 7.0  # how long a server may take for one run; so a wrong address is reported within 10 s
 LEDGER = ".wandb_pushed"
 _FOLDER = re.compile(r"offline-run-\d{8}_\d{6}-(.+)")
 
@@ -58,7 +58,7 @@ def push(
     mode: str = "",
     timeout_s: float = RUN_S,
 ) -> PushResult:
-    """Write every finished result of a folder that has no run yet.
+    """Write a run for every finished result of a folder that has no run yet.
 
     A run's id is the cell's identity, so a run that is sent twice (by this command, a logger or
     ``wandb sync``) is one run on the server. ``.wandb_pushed`` records what was sent where.
@@ -117,7 +117,7 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
 
 
 def reachable_server() -> str:
-    """The address of a server that answers."""
+    """The address of the W&B server; refused if the server does not answer or no key is set."""
     loggers.disable_telemetry()
     try:
         import wandb
@@ -140,10 +140,9 @@ def reachable_server() -> str:
 
 
 def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
-    """Why a server does not answer, empty if it does.
+    """Why a server does not answer; empty if it answers.
 
-    Any answer counts, also a refusal. A thread makes the request, since name resolution has no time
-    limit.
+    A refusal is an answer too. A thread makes the request, since name resolution has no time limit.
 
     Example:
         >>> server_fault("ftp://x")
@@ -152,7 +151,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
     if not url.startswith(("http://", "https://")):
         return "its address is no http address"
     fault = [f"no answer within {timeout_s:g} s"]
-    bare = re.sub(r"//[^/]*@", "//", url, count=1)  # urllib takes a user for a part of the name
+    bare = re.sub(r"//[^/]*@", "//", url, count=1)  # without user and password
 
     def ask() -> None:
         try:
@@ -170,7 +169,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
 
 
 class _Ledger:
-    """The runs that a destination has: offline the folder itself, online a file for each run."""
+    """The runs that a destination has: offline, its folders; online, a note for each run."""
 
     def __init__(self, folder: Path, server: str, project: str, entity: str | None) -> None:
         self._online = bool(server)

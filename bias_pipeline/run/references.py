@@ -1,9 +1,9 @@
-"""References (``${...}``) of a configuration are checked and resolved in one walk.
+"""Checks and resolves the references (``${...}``) of a configuration in one walk.
 
-A resolver is a function that a configuration calls by name. Two are allowed: ``oc.select``, and
-``oc.env`` for a few variables. Those that parse text as configuration (``oc.decode``,
-``oc.create``) or change with each call (``now``) could show a check one value and the program
-another.
+A resolver is a function that a configuration calls by name. Two resolvers are allowed:
+``oc.select``, and ``oc.env`` for a few variables. Resolvers that parse text as configuration
+(``oc.decode``, ``oc.create``) or change with each call (``now``) could show one value to a check
+and another value to the program.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALLOWED = re.compile(
     re.ASCII,
 )
 _CALLED = re.compile(r"\$\{\s*([\w.]+)\s*:", re.ASCII)
-# References that need no parser: to a key, or with a word or a whole number as the default.
+# References that need no parser: a key, or a call whose default is a word or a whole number.
 _PLAIN = re.compile(
     r"\$\{(?:(?P<path>\w[\w.\[\]-]*)"
     rf"|oc\.(?:select:(?P<selected>\w[\w.\[\]-]*)|env:(?P<variable>{_VARIABLE}))"
@@ -46,7 +46,7 @@ _CONSTANTS: Mapping[str, object] = {"null": None, "true": True, "false": False}
 
 
 def restrict_environment() -> None:
-    """Make ``oc.env`` return only the few allowed variables, everywhere."""
+    """Make ``oc.env`` refuse every variable but the few allowed ones, in the whole process."""
     from omegaconf import OmegaConf
 
     OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
@@ -63,10 +63,10 @@ def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
 
 
 class References:
-    """The references of a configuration, which is plain data.
+    """Resolves the references of a configuration given as plain data.
 
-    What several places refer to becomes one object. Sizes are those with all references resolved,
-    in characters.
+    A node to which several places refer becomes one object. Sizes are in characters, with all
+    references resolved.
 
     Example:
         >>> References({"a": "${b.c}/x", "b": {"c": 3}, "d": "${b}"}).resolve()
@@ -80,14 +80,14 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = config
-        self.faults: list[str] = []  # what references name and the configuration lacks
-        # Identity of a mapping or list to its value and size
+        self.faults: list[str] = []  # sentences on references to keys that the configuration lacks
+        # Id of a mapping or list, to its value and size
         self._known: dict[int, tuple[Any, int]] = {}
-        self._named: dict[KeyPath, tuple[Any, int]] = {}  # what a reference names
+        self._named: dict[KeyPath, tuple[Any, int]] = {}  # path to value and size
         self._open: set[KeyPath] = set()
 
     def resolve(self) -> dict[str, Any]:
-        """The configuration with all references resolved; None for what it lacks."""
+        """The configuration with all references resolved; a reference to an absent key is None."""
         tree: dict[str, Any] = self.resolved_at()
         return tree
 
@@ -101,7 +101,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
             ) from error
 
     def named_by(self, text: str) -> Any:
-        """The node that a text names if it is one reference to a key, else None."""
+        """The node to which a text refers if the text is one reference to a key, else None."""
         whole = _PLAIN.fullmatch(text)
         node = self._find(_split(whole["path"])) if whole and whole["path"] else _ABSENT
         return None if node is _ABSENT else node
@@ -159,7 +159,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         return _ABSENT
 
     def _resolve_path(self, path: KeyPath) -> tuple[Any, int]:
-        """What a reference names."""
+        """The value at the path that a reference names, and its size."""
         if path in self._open:
             raise UsageError(f"{'.'.join(path)} refers to itself")
         if path not in self._named:

@@ -1,4 +1,4 @@
-"""Jobs in other processes, on Slurm or here: checks, submitting, and waiting for all."""
+"""Jobs in other processes, on Slurm or on this machine: checks, submits and waits for them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def launcher_of(config: DictConfig) -> str:
 
 
 def own_job() -> str | None:
-    """The Slurm job that this process is part of, ``12_0`` in an array; None outside of Slurm."""
+    """The id of this process's Slurm job, such as ``12_0`` in an array; None outside of Slurm."""
     array = os.environ.get("SLURM_ARRAY_JOB_ID")
     if array:
         return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
@@ -60,7 +60,7 @@ def own_job() -> str | None:
 
 
 def check_slurm(config: DictConfig) -> None:
-    """Refuse what a launcher cannot do, before anything is written."""
+    """Refuse settings that the launcher does not support, before anything is written."""
     launcher = launcher_of(config)
     if launcher in LAUNCHERS:
         LAUNCHERS[launcher].require()
@@ -86,14 +86,14 @@ def check_slurm(config: DictConfig) -> None:
 
 
 class Requeued(ABC):
-    """A job that Slurm queues again, with the same arguments, when it takes it back."""
+    """A job that Slurm interrupts and then queues again runs with the same arguments."""
 
     @abstractmethod
     def __call__(self, argument: Any) -> None:
         """Run it."""
 
     def checkpoint(self, *arguments: Any) -> object:
-        """What Slurm runs then."""
+        """The submission that Slurm queues after an interruption."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, *arguments)
@@ -129,8 +129,8 @@ def submit(job: Requeued, arguments: Sequence[object], config: DictConfig) -> li
 def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
     """Wait until each job has ended, or will not run again.
 
-    Slurm's queue says which jobs are over. submitit would ask Slurm's accounting, which many small
-    clusters lack: there it would wait for a killed job for ever.
+    Slurm's queue says which jobs are over. submitit itself would ask Slurm's accounting, which many
+    small clusters lack; on such a cluster submitit would wait for a killed job for ever.
     """
     running, queried = list(jobs), time.monotonic()
     while running := [job for job in running if not _has_ended(job, launcher)]:
@@ -141,17 +141,17 @@ def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
 
 
 def _has_ended(job: Job[None], launcher: str) -> bool:
-    """Whether the process of a job here is over, or a job of Slurm wrote a result, good or bad."""
+    """Whether a job has ended: a local process is over, or a Slurm job has written its result."""
     return job.done() if launcher == LOCAL else job.paths.result_pickle.exists()
 
 
 def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:
-    """Whether a job will not run again: the queue, if it answers, does not list it, or its end."""
+    """Whether a job will not run again: the queue answers, and lists it as ended or not at all."""
     return states is not None and states.get(job_id, ENDED[0]) in ENDED
 
 
 def ran_out_of_time(error: BaseException) -> str | None:
-    """A sentence if submitit ended a job whose time was up for the last time, else None."""
+    """A message if submitit gave up a job that ran out of time and of attempts, else None."""
     if type(error).__name__ != "UncompletedJobError":
         return None
     return (
@@ -161,7 +161,7 @@ def ran_out_of_time(error: BaseException) -> str | None:
 
 
 def queue_states() -> dict[str, str] | None:
-    """State of each of the user's jobs in Slurm's queue; None if it does not answer."""
+    """The state of each of the user's jobs in Slurm's queue; None if the queue does not answer."""
     command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command

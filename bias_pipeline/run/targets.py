@@ -1,8 +1,8 @@
 """The classes that a configuration may build, and the types that their values must have.
 
-A target is ours or of a package the user includes: a subclass of :class:`Configurable` that is
-DEFINED in the module it names: no function, nothing private, nothing that a module only imports.
-Values must have the types that parameters' annotations declare.
+A target names a subclass of :class:`Configurable` in this package or in a package that the user
+includes. The module that a target names must define the class itself: functions, private names and
+imported classes are refused. Values must have the types that annotations of parameters declare.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _defined_class(target: str, *, strict: bool = False) -> type | None:
     if (
         not inspect.isclass(candidate)
         or not issubclass(candidate, Configurable)
-        or candidate is Configurable  # or a base of others alone
+        or candidate is Configurable  # or a class that is only a base of others
         or ABC in candidate.__bases__
         or inspect.isabstract(candidate)
     ):
@@ -107,7 +107,7 @@ sets, encoders and the like that bias_pipeline defines are
 
 
 def _refuse_absent_class(target: object) -> None:
-    """Refuse a class that its module, ours or included, lacks; name the existing classes."""
+    """Refuse a class that is absent from its module, and name the classes that are there."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] not in (PACKAGE, *included_packages()):
         return
@@ -146,7 +146,7 @@ def _hint(target: object) -> str:
 
 
 def build(node: Any) -> Any:
-    """The object that a configuration describes, its parts built first.
+    """The object that a configuration describes; its parts are built first.
 
     Hydra's own builder copies every word list several times, and builds any class.
 
@@ -171,14 +171,14 @@ _NAMES: Mapping[object, str] = {
     str: "text",
     type(None): "null",
 }
-_LARGEST = 2**63  # the limit of arrays and files
+_LARGEST = 2**63  # numbers beyond do not fit into arrays and files
 
 
 def check_nodes(config: object, where: str = "") -> None:
     """Refuse targets that are not allowed, and values that their constructors do not declare.
 
-    Also text that would become a reference if it were resolved again. Each object is checked once,
-    however many places share it, after those within it.
+    Text that would become a reference if it were resolved again is refused too. An object that
+    several places share is checked once. The parts of an object are checked before the object.
 
     Example:
         >>> check_nodes({"x": [{"_target_": "os.system"}]})
@@ -200,7 +200,7 @@ metrics, data sets, encoders and the like that bias_pipeline defines are
 
 
 def _check_within(config: object, where: str, checked: set[int]) -> None:
-    """See :func:`check_nodes`; ``checked`` are the identities of mappings and lists."""
+    """See :func:`check_nodes`; ``checked`` has the ids of checked mappings and lists."""
     if isinstance(config, str) and "${" in config:
         raise UsageError(f"{where}: a text may not contain '${{'")
     if not isinstance(config, Mapping | list) or id(config) in checked:
@@ -245,7 +245,7 @@ def check_value(value: object, kind: Any, where: str, scope: Names | None = None
 
 @cache
 def parameters_of(target: type) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a class; cached, since a sweep needs the same few often."""
+    """The parameters of a class; cached, since a sweep needs the same classes often."""
     return inspect.signature(target).parameters
 
 
@@ -261,9 +261,9 @@ def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: st
 
 def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
     """A sentence on what is wrong with a value, None if it is right."""
-    if isinstance(kind, typing.ForwardRef):  # an annotation within itself
+    if isinstance(kind, typing.ForwardRef):  # an annotation that contains itself
         kind = kind.__forward_arg__
-    if isinstance(kind, str):  # an annotation by its name
+    if isinstance(kind, str):  # an annotation given as its name
         kind = scope.get(kind, Any)
     if kind in (Any, object):
         return None
@@ -276,7 +276,7 @@ def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _check_plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """Refuse another type, and numbers that are too large or infinite."""
+    """A sentence if a value has another type, or is a number too large or infinite; else None."""
     del scope
     if kind is float:
         right = is_number(value)
@@ -302,7 +302,7 @@ def _union(value: object, kind: Any, where: str, scope: Names) -> str | None:
         return None
     start = _must_be(value, "", where)
     deeper = [m for m in misfits if m and not m.startswith(start)]
-    if deeper:  # of the right shape, but an inner value is wrong
+    if deeper:  # the shape is right, but an inner value is wrong
         return deeper[0]
     words = [m.removeprefix(start) for m in misfits if m]
     return start + " or ".join(dict.fromkeys(words))
@@ -353,7 +353,7 @@ def _mapping(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _callable(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """Whether the objects of a configured class can be called."""
+    """A sentence if the objects of a configured class cannot be called, else None."""
     del kind, scope
     bases = resolve(value[TARGET]).__mro__ if _is_node(value) else ()
     called = any("__call__" in vars(base) for base in bases)
@@ -361,7 +361,7 @@ def _callable(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _object(value: Any, kind: type, where: str) -> str | None:
-    """An object is configured by a mapping that names its class."""
+    """A sentence unless a value is a mapping that names a subclass of ``kind``, else None."""
     if _is_node(value) and kind in resolve(value[TARGET]).__mro__:
         return None
     shown = value[TARGET] if _is_node(value) else value

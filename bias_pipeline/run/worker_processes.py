@@ -1,8 +1,8 @@
 """Helper processes for a local sweep, which take its cells from the end, and checks of devices.
 
-The sweep's own process goes through all cells in order, as it would alone, and finds the later ones
-finished. It does what a helper cannot do, so results never depend on helpers. Before any work the
-devices must exist on which a command's networks would be trained.
+The sweep's own process goes through all cells in order, as it would without helpers, and finds the
+later cells finished. It runs every cell that a helper cannot run, so results never depend on
+helpers. Before any work, the devices are checked on which a command's networks would be trained.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from bias_pipeline.run.overrides import as_hydra_writes
 
 log = logging.getLogger(__name__)
 
-WORTH_S = 10.0  # with less work left no helper starts, which takes about two seconds
-COMPUTED_S = 1.0  # a cell that takes longer is not cached: a cached one takes a third
+WORTH_S = 10.0  # no helper starts for less work, since starting takes two seconds
+COMPUTED_S = 1.0  # a cell that takes longer is not cached: a cached cell takes a third of it
 POLL_S = 0.25
 LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
 
@@ -43,7 +43,7 @@ def worker_pool(
     folder: Path,
     devices: Sequence[str] = (),
 ) -> Iterator[None]:
-    """Start worker processes once they would save time; stop them after the block."""
+    """Start helper processes when they would save time; stop them after the block."""
     helpers = _Helpers(cells, processes, folder, devices)
     over = threading.Event()
     watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
@@ -74,11 +74,11 @@ class _Helpers:
         self.started: list[SpawnProcess] = []
 
     def watch(self, over: threading.Event) -> None:
-        """Start helpers once that pays off; returns when the sweep is over."""
+        """Start helpers when they save time; returns when the sweep is over."""
         n_jobs, pace = len(self.cells), _Pace(self.folder)
         while not over.wait(POLL_S):
             for helper in self.started:
-                helper.is_alive()  # one that was killed must not stay a zombie with a claim
+                helper.is_alive()  # a killed helper must not stay a zombie that holds a claim
             if self.started:
                 continue
             seconds, n_ended = pace.update()
@@ -109,9 +109,9 @@ class _Helpers:
 
 
 class _Pace:
-    """How long a cell takes, from the folders of a sweep's jobs.
+    """How long a cell of a sweep takes, measured by the folders of its jobs.
 
-    Cached cells do not count: a sweep of them needs no helper.
+    Cached cells do not count: a sweep of cached cells needs no helper.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -121,7 +121,7 @@ class _Pace:
         self.computed = False
 
     def update(self) -> tuple[float, int]:
-        """Seconds for a cell, 0 as long as unknown, and how many cells have ended."""
+        """The seconds that a cell takes, 0 while unknown, and how many cells have ended."""
         now = time.monotonic()
         folders = [path for path in self.folder.glob("*") if path.name.isdecimal()]
         if not folders:
@@ -138,7 +138,7 @@ class _Pace:
 
 
 def _n_wanted(processes: int | str) -> int:
-    """The number of processes: as requested, else one a core, as memory allows."""
+    """The number of processes: the requested number, else one a core as far as memory allows."""
     if isinstance(processes, int):
         return processes
     room = free_memory()
@@ -156,9 +156,10 @@ def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: byte
 
 
 def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
-    """Run cells from the end, those that share attackers in their order.
+    """Run cells from the last to the first; cells that share attackers run in their order.
 
-    Whoever has begun one of these goes on with the others, since the attackers are in its memory.
+    The process that has begun cells that share attackers runs all of them, since it has the
+    attackers in memory.
     """
     for _, together in groupby(
         _cells_left(cells, folder), lambda pair: pair[1].attackers or pair[0]
@@ -170,7 +171,7 @@ def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
 
 
 def _cells_left(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[int, Cell]]:
-    """Number and cell of what is not done, from the end."""
+    """The number and the cell of each job without an outcome, from the last to the first."""
     for number in reversed(range(len(cells))):
         if not (folder / str(number) / OUTCOME).exists():
             try:
@@ -182,7 +183,7 @@ def _cells_left(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[int, Cell
 
 
 def _is_begun(cell: Cell) -> bool:
-    """Whether another process is at work on a cell; not if nobody can be."""
+    """Whether another process is working on a cell; False if the cell cannot be read."""
     try:
         return ResultStore(cell.tree["paths"]["outputs"]).is_claimed(cell.run_id(cell.corpus()))
     except Exception:
@@ -212,7 +213,7 @@ _CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than 
 
 
 def check_devices(sweep: Sweep) -> None:
-    """Check before any work that devices exist; finished cells need none."""
+    """Refuse, before any work, devices that do not exist, unless all cells on them are finished."""
     chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in sweep.overrides)
     if not chosen or slurm.launcher_of(sweep.config) == slurm.SLURM:
         return

@@ -5,8 +5,8 @@ each setting in :data:`GROUPED` that differs between them. The workspace's name 
 depends only on entity, project and title, so a second call finds the workspace of the first and
 replaces its panels.
 
-The library finds a workspace only by its address, so this uses its private names of a view
-(``_internal_name``, ``_internal_id``); a test checks them.
+W&B's library finds a workspace only by its address, so this module sets two private fields of the
+library's workspace (``_internal_name``, ``_internal_id``); a test checks them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 TITLE = "bias_pipeline: captioners"
 SAVE_S = 30.0  # how long a server that answers may take
-MOST_BARS = 100  # of all studies and captioners; W&B's default is ten
+MOST_BARS = 100  # in a chart, over all studies and captioners; W&B's default is ten
 
 
 GROUPED = ("encoder", "head", "masking", "alignment", "scoring", "seeds")
 
 
 def differing_settings(results: Sequence[Result]) -> list[str]:
-    """Those of :data:`GROUPED` in which runs of one metric differ."""
+    """The settings in :data:`GROUPED` in which runs of one metric differ."""
     values: dict[tuple[str, str], set[object]] = {}
     for result in results:
         row = result.rows[0]
@@ -120,7 +120,7 @@ def build_workspace(
 
 
 def _sections(headlines: Sequence[str]) -> list[Any]:
-    """Sections: values, values with their intervals, directions, and settings that differ."""
+    """The sections: values, values with intervals, directions, and settings that differ."""
     from wandb_workspaces import workspaces as ws
     from wandb_workspaces.reports import v2 as wr
 
@@ -155,7 +155,7 @@ def _with_interval(part: str) -> list[str]:
 
 
 def view_name(entity: str, project: str) -> str:
-    """The workspace's name on the server, the same for the same entity and project.
+    """The workspace's name on the server; it depends only on entity and project.
 
     Example:
         >>> view_name("team", "bias_pipeline")
@@ -166,7 +166,7 @@ def view_name(entity: str, project: str) -> str:
 
 
 def save(workspace: Workspace) -> str:
-    """Send a workspace, replacing the one of its name; returns its address."""
+    """Send a workspace, which replaces a workspace of the same name; returns its address."""
     from wandb_workspaces.workspaces import internal
 
     name = workspace._internal_name
@@ -174,7 +174,7 @@ def save(workspace: Workspace) -> str:
         workspace._internal_id = internal.View.from_name(
             workspace.entity, workspace.project, name
         ).id
-    except ValueError:  # the library's word for: there is none
+    except ValueError:  # the library raises this if no such workspace exists
         workspace._internal_id = ""
     workspace.save()
     return str(workspace.url)

@@ -1,7 +1,4 @@
-"""YAML files are checked before they are read.
-
-Keys of an experiment that another choice lacks are left out.
-"""
+"""Checks YAML files before they are read, and removes keys that a chosen file lacks."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from hydra.plugins.config_source import ConfigResult
 
 LARGEST_FILE = 4_000_000  # bytes
-MOST_NODES = 200_000  # with every alias expanded
+MOST_NODES = 200_000  # counted with every alias expanded
 DEEPEST = 50
 
 _PLAIN = {
@@ -70,12 +67,12 @@ def yaml_fault(path: Path, error: yaml.YAMLError) -> str:
 
 @dataclass
 class _Weight:
-    """Counts the nodes of a file with aliases expanded, while it is parsed."""
+    """Counts the nodes of a file while it is parsed; an alias counts as all nodes it stands for."""
 
-    path: Path  # of the file
+    path: Path  # the file that is parsed
     # Name of an anchor to the number of nodes it stands for
     anchored: dict[str, int] = field(default_factory=dict)
-    # For each open collection its anchor and its nodes so far
+    # For each open collection, its anchor and how many nodes it has so far
     unfinished: list[tuple[str | None, int]] = field(default_factory=lambda: [(None, 0)])
 
     def add(self, event: yaml.Event) -> None:
@@ -118,7 +115,7 @@ class _Weight:
 
 
 def check_defaults(places: Iterable[str], file: object) -> None:
-    """Refuse a defaults list that calls a resolver; it may refer to a choice, as ``${encoder}``.
+    """Refuse a defaults list that calls a resolver; a reference such as ``${encoder}`` is allowed.
 
     Hydra copies the names in a defaults list into messages and into a job's files.
 
@@ -134,7 +131,7 @@ def check_defaults(places: Iterable[str], file: object) -> None:
 
 
 def as_written(node: Any) -> Any:
-    """A node of a configuration as plain data, references unresolved.
+    """A node of a configuration as plain data; references stay unresolved.
 
     OmegaConf's own way takes eight times as long.
     """
@@ -145,7 +142,7 @@ def as_written(node: Any) -> Any:
 
 
 def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None:
-    """Remove an experiment's keys that the newly chosen file does not have.
+    """Remove keys that an experiment sets for a group if another chosen file lacks them.
 
     ``experiment=relic_gender`` chooses ``alignment=constant`` and sets ``alignment.vocabulary``.
     With ``alignment=none``, which has no such key, the key is left out.
@@ -165,7 +162,7 @@ def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None
 
 
 def _choices(experiments: Sequence[ConfigResult]) -> Iterator[tuple[str, str]]:
-    """Groups and the files that experiments choose for them; the last one counts."""
+    """Each group and the file that an experiment chooses for it, in the experiments' order."""
     for file in experiments:
         for entry in file.defaults_list or ():
             if entry.is_override():

@@ -1,1 +1,1 @@
-"""How metrics behave on known truth, the papers' claims, power and sensitivity."""
+"""Studies of metrics: their behaviour when the truth is known, power, and sensitivity."""

@@ -1,9 +1,9 @@
 """How much scores and conclusions depend on the attacker and on the metric.
 
-As DBAC (section 5.3, Tables 5 and 6): the coefficient of variation of a captioner's scores over
-encoders, and by how much it is lower for one metric than for another. As ImageCaptioner2 (section
-5.5.2): the share of captioners on which two classifiers disagree whether they amplify at all
-(conflict score), and the correlation of the two rankings.
+As in DBAC (section 5.3, Tables 5 and 6): the coefficient of variation of a captioner's scores over
+encoders, and by how much the coefficient is lower for one metric than for another. As in
+ImageCaptioner2 (section 5.5.2): the share of captioners for which only one of two classifiers finds
+amplification (conflict score), and the correlation of the two rankings.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from bias_pipeline.stats.compare import FEWEST_CORRELATED
 Stored = Mapping[str, Mapping[str, Draws]]
 
 SETTINGS = ("encoder", "head", "masking", "alignment", "scoring")
-KEYS = ("metric", *SETTINGS)  # what may always vary
-OVER = ("encoder", "head")  # what varies by default
+KEYS = ("metric", *SETTINGS)  # settings that may always vary
+OVER = ("encoder", "head")  # settings that vary by default
 
 
 class Setting(NamedTuple):
-    """The settings that all variants share; empty if it varies or is not used."""
+    """The settings that all variants share; a setting is empty if it varies or is not used."""
 
     headline: str  # the number, such as `lic` or `dbac a_to_t`
     attribute: str = ""  # whose groups
     dataset: str = ""  # its name
-    encoder: str = ""  # of the attackers; so for the rest, as in rows
+    encoder: str = ""  # the attackers' encoder; this and the other settings are as in rows
     head: str = ""  # see rows
     masking: str = ""  # see rows
     alignment: str = ""  # see rows
@@ -53,7 +53,7 @@ class Setting(NamedTuple):
         return " ".join(filter(None, self))
 
     def rivals(self, other: Setting) -> bool:
-        """Whether the other is a different number of the same captions with the same treatment."""
+        """Whether the other is another number for the same captions, treated in the same way."""
         ours = (self.attribute, self.dataset, self.masking, self.alignment)
         theirs = (other.attribute, other.dataset, other.masking, other.alignment)
         return self.headline != other.headline and ours == theirs
@@ -67,11 +67,11 @@ class Variants:
     captioners: tuple[str, ...]  # C names
     variants: tuple[str, ...]  # V names, such as `lstm mlp3`
     values: Float64Array  # (C, V) scores
-    neutral: Float64Array  # (V,) the score that means no bias
-    # (B, C, V) the scores under B resamplings of the images; if they are not stored, B is 0 and
+    neutral: Float64Array  # (V,) the no-bias value
+    # (B, C, V) the scores under B resamplings of the images; if these are not stored, B is 0 and
     # intervals are NaN
     resampled: Float64Array
-    absent: tuple[str, ...] = ()  # captioners left out, since some variant lacks them
+    absent: tuple[str, ...] = ()  # captioners that are left out, since a variant lacks them
 
     def select(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
         """The scores of some captioners under some variants, in that order."""
@@ -88,7 +88,7 @@ class Variants:
 
     @classmethod
     def of_table(cls, name: str, table: Mapping[str, Mapping[str, float]]) -> Variants:
-        """Published scores, captioner to variant to score, 0 meaning no bias.
+        """Published scores, given as captioner to variant to score; 0 is the no-bias value.
 
         Example:
             >>> Variants.of_table("x", {"sat": {"a": 1.0, "b": 2.0}}).variants
@@ -108,7 +108,7 @@ class _Cell:
     draws: Draws | None
 
     def resampled_means(self) -> Float64Array:
-        """(B,) mean over seeds."""
+        """(B,) the mean over seeds under each resampling."""
         return np.empty(0) if self.draws is None else self.draws.resampled.mean(axis=1)
 
 
@@ -134,7 +134,7 @@ def variants(
 def _varies(key: str, over: Sequence[str]) -> bool:
     """Whether a setting varies, or belongs to a choice that varies.
 
-    If metrics vary, each setting of a metric makes it another metric.
+    If metrics vary, every setting of a metric counts as varying too.
     """
     return "metric" in over or key in over or key.partition(".")[0] in over
 
@@ -210,7 +210,7 @@ def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Varia
 
 
 def _resampled_scores(grid: Sequence[Sequence[_Cell]]) -> Float64Array:
-    """(B, C, V); empty unless all were resampled equally often."""
+    """(B, C, V) scores under resampling; empty unless all scores were resampled equally often."""
     drawn = [[cell.resampled_means() for cell in line] for line in grid]
     sizes = {len(numbers) for line in drawn for numbers in line}
     width = len(grid[0]) if grid else 0
@@ -227,7 +227,7 @@ class Interval:
     """A number with its interval over resampled images."""
 
     value: float  # the number
-    # Lower end of the percentile interval; NaN where nothing was resampled
+    # Lower end of the percentile interval; NaN if nothing was resampled
     low: float = float("nan")
     high: float = float("nan")  # upper end
 
@@ -236,14 +236,14 @@ class Interval:
 class Sensitivity:
     """Coefficients of variation of one number."""
 
-    scores: Variants  # the scores they are from
+    scores: Variants  # the scores from which the coefficients are computed
     per_captioner: dict[str, Interval]  # captioner to its coefficient
     mean: Interval  # over captioners
     left_out: tuple[str, ...] = ()  # variants under which only one of two numbers was scored
 
     @property
     def one_sided(self) -> bool:
-        """Whether an interval does not include its number.
+        """Whether some interval does not include its number.
 
         Noise of images adds to the spread of attackers, so resampled coefficients are higher.
         """
@@ -257,7 +257,7 @@ class Sensitivity:
 def coefficient_of_variation(values: Float64Array) -> Float64Array:
     """Sample standard deviation (ddof 1) over the size of the mean, along the last axis.
 
-    It does not depend on the unit, and grows without bound where the mean is near 0.
+    The coefficient does not depend on the unit, and grows without bound as the mean approaches 0.
 
     Returns:
         Of shape (...); NaN for fewer than two values or a mean of 0.
@@ -281,10 +281,10 @@ def sensitivity(scores: Variants) -> Sensitivity:
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients are lower than another number's; negative if higher.
+    """By what share coefficients are lower than another number's; negative if they are higher.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
-    variants that both have count. NaN where the other number does not vary.
+    variants that both numbers have count. NaN if the other number does not vary.
 
     Example:
         >>> one = Variants.of_table("one", {"sat": {"a": 1.0, "b": 3.0}})
@@ -334,7 +334,7 @@ def with_intervals(scores: Variants, statistic: Statistic) -> list[Interval]:
 
 
 def _interval(value: float, drawn: Float64Array) -> Interval:
-    """A number with its percentile interval; NaN resamplings do not count."""
+    """A number with its percentile interval; resamplings with NaN do not count."""
     there = drawn[~np.isnan(drawn)]
     if not len(there):
         return Interval(float(value))
@@ -343,7 +343,7 @@ def _interval(value: float, drawn: Float64Array) -> Interval:
 
 
 def _side_by_side(one: Variants, two: Variants) -> Variants:
-    """Both numbers of the same captioners, the second's columns after the first's."""
+    """Both numbers of the same captioners; the second number's columns follow the first's."""
     alike = len(one.resampled) == len(two.resampled)
     values = np.hstack([one.values, two.values])
     nothing = np.empty((0, *values.shape))
@@ -362,7 +362,7 @@ class Agreement:
 
     first: str  # the name of one variant
     second: str  # the name of the other
-    # Share of captioners that one calls biased and the other does not, in [0, 1]
+    # Share of captioners that only one of the variants calls biased, in [0, 1]
     conflicts: Interval
     conflicting: tuple[str, ...]  # their names
     # Correlation of scores, in [-1, 1]; NaN for fewer than three captioners, since two points
@@ -426,20 +426,20 @@ def _numbers(values: Float64Array, neutral: Float64Array) -> Float64Array:
     if values.shape[-2] < FEWEST_CORRELATED:
         absent = np.full_like(share, np.nan)
         return np.stack([share, absent, absent, absent], axis=-1)
-    from scipy import stats  # slow to import
+    from scipy import stats  # SciPy is slow to import
 
     ranks = stats.rankdata(values, axis=-2)
     return np.stack([share, _pearson(values), _pearson(ranks), _kendall(values)], axis=-1)
 
 
 def _pearson(values: Float64Array) -> Float64Array:
-    """(...) correlation of the two columns of (..., C, 2) numbers; NaN where one is constant."""
+    """(...) correlation of the two columns of (..., C, 2) numbers; NaN if a column is constant."""
     centred = values - values.mean(axis=-2, keepdims=True)
     return _cosine(centred[..., 0], centred[..., 1])
 
 
 def _kendall(values: Float64Array) -> Float64Array:
-    """(...) tau-b: how often two captioners are ordered alike, corrected for ties."""
+    """(...) tau-b: how often both columns order two captioners alike, corrected for ties."""
     one, two = np.triu_indices(values.shape[-2], 1)
     signs = np.sign(values[..., one, :] - values[..., two, :])
     return _cosine(signs[..., 0], signs[..., 1])
@@ -471,7 +471,7 @@ def _number(interval: Interval, *, fraction: bool = False) -> NumberCell:
 
 
 def print_title(scores: Variants) -> None:
-    """Print what was scored under which variants, and which captioners are left out."""
+    """Print the scored number, the variants, and the captioners that are left out."""
     print_out(
         f"{scores.setting} · {counted(len(scores.variants), 'variants')}: "
         f"{', '.join(scores.variants)}"
@@ -481,7 +481,7 @@ def print_title(scores: Variants) -> None:
 
 
 def print_sensitivity(result: Sensitivity, what: str, *, fraction: bool = False) -> None:
-    """Print a table of captioners; ``what`` heads its column."""
+    """Print a table of captioners and coefficients; ``what`` is the name of their column."""
     numbers = {**result.per_captioner, "mean": result.mean}
     rows: list[list[Cell]] = [
         [name, _number(one, fraction=fraction)] for name, one in numbers.items()

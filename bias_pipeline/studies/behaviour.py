@@ -1,7 +1,7 @@
-"""What metrics detect: small corpora that differ in one behaviour only.
+"""Shows what metrics detect, by pairs of small corpora that differ only in one behaviour.
 
-In each pair captioners write alike except for one behaviour, so a metric detects the behaviour if
-its headline moves. Every metric's ``info`` claims how it responds
+The captioners of a pair write alike except for one behaviour, so a metric detects the behaviour if
+its headline moves. Every metric's ``info`` claims how the metric responds
 (:class:`~bias_pipeline.metrics.base.ExpectedResponse`), and tests check each claim.
 """
 
@@ -31,32 +31,32 @@ from bias_pipeline.stats.bootstrap import Estimate
 GROUPS = ("male", "female")
 VERDICTS = ("moves", "stays", "absent")
 N_IMAGES = 420
-N_UNSURE = 42  # further images of people whose group annotators could not see
+N_UNSURE = 42  # images of people whose group annotators could not see
 N_HUMAN = 2
 _WHO = {"male": "man", "female": "woman"}
 _CHOICES = (
     *("synonym", "negation", "order", "word", "thing"),
     *("named", "invents", "assumes", "misgenders"),
 )
-_HABIT = 0.9  # how often a planted choice follows the group; by chance it is one half
+_HABIT = 0.9  # how often a planted choice follows the group; chance would be one half
 
 
 @dataclass(frozen=True)
 class CaptionStyle:
-    """How captions are written. By default nothing in them depends on the group."""
+    """How captions are written; by default nothing in captions depends on the group."""
 
     # Choices that follow the group, of `negation` ("a dog", "no dog"), `synonym` ("couch", "sofa"),
     # `order` ("a chair and a book", "a book and a chair"), `word` ("grey", "pink") and `thing` (see
     # `things`)
     follows: frozenset[str] = frozenset()
-    # How often an umbrella is named for women and not for men, whatever the image shows
+    # How often captions name an umbrella for women and none for men, whatever the image shows
     invents: float = 0.0
-    # How often a person under an umbrella is called a woman, and another one a man
+    # How often captions call a person under an umbrella a woman, and any other person a man
     assumes: float = 0.0
     misgenders: float = 0.0  # how often a woman is called a man
     supposes: float = 0.0  # how often a person whose group annotators could not see is called a man
     silent: bool = False  # whether everybody is called a person
-    # The thing that is changed (the example of the DBAC paper), one of two by choice
+    # The two things between which captions choose (the example of the DBAC paper)
     things: tuple[str, str] = ("wheel", "wheel")
 
     def caption(self, female: bool | None, umbrella: bool, draws: Float64Array) -> str:
@@ -92,35 +92,35 @@ PLAIN = CaptionStyle()
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One behaviour in which captions differ."""
+    """A behaviour in which captions differ."""
 
     title: str  # in words
     planted: CaptionStyle  # how the captioner writes
-    people: CaptionStyle = PLAIN  # how people write at the same time
-    # Captioner and people without the behaviour
+    people: CaptionStyle = PLAIN  # how annotators write at the same time
+    # The styles of captioner and annotators without the behaviour
     before: tuple[CaptionStyle, CaptionStyle] = (PLAIN, PLAIN)
-    # The images whose captions it changes: those of a group, or those whose group annotators could
+    # The images whose captions change: images of a group, or images whose group annotators could
     # not see, which most metrics leave out
     images: str = LABELLED
-    # Its effect on metrics with other settings, to show what a setting does: `metric:setting` to
+    # The effect on metrics with other settings, to show what a setting does: `metric:setting` to
     # one of `VERDICTS`
     variants: Mapping[str, str] = field(default_factory=dict)
 
 
 def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = N_IMAGES) -> Corpus:
-    """Images of one person each; half are women, two in three of them under an umbrella.
+    """A corpus of images with one person each, half of whom are women.
 
-    Of the men one in three is. There are also :data:`N_UNSURE` images of people whose group
-    annotators could not see.
+    Two in three women and one in three men are under an umbrella. There are also :data:`N_UNSURE`
+    images of people whose group annotators could not see.
 
-    All speakers use the same random numbers, so two that differ in one behaviour differ in nothing
-    else.
+    All speakers use the same random numbers, so two speakers that differ in one behaviour differ in
+    nothing else.
     """
     records = []
     draws = np.random.default_rng(0).random((n_images + N_UNSURE, 1 + N_HUMAN, len(_CHOICES)))
     for i in range(n_images + N_UNSURE):
         female = bool(i % 2) if i < n_images else None
-        umbrella = i // 2 % 3 < 1 + (i % 2)  # under exact independence BA would be 0
+        umbrella = i // 2 % 3 < 1 + (i % 2)  # with exact independence BA would be 0
         captions = [
             speaker.caption(female, umbrella, draws[i, k])
             for k, speaker in enumerate([model] + [people] * N_HUMAN)
@@ -144,10 +144,11 @@ def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str,
 
 
 def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
-    """Whether a headline ``moves``, ``stays``, or is ``absent`` now.
+    """Whether a headline ``moves``, ``stays``, or is ``absent`` under planted bias.
 
-    It moves if neither interval contains the other's value. A value that no resampling moves is its
-    own interval; without any interval the result is ``unknown``, which no metric claims.
+    A headline moves if neither interval contains the other's value. A value that no resampling
+    moves is its own interval. Without any interval the result is ``unknown``, which no metric
+    claims.
 
     Example:
         >>> nan = math.nan
@@ -172,7 +173,7 @@ def _ends(estimate: Estimate) -> tuple[float, float]:
 
 
 def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
-    """Claimed effects of a behaviour on headlines: ``metric part`` to one of :data:`VERDICTS`.
+    """The claimed effects of a behaviour: headline, as ``metric part``, to one of :data:`VERDICTS`.
 
     ``part`` is left out if it is ``score``.
     """
@@ -201,7 +202,7 @@ def _shows(info: MetricInfo, part: str, behaviour_verdict: str, behaviour: str) 
     return behaviour in getattr(info.responses.get(part, ExpectedResponse()), behaviour_verdict)
 
 
-# Property to the behaviours that show it, with the response of a metric that has it.
+# Property to the behaviours that show it, with the response of a metric that has the property.
 _SHOWN: Mapping[str, tuple[tuple[str, str], ...]] = {
     "source_identifying": (("stays", "biased annotators"),),
     "learnable": (("moves", "unlisted word"),),

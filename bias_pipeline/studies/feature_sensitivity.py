@@ -1,9 +1,10 @@
-"""Do scores move when pictures change where no group of people shows?
+"""Measures whether scores move when pictures change in places that show nobody's group.
 
 A captioner describes pictures as they are, with the background slightly blurred, and with one
-object in ten hidden. A number is steady if both other numbers lie within the interval of the first;
-else what it says of groups depends on features that it should not depend on. ``features.csv`` has
-what ``python -m experiments.feature_sensitivity.study`` measured, for the metrics' cards.
+object in ten hidden. A number is steady if the numbers for both changes lie within its interval for
+pictures as they are; otherwise the number depends on features on which it should not depend.
+``features.csv`` has the measurements of ``python -m experiments.feature_sensitivity.study``, which
+the metrics' cards show.
 """
 
 from __future__ import annotations
@@ -33,27 +34,27 @@ class Shift:
     metric: str  # its name
     metric_version: int  # its version
     attribute: str  # whose groups
-    alignment: str  # of human captions; empty where there is none
+    alignment: str  # alignment of human captions; empty without alignment
     part: str  # which number
     unit: str  # of the number
     change: str  # one of `CHANGES`
-    n_images: int  # that the number rests on
-    score: float  # of the captions of pictures as they are
+    n_images: int  # images on which the number rests
+    score: float  # the number for captions of pictures as they are
     ci_low: float  # lower end of its interval
     ci_high: float  # upper end
-    shift: float  # by how much the number of the changed pictures' captions is higher
-    shift_low: float  # lower end of the paired interval of this
+    shift: float  # by how much the number for captions of changed pictures is higher
+    shift_low: float  # lower end of the shift's paired interval
     shift_high: float  # upper end
-    p_value: float  # of no shift, two-sided
+    p_value: float  # two-sided p of no shift
 
     @property
     def is_within(self) -> bool:
-        """Whether the number stays within the interval of the first."""
+        """Whether the number for changed pictures lies in the interval for pictures as they are."""
         return self.ci_low <= self.score + self.shift <= self.ci_high
 
 
 def shifts(results: Sequence[Result]) -> list[Shift]:
-    """The shifts of every number that conclusions rest on."""
+    """The shifts of every number on which conclusions rest."""
     by_captioner: dict[str, dict[tuple[str, str, str], Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -69,7 +70,7 @@ def shifts(results: Sequence[Result]) -> list[Shift]:
 
 
 def _shift(whole: Result, changed: Result | None, part: str, change: str) -> Iterable[Shift]:
-    """The shift of one number; None if one of the two is absent or has no interval."""
+    """The shift of one number; empty if either number is absent or has no interval."""
     if changed is None or part not in changed.draws:
         return
     (row,) = (row for row in whole.rows if row.part == part)
@@ -95,7 +96,7 @@ def _shift(whole: Result, changed: Result | None, part: str, change: str) -> Ite
 
 
 def shifts_of(metric: str, part: str) -> list[list[Shift]]:
-    """The measured shifts of a number, one list for each alignment."""
+    """The measured shifts of a number, with a list for each alignment."""
     lines = [line for line in measured_shifts() if (line.metric, line.part) == (metric, part)]
     return [
         [line for line in lines if line.alignment == alignment]
@@ -110,12 +111,12 @@ def is_steady(lines: Iterable[Shift]) -> bool:
 
 @cache
 def measured_shifts() -> Sequence[Shift]:
-    """All that ``features.csv`` has."""
+    """All shifts in ``features.csv``."""
     return read_records(files("bias_pipeline.studies") / "features.csv", Shift)
 
 
 def print_shifts(lines: Sequence[Shift]) -> None:
-    """Each number with its shifts, in per cent where it is a fraction."""
+    """Print each number with its shifts; fractions are in per cent."""
     rows: list[list[Cell]] = []
     several = len({line.attribute for line in lines}) > 1
     for (metric, attribute, alignment, part), both in groupby(

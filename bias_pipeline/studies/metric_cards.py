@@ -1,4 +1,4 @@
-"""A card for every metric, and the list of what moves each."""
+"""A card for every metric, and the list of behaviours that move each metric."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bias_pipeline.report.table import Table
 from bias_pipeline.studies.behaviour import BEHAVIOURS, VERDICTS, is_tested, verdicts
 from bias_pipeline.studies.feature_sensitivity import is_steady, shifts_of
 
-# By which the papers compare metrics, each a field of `MetricInfo`.
+# Properties by which papers compare metrics; each is a field of `MetricInfo`.
 PROPERTIES = {
     "source_identifying": "separates bias of the data from bias that the captioner adds",
     "learnable": "learns what bias is instead of counting listed words",
@@ -141,7 +141,7 @@ def _range(info: MetricInfo) -> str:
 
 
 def _needs(info: MetricInfo) -> str:
-    """What there must be for any number, and which headlines need more."""
+    """The data that any number needs, and the headlines that need more."""
     alone = "model captions" if info.without else "model captions alone"
     absent = (
         f"without {need} there is `{part}` but no `{'`, `'.join({*info.says} - {part})}`"

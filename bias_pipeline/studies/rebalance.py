@@ -1,15 +1,15 @@
-"""Weights of training images that pull a captioner's pairs of group and object to annotators'.
+"""Weights of training images that bring a captioner's pairs of group and object to annotators'.
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
-of two groups: q_M(o) for the captioner, q_H(o) for annotators. Where the interval of the object's
-increase in skew lies above 0, and the interval of the mean over objects too, the captioner puts the
-two together too often, and the captions of a group g that name o are drawn
+of two groups: q_M(o) for the captioner, q_H(o) for annotators. The captioner names an object and a
+group together too often if the interval of the object's increase in skew lies above 0, and the
+interval of the mean over objects too. Captions of a group g that name such an object are drawn
 
     r(g, o) = q_H(g | o) / q_M(g | o), at least 1/5 and at most 5,
 
-times as often. A caption's factor is the mean of r over such objects that it names, 1 if it names
-none; an image's weight is the mean of its captions' factors, divided by the mean of its group's
-images. So every group keeps its share, and images of no group have weight 1.
+times as often. A caption's factor is the mean of r over such objects that the caption names, and 1
+if the caption names none. An image's weight is the mean of its captions' factors, divided by the
+mean over its group's images. So every group keeps its share, and images of no group have weight 1.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import task_mentions
 
 METRIC = "cooccurrence"
-_MOST = 5.0  # a factor; ours, so that an object that is never named with a group cannot rule
+_MOST = 5.0  # the largest factor, our choice, lest objects never named with a group dominate
 
 
 @dataclass(frozen=True)
 class TooOften:
-    """An object that a captioner puts together with one of two groups more than annotators do.
+    """An object that a captioner names together with one of two groups more than annotators do.
 
     Example:
         >>> TooOften("skateboard", model=0.9, human=0.75).factors.round(2).tolist()
         [0.83, 2.5]
     """
 
-    name: str  # of the object
-    model: float  # the first group's share of the captioner's captions that name it and a group
-    human: float  # the same of human captions
+    name: str  # the object's name
+    model: float  # the first group's share of captioner's captions with the object and a group
+    human: float  # the same share of human captions
 
     @property
     def factors(self) -> Float64Array:
-        """(2,) how many times as often captions of each group that name it are drawn."""
+        """(2,) how many times as often captions of each group that name the object are drawn."""
         people = np.array([self.human, 1 - self.human])
         captioner = np.array([self.model, 1 - self.model])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -58,8 +58,8 @@ class TooOften:
 def too_often(result: Result) -> list[TooOften]:
     """The objects of a run whose skew exceeds the annotators', with intervals above 0.
 
-    Some objects of a fair captioner have such an interval by chance; the interval of the mean over
-    all objects must be above 0 too.
+    Some objects of a fair captioner have such an interval by chance, so the interval of the mean
+    over all objects must be above 0 too.
     """
     if result.rows[0].metric != METRIC:
         raise UsageError(
@@ -94,7 +94,7 @@ def too_often(result: Result) -> list[TooOften]:
 
 
 def groups_of(result: Result) -> tuple[str, str]:
-    """The two groups of a run of ``cooccurrence``; the first is the one that shares are of."""
+    """The two groups of a run of ``cooccurrence``; shares are shares of the first group."""
     groups = list(mapping_in(result.facts.config, "attribute").get("groups", ()))
     if len(groups) != 2:
         raise UsageError(
@@ -149,7 +149,7 @@ def image_weights(
 
 
 def effective_share(weights: Float64Array) -> float:
-    """How many equally weighted images tell as much, as a share: (sum w)^2 / (N sum w^2).
+    """The share of images that, weighted equally, tell as much: (sum w)^2 / (N sum w^2).
 
     Example:
         >>> effective_share(np.array([1.0, 1.0])), effective_share(np.array([1.0, 0.0]))

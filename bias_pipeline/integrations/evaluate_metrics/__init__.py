@@ -1,1 +1,1 @@
-"""Metrics of Hugging Face's ``evaluate``: a folder each, for ``evaluate.load(FOLDER)``."""
+"""Metrics for Hugging Face's ``evaluate``; each has a folder for ``evaluate.load(FOLDER)``."""

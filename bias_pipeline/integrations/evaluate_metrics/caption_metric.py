@@ -1,4 +1,4 @@
-"""What the metrics of Hugging Face's ``evaluate`` share."""
+"""The base of the metrics for Hugging Face's ``evaluate``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bias_pipeline.metrics.catalogue import bibtex, metric_class
 def caption_metric(name: str, human: bool) -> type:
     """A class that ``evaluate.load`` finds in the file of a metric.
 
-    Its ``compute`` takes ``predictions`` (captions), ``groups`` (the image's label, as annotators
-    saw it) and, with ``human``, ``references`` (human captions of the image), aligned; further
-    arguments are settings of :func:`bias_pipeline.score`, such as ``seeds=3``. It returns the score
-    and its interval: ``NAME``, ``NAME_ci_low`` and ``NAME_ci_high``.
+    Its ``compute`` takes aligned lists: ``predictions`` (captions), ``groups`` (each image's label,
+    as annotators saw it) and, with ``human``, ``references`` (human captions of each image).
+    Further arguments are settings of :func:`bias_pipeline.score`, such as ``seeds=3``. ``compute``
+    returns the score and its interval: ``NAME``, ``NAME_ci_low`` and ``NAME_ci_high``.
     """
     import datasets
     import evaluate

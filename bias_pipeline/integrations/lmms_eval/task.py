@@ -1,4 +1,4 @@
-"""What ``caption_bias.yaml`` beside it calls; nothing of lmms-eval is imported."""
+"""The functions that ``caption_bias.yaml`` in this folder calls, without importing lmms-eval."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def picture(doc: Mapping[str, Any]) -> list[Any]:
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
-    """What the model is told to do, the same for every picture and as ``coco_cap`` has it."""
+    """The instruction to the model: the same for every picture, and the same as in ``coco_cap``."""
     from bias_pipeline.models.generation import usual_prompt
 
     return usual_prompt(kind="")
 
 
 def entry(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What metrics need of a picture, under the keys of ``coco_cap`` and ``gender``.
+    """The facts about a picture that metrics need, under the keys of ``coco_cap`` and ``gender``.
 
-    ``audit`` reads it from the samples that ``--log_samples`` writes.
+    ``audit`` reads these facts from the samples that ``--log_samples`` writes.
 
     Example:
         >>> doc = {"question_id": "7.jpg", "answer": ["a man"], "gender": "male"}
@@ -54,13 +54,13 @@ def lic(entries: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
-    """A metric's score; NaN, with a warning, where it has none, so that other tasks go on."""
+    """A metric's score; NaN with a warning if it has none, so that other tasks go on."""
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.integrations.epochs import CaptionBias
 
     labels = {e["image_id"]: e["gender"] for e in entries if e["gender"]}
     people = {e["image_id"]: e["answer"] for e in entries if e["answer"]}
-    if metric == "lic" and not people:  # what is left would be the captioner's own level
+    if metric == "lic" and not people:  # only the captioner's own level is left
         log.warning("bias_lic: no picture has human captions (answer)")
         return math.nan
     bias = CaptionBias(labels, [metric], people or None)

@@ -1,9 +1,10 @@
 """What each word of a caption adds to a network's log-odds, by integrated gradients.
 
 Integrated gradients (Sundararajan, Taly and Yan 2017) go from a caption without information (the
-baseline) to the caption on a straight line of word vectors and add up the gradients of the
-attacker's output on the way. The words' parts sum to the output for the caption minus that for the
-baseline, up to the error of a sum over ``steps`` points. Needs PyTorch and captum.
+baseline) to the caption on a straight line of word vectors, and add up the gradients of the
+attacker's output on the way. The sum of the words' parts is the output for the caption minus the
+output for the baseline, up to the error of a sum over ``steps`` points. This needs PyTorch and
+captum.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BASELINES = ("zero", "mean")
-TOGETHER = 2048  # points at once, of one caption or several
+TOGETHER = 2048  # how many points are computed at once, of one or several captions
 TOLERATED = 0.05  # largest error without a warning, as a share of what words add
 ABSENT = "integrated gradients need the package captum (pip install 'bias_pipeline[words]')"
 
@@ -49,11 +50,11 @@ class Gradients:
     # baseline, that group's words add less.
     baseline: str = "zero"
     # Points on the way (Gauss-Legendre), at least 1. Recurrent networks need about 20, transformers
-    # perhaps several hundred; a warning is printed if they are too few.
+    # perhaps several hundred; a warning is printed if there are too few.
     steps: int = 100
 
     def __post_init__(self) -> None:
-        """Check both."""
+        """Refuse an unknown baseline or less than one step."""
         if self.baseline not in BASELINES:
             raise UsageError(
                 f"--baseline={self.baseline}: {did_you_mean(self.baseline, BASELINES)}"
@@ -67,9 +68,9 @@ class Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """What words add to the log-odds of each group in some captions."""
+    """The parts that words add to the log-odds of each group, in some captions."""
 
-    words: list[Float64Array]  # for each caption (words, n_classes)
+    words: list[Float64Array]  # an array (words, n_classes) for each caption
     rest: Float64Array  # (N, n_classes) log-odds of the baseline
     # Mean absolute difference of their sum from the attacker's log-odds, as a share of what words
     # add
@@ -78,9 +79,9 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class NetworkFit(WordFit):
-    """A neural attacker; its intercept is the prediction for the baseline, without any word."""
+    """A neural attacker; its intercept is the prediction for the baseline."""
 
-    attributed: Attributed  # of its distinct test captions
+    attributed: Attributed  # its distinct test captions
     place: dict[int, int]  # test caption to its index in `attributed`
 
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
@@ -94,10 +95,10 @@ def fits(
 ) -> NetworkFit:
     """Train an attacker and compute what each word of its test captions adds.
 
-    A word's gain is defined as for an n-gram; its coefficient is the mean over its occurrences in
-    test captions. Resamplings draw test captions for the same attacker, since training a network on
-    each would cost too much; the seeds show how attackers differ. A word that does not occur in a
-    resampling keeps its coefficient there.
+    A word's gain is defined as for an n-gram; its coefficient is the mean over the word's places in
+    test captions. Resamples draw test captions for the same attacker, since training a network on
+    each resample would cost too much; the seeds show how attackers differ. A word that does not
+    occur in a resample keeps its coefficient there.
 
     Args:
         drawn: (B, images) how often each image counts.
@@ -107,7 +108,7 @@ def fits(
     _captum()
     train, test = split.select(data.captions.image_rows, data.labels)
     encoder = probe.recipe.encoder
-    word_layer(encoder.build(encoder.read(data).fit(train)))  # refused before anything is trained
+    word_layer(encoder.build(encoder.read(data).fit(train)))  # refuses before anything is trained
     prepared = probe.attacker(data, TrainingJob(split.seed, train, test))
     _, firsts, place = np.unique(
         data.captions.identities[test], return_index=True, return_inverse=True
@@ -139,10 +140,10 @@ def fits(
 def attribute_words(
     attacker: Attacker, inputs: Inputs, captions: Captions, rows: IntArray, how: Gradients
 ) -> Attributed:
-    """Integrated gradients of some captions.
+    """The integrated gradients of some captions.
 
     Args:
-        rows: (N,) which of them.
+        rows: (N,) the captions, by their place in ``captions``.
     """
     from bias_pipeline.attack.attacker import tensors
 
@@ -200,7 +201,7 @@ def _integrate(
 
 
 def _per_group(outputs: Float64Array) -> Float64Array:
-    """Outputs (..., O) of an attacker as log-odds (..., n_classes); see :func:`votes_of`."""
+    """An attacker's outputs (..., O) as log-odds (..., n_classes); see :func:`votes_of`."""
     flat = votes_of(outputs.reshape(-1, outputs.shape[-1]))
     return flat.reshape(*outputs.shape[:-1], flat.shape[1])
 
@@ -229,7 +230,7 @@ def _replace_output(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
 
 
 def _captum() -> Callable[..., Any]:
-    """The class of captum."""
+    """Captum's class of integrated gradients."""
     try:
         from captum.attr import IntegratedGradients
     except ImportError as error:
@@ -238,7 +239,7 @@ def _captum() -> Callable[..., Any]:
 
 
 class _Contributions:
-    """What words add in the test captions of a split, as tables for weighted sums.
+    """The parts that words add in a split's test captions, as tables for weighted sums.
 
     Args:
         rows: (M,) the test captions.
@@ -251,7 +252,7 @@ class _Contributions:
         captions = data.captions
         parts = np.concatenate(
             [*words, rest]
-        )  # without any word: the last of the F, once a caption
+        )  # the intercept: the last of the F, once in each caption
         lengths = captions.lengths[rows]
         owner = np.concatenate([np.repeat(np.arange(len(rows)), lengths), np.arange(len(rows))])
         tested = captions.take(rows)
@@ -281,13 +282,13 @@ class _Contributions:
         return np.stack(columns, axis=2).transpose(1, 0, 2)
 
     def resample(self, counts: Float64Array) -> Float64Array:
-        """Like :meth:`numbers`; NaN of a resampling is replaced by the captions' own number."""
+        """Like :meth:`numbers`; a resample's NaN is replaced by the number without resampling."""
         numbers = self.numbers(counts)
         return np.where(np.isnan(numbers), self.numbers(np.ones((1, counts.shape[1]))), numbers)
 
 
 def _caption_counts(captions: Captions, words: tuple[str, ...]) -> IntArray:
-    """In how many captions each word occurs."""
+    """How many captions each word occurs in."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     cells = np.unique(owner * np.int64(max(len(captions.types), 1)) + captions.tokens)
     counts = np.bincount(cells % max(len(captions.types), 1), minlength=len(captions.types))

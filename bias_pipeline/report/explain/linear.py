@@ -1,4 +1,4 @@
-"""Word attributions of one attacker; for a linear one also on resampled images.
+"""Word attributions of one attacker; a linear attacker is also trained on resampled images.
 
 Networks are explained in ``gradients.py``.
 """
@@ -22,19 +22,19 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import UsageError
 
-Gram = tuple[str, ...]  # its words; empty: the intercept
+Gram = tuple[str, ...]  # an n-gram's words; empty for the intercept
 
 
 @dataclass(frozen=True)
 class Example:
-    """A test caption with what each word adds."""
+    """A test caption with the part that each word adds."""
 
     side: str  # `model` or `human`
     image: str  # its id
-    group: str  # the true one
-    log_odds: float  # of the true group under the attacker; for more than two groups minus the mean
-    # Each with its part of the log-odds, without the intercept; for two groups towards the second,
-    # for more towards the true one
+    group: str  # the true group
+    log_odds: float  # the attacker's, of the true group; minus the mean if there are more than two
+    # Each word with its part of the log-odds, without the intercept: towards the second of two
+    # groups, or towards the true group of more than two
     words: tuple[tuple[str, float], ...]
 
 
@@ -42,17 +42,17 @@ class Example:
 class WordFit(ABC):
     """One attacker and its F n-grams, the intercept last."""
 
-    table: str  # name of the captions it was trained on
+    table: str  # name of the captions on which the attacker was trained
     grams: list[Gram]  # the n-grams
-    captions: IntArray  # (F,) in how many captions each occurs, in all parts of the split
-    numbers: Float64Array  # (F, 1 + K) gain, then coefficients: one for two groups, else K
+    captions: IntArray  # (F,) how many captions have each n-gram, in all parts of the split
+    numbers: Float64Array  # (F, 1 + K) gain, then coefficients (one for two groups, else K)
     resampled: Float64Array  # (B, F, 1 + K) these numbers under resampled images
     data: LabelledCaptions  # the captions
     test: IntArray  # positions of the test captions
 
     @abstractmethod
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """The parts of the log-odds of each group for a test caption."""
+        """The words' parts of each group's log-odds for a test caption, and the rest."""
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
         """For each group, the test captions with the highest log-odds for it, without repeats."""
@@ -79,11 +79,11 @@ class WordFit(ABC):
 class LinearFit(WordFit):
     """An ``ngram`` attacker; its intercept is the log-odds without any word."""
 
-    order: int  # of the longest n-gram
+    order: int  # words in the longest n-gram
     votes: Float64Array  # (F, n_classes) what each n-gram adds to the log-odds of each group
 
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """See :meth:`WordFit.parts`; an n-gram's vote is shared by its words."""
+        """See :meth:`WordFit.parts`; the words of an n-gram share its vote."""
         words = self.data.captions.words(row)
         return word_parts(words, self._vote_of, self.order), self._vote_of[()]
 
@@ -95,10 +95,10 @@ class LinearFit(WordFit):
 def word_parts(
     words: Sequence[str], votes: Mapping[Gram, Float64Array], order: int
 ) -> Float64Array:
-    """(words, n_classes) what each word of a caption adds; the parts sum to the caption's log-odds.
+    """(words, n_classes) what each word adds; the sum over words is the caption's log-odds.
 
-    An n-gram counts once a caption; its vote is divided among its places and, at each, among its
-    words.
+    An n-gram counts once a caption. Its vote is divided among its places and, at each place, among
+    its words.
 
     Example:
         >>> votes = {("a",): np.array([1.0]), ("a", "b"): np.array([3.0])}
@@ -121,8 +121,8 @@ def fits(
 ) -> LinearFit:
     """Train an attacker, then again on every resampling of the images.
 
-    The split still decides the n-grams and the balance of groups. A resampling without any test
-    caption uses the test captions without weights for its gains.
+    The split still decides the n-grams and the balance of groups. A resample that has no test
+    caption uses the unweighted test captions for its gains.
 
     Args:
         drawn: (B, images) how often each image counts.
@@ -136,7 +136,7 @@ def fits(
     of_captions = drawn[:, data.captions.image_rows]
 
     def weights_of(counts: Float64Array, near: Float64Array | None = None) -> Float64Array:
-        """(F + 1, S, 1, K) for captions that count (N, S) times."""
+        """(F + 1, S, 1, K) the attacker's weights if captions count (N, S) times."""
         truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
         counts, truths = (shared.tally(each, train) for each in (counts, truths))
         return probe.fit(features, counts, truths, near=near)
@@ -166,7 +166,7 @@ def fits(
 
 
 def _ngrams(probe: ConvexProbe) -> Ngram:
-    """The attackers' encoder, which must be n-grams."""
+    """The attackers' encoder; refused unless it reads n-grams."""
     if not isinstance(probe.encoder, Ngram):
         raise UsageError(
             f"analysis words: {type(probe.encoder).__name__} does not read single words; set "
@@ -178,7 +178,7 @@ def _ngrams(probe: ConvexProbe) -> Ngram:
 def votes_of(weights: Float64Array) -> Float64Array:
     """(F, n_classes) what each n-gram adds to the log-odds of each group.
 
-    With two groups, log-odds are against the other; with more, against the geometric mean of all.
+    Log-odds are against the other of two groups, or against the geometric mean of more groups.
 
     Args:
         weights: (F, 1) or (F, K).
@@ -193,7 +193,7 @@ def votes_of(weights: Float64Array) -> Float64Array:
 
 
 class _Occurrences:
-    """The test captions of a split, as tables for weighted sums."""
+    """A split's test captions, as tables for weighted sums."""
 
     def __init__(self, x: sparse.csr_array, data: LabelledCaptions, rows: IntArray) -> None:
         self.rows = rows

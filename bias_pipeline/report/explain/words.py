@@ -3,18 +3,19 @@
 An ``ngram`` attacker is a logistic regression, so its log-odds are exactly a sum over the n-grams
 of a caption. Every n-gram has two numbers:
 
-* its *coefficient*: by how much it moves the log-odds towards a group wherever it occurs;
-* its *gain*: what it adds to the log-odds of the true group, mean over the test captions of a
-  split. A strong word that nobody writes gains nothing. The gains of all n-grams and of the
-  intercept sum to the mean log-odds of the truth.
+* its *coefficient*: by how much the n-gram moves the log-odds towards a group wherever it occurs;
+* its *gain*: what the n-gram adds to the log-odds of the true group, as the mean over the test
+  captions of a split. A strong word that nobody writes gains nothing. The sum of the gains of all
+  n-grams and of the intercept is the mean log-odds of the true group.
 
-A network's log-odds are not a sum over words; integrated gradients approximate them by one
-(``gradients.py``). The coefficient of a word is then the mean of what it adds at its places in test
-captions, and the "intercept" is the prediction for a caption without information.
+A network's log-odds are not a sum over words, but integrated gradients approximate them by such a
+sum (``gradients.py``). The coefficient of a word is then the mean of what the word adds at its
+places in test captions, and the "intercept" is the prediction for a caption without information.
 
-Both use the attackers of the score: fresh ones for every seed, on both sides, on the same splits of
-the images that both sides describe. The human side is the mean over caption positions, each with
-its own attackers. The difference of the sides is what the captioner added.
+Both methods use attackers like those of the score: new attackers for every seed, on both sides, on
+the same splits of the images that both sides describe. The human side is the mean over caption
+positions, each of which has its own attackers. The difference of the sides is what the captioner
+added.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from bias_pipeline.report.explain.linear import Example, Gram, WordFit
 from bias_pipeline.stats.bootstrap import combined_error, quantile
 from bias_pipeline.text.transform import apply_transforms
 
-RESAMPLES = 100  # each trains every attacker again, so more would cost too much
+RESAMPLES = 100  # each resample trains every attacker again, so more would cost too much
 MOST_KEPT = 300
 EXAMPLES = 4
 EXACT = "coefficients"
@@ -57,9 +58,9 @@ Fits = Callable[[LabelledCaptions, Split, Float64Array], WordFit]
 
 @dataclass(frozen=True)
 class WordInterval:
-    """A number, mean over seeds, with an interval as of scores."""
+    """A number (mean over seeds) with an interval that is computed like a score's."""
 
-    value: float  # NaN where an n-gram has none
+    value: float  # NaN if an n-gram has no such number
     low: float  # lower end
     high: float  # upper end
 
@@ -70,8 +71,8 @@ class RevealingWord:
 
     side: str  # `model`, `human` or `difference` (model minus human)
     gram: Gram  # its words; empty for all n-grams and the intercept together
-    captions: int  # in how many captions it occurs; of both sides for the difference
-    # Group to log-odds; for two groups only the second; the first has the negative
+    captions: int  # how many captions have it; of both sides together for the difference
+    # Group to log-odds; of two groups only the second, since the first has the negative
     coefficients: Mapping[str, WordInterval]
     gain: WordInterval  # see the module
 
@@ -81,14 +82,14 @@ class RevealingWords:
     """The words that reveal an attribute in the captions of one captioner and of annotators."""
 
     attribute: str  # its name
-    dataset: str  # of the captions
+    dataset: str  # the captions' data set
     captioner: str  # whose captions the model side has
-    groups: tuple[str, ...]  # of the attribute
-    n_seeds: int  # of the attackers; under cross-fitting each has several, one a fold
+    groups: tuple[str, ...]  # the attribute's groups
+    n_seeds: int  # the attackers' seeds; under cross-fitting a seed has an attacker for each fold
     method: str  # `EXACT`, or the settings of gradients
-    # Those that gain or differ most, the largest gain of the model side first
+    # The words that gain or differ most; the largest gain of the model side is first
     words: Sequence[RevealingWord]
-    examples: Sequence[Example]  # test captions that reveal most
+    examples: Sequence[Example]  # the test captions that reveal most
 
 
 def words(
@@ -98,11 +99,11 @@ def words(
     resamples: int = RESAMPLES,
     how: Gradients = DEFAULT,
 ) -> RevealingWords:
-    """Explain the attackers of a metric."""
+    """The words by which a metric's attackers recognise groups."""
     if resamples < 2:
         raise UsageError(f"--resamples={resamples} must be at least 2")
     attack, fits, method = _explainer(metric, how)
-    corpus = without_small_groups(corpus, attack.attribute.name)  # as for the score
+    corpus = without_small_groups(corpus, attack.attribute.name)  # as the score does
     ready = apply_transforms(attack.transforms, corpus)
     tables = _tables(attack, ready)
     splits = attack.draw_splits(corpus, seeds)
@@ -139,7 +140,7 @@ def words(
 
 
 def _best(examples: Sequence[Example]) -> Iterator[Example]:
-    """For each side and group the examples with the largest log-odds, over all folds."""
+    """For each side and group, the examples with the largest log-odds in all folds."""
     chosen: dict[tuple[str, str], dict[tuple[str, ...], Example]] = {}
     for one in sorted(examples, key=lambda one: (-one.log_odds, one.image)):
         alike = chosen.setdefault((one.side, one.group), {})
@@ -207,7 +208,7 @@ def _label_captions(
 class _Sums:
     """Coefficients and gains by side, seed and resampling: means over caption positions and folds.
 
-    Columns are n-grams; an n-gram that an attacker does not use has weight 0.
+    Columns are n-grams. An n-gram that an attacker does not use has weight 0.
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class _Sums:
         self.sides = tuple(tables)
         self.columns: dict[Gram, int] = {}
         self.seeds = seeds_in(splits)
-        self._folds = len(splits) // len(self.seeds)  # of a seed
+        self._folds = len(splits) // len(self.seeds)  # folds of a seed
         self._counts = {side: {table.name: np.zeros(0, np.int64) for table in tables[side]}
                         for side in tables}  # fmt: skip
         self._parts = {side: len(tables_of_side) for side, tables_of_side in tables.items()}
@@ -235,7 +236,7 @@ class _Sums:
         share = 1 / self._parts[side] / self._folds
         self.per_seed[side][self.seeds.index(seed), at] += share * fit.numbers
         self.resampled[side][:, at] += share / len(self.seeds) * fit.resampled
-        counts = self._counts[side][fit.table]  # the same in each fold that has the n-gram
+        counts = self._counts[side][fit.table]  # equal in all folds that have the n-gram
         counts[at] = np.maximum(counts[at], fit.captions)
 
     def _widen(self) -> None:
@@ -249,11 +250,11 @@ class _Sums:
                     sums[side] = np.pad(sums[side], ((0, 0), (0, lacking), (0, 0)))
 
     def counts(self, side: str) -> IntArray:
-        """(F,) in how many captions of a side each n-gram occurs."""
+        """(F,) how many captions of a side have each n-gram."""
         return np.sum([*self._counts[side].values()], axis=0)
 
     def by_side(self) -> Iterator[tuple[str, Float64Array, Float64Array, IntArray]]:
-        """Side, its numbers (S, F, 1 + K) and (B, F, 1 + K), and how many captions (F,)."""
+        """Side, numbers by seed (S, F, 1 + K) and resample (B, F, 1 + K), and captions (F,)."""
         for side in self.sides:
             yield side, self.per_seed[side], self.resampled[side], self.counts(side)
         if set(SIDES) <= set(self.sides):
@@ -267,12 +268,12 @@ class _Sums:
 
 
 def coefficient_groups(groups: Sequence[str]) -> Sequence[str]:
-    """The groups whose coefficients are listed; of two only the second."""
+    """The groups whose coefficients are listed; of two groups only the second."""
     return groups[1:] if len(groups) == 2 else groups
 
 
 def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator[RevealingWord]:
-    """The n-grams to list on every side, with the total of each side first."""
+    """The n-grams to list; each side begins with its total."""
     shown_groups = coefficient_groups(groups)
     sides = list(sums.by_side())
     grams = list(sums.columns)
@@ -297,7 +298,7 @@ def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator
 
 
 def _interval(per_seed: Float64Array, resampled: Float64Array, level: float) -> WordInterval:
-    """From (S,) values and (B,) means over seeds under resampling."""
+    """The interval from (S,) values by seed and (B,) means over seeds under resampling."""
     value = float(per_seed.mean())
     seed_std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else math.nan
     # Attackers are trained again on resampled images, so one seed already covers all variance.

@@ -1,4 +1,4 @@
-"""``analysis``: what metrics detect, papers' conclusions, power, how far scores vary."""
+"""``metrics`` and ``analysis``: what metrics detect, power, and how far scores vary."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def power_command(words: Sequence[str]) -> int:
 def power_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis power",
-        description="The smallest bias that a number of images can show, by metric, as measured",
+        description="Print the smallest bias that a number of images can show, as measured for "
+        "each metric",
     )
     sizes = parser.add_mutually_exclusive_group(required=True)
     sizes.add_argument(
@@ -116,10 +117,14 @@ def power_parser() -> Parser:
         type=_halves,
         dest="sizes",
         metavar="N",
-        help="images that have a label and captions, half of them of each group",
+        help="number of images that have a label and captions, half of them of each group",
     )
     sizes.add_argument(
-        "--groups", type=_pair, dest="sizes", metavar="N,N", help="images of each of two groups"
+        "--groups",
+        type=_pair,
+        dest="sizes",
+        metavar="N,N",
+        help="number of images of each of two groups",
     )
     return parser
 
@@ -184,12 +189,12 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
 def sensitivity_parser() -> Parser:
     parser = _runs_parser(
         "sensitivity",
-        "How much scores vary between attackers: coefficients of variation (DBAC, 5.3).",
+        "Print how much scores vary between attackers: coefficients of variation (DBAC, 5.3).",
     )
     parser.add_argument(
         "--against",
         metavar="METRIC",
-        help="compare with this metric: how much less the others vary",
+        help="compare with this metric: print how much less other metrics vary",
     )
     return parser
 
@@ -197,7 +202,7 @@ def sensitivity_parser() -> Parser:
 def _opponents(
     all_scores: Sequence[Variants], against: str | None
 ) -> list[tuple[Variants, Variants]]:
-    """Every number with the number that it is compared with."""
+    """Pairs of numbers: each number, and the number with which it is compared."""
     if against is None:
         return []
     others = [scores for scores in all_scores if scores.setting.headline == against]
@@ -221,7 +226,8 @@ def consistency_command(arguments: Sequence[str]) -> int:
 
 
 def consistency_parser() -> Parser:
-    about = "Whether attackers agree: conflict scores and correlations (ImageCaptioner2, 5.5.2)."
+    about = "Print whether attackers agree: conflict scores and correlations (ImageCaptioner2, "
+    "5.5.2)."
     return _runs_parser("consistency", about)
 
 
@@ -273,7 +279,7 @@ def feature_sensitivity_command(words: Sequence[str]) -> int:
 
 
 def _caption_command() -> Command:
-    """``caption``, which is another wing's."""
+    """The command ``caption``, which belongs to another wing."""
     from bias_pipeline.commands.main import resolve_command
 
     command, _ = resolve_command(["caption"])
@@ -286,7 +292,7 @@ def _is_setting(word: str) -> bool:
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
-    """The files of captions, of pictures as they are and as they are changed."""
+    """The files of captions: for pictures as they are, then for each change."""
     caption = _caption_command()
     (folder / "captioners").mkdir(parents=True, exist_ok=True)
     files = []
@@ -298,7 +304,7 @@ def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[st
         store = caption.find("write_captions")(
             caption.find("options_of")([*options, "--out", blocks, *shown])
         )
-        run = ["--run", store.signature]  # an earlier call may have left captions of other settings
+        run = ["--run", store.signature]  # not captions that an earlier call left
         caption.command(["--gather", blocks, *run, "--to", str(file), "--no-strict"])
     return files
 
@@ -307,12 +313,15 @@ def rebalance_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis rebalance",
         usage="%(prog)s RUN --out FILE.parquet [key=value ...] [options]",
-        description="Weights of training images for fit --weights: a group and an object that a "
-        "captioner puts together too often are drawn less often together",
+        description="Compute weights of training images for fit --weights: images of a group and "
+        "an object that a captioner names together too often are drawn less often",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help=f"folder of a run of metric={METRIC}")
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="the data to fit to, as for fit"
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="the data to which a captioner is fitted, as for fit",
     )
     parser.add_argument(
         "--out",
@@ -324,13 +333,13 @@ def rebalance_parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="as for fit: human captions, or the captions of captioner=... (default: human)",
+        help="human captions, or the captions of captioner=..., as for fit (default: human)",
     )
     return parser
 
 
 def rebalance_command(words: Sequence[str]) -> int:
-    """From a finished run to the weights that ``fit --weights`` takes."""
+    """Compute, from a finished run, the weights that ``fit --weights`` takes."""
     options = rebalance_parser().parse_intermixed_args(list(words))
     folder = options.run.resolve()
     result = ResultStore(folder.parent).read(folder.name)
@@ -378,8 +387,8 @@ def pairs_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis pairs",
         usage="%(prog)s --out FILE.csv [key=value ...] [options]",
-        description="Pairs of captions by one captioner, of two pictures of the same scene, one of "
-        "a person of each group: the file of a study for rate --pairs",
+        description="Write the pairs of a study for rate --pairs: captions by one captioner of "
+        "two pictures that show the same scene, each with a person of another group",
     )
     parser.add_argument(
         "overrides", nargs="*", metavar="key=value", help="the captions and labels, as for run"
@@ -398,7 +407,7 @@ def pairs_parser() -> Parser:
         help=f"pairs at most (default: {PAIRS})",
     )
     parser.add_argument(
-        "--groups", default="", metavar="A,B", help="two groups, where the attribute has more"
+        "--groups", default="", metavar="A,B", help="two groups, if the attribute has more"
     )
     return parser
 
