@@ -1,7 +1,7 @@
 """Numbers of captions corrected by gold labels (``dataset.gold``).
 
 Labels of a machine err, and more often for one group than for another, so a share of wrong captions
-by such labels is mostly the machine's error. A few hundred labels by people correct it.
+by such labels is mostly the machine's error. A few hundred labels by people correct such a share.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from bias_pipeline.stats.shares import difference_ends, wilson
 from bias_pipeline.text.mentions import SEVERAL_GROUPS
 
 FEWEST_FOR_A_GAP = 400  # gold labels
-FEWEST_ERRORS = 5  # that gold labels show in a group
-_LEAST_P = 0.001  # below it gold labels were not drawn at random
-_MOST_VOID = 0.02  # share of draws without a value
+FEWEST_ERRORS = 5  # errors in a group that gold labels must show
+_LEAST_P = 0.001  # with a smaller p, gold labels were not drawn at random
+_MOST_VOID = 0.02  # the largest share of draws that may lack a value
 _MANY = 100  # times as many labels; what is worth more hardly depends on labels
 _GOLD, _MACHINE = "gold", "machine"  # details of parts' names
 
@@ -45,7 +45,7 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 class CorrectedByGold(CountingMetric):
-    """A metric of what captions say of images of each label, and of nothing else of an image."""
+    """A metric that uses only the label of an image and what captions say of it."""
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
         return caption_outcomes(view, side, view.named_group(side))
@@ -54,9 +54,9 @@ class CorrectedByGold(CountingMetric):
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
         """The numbers of (B, T, O) captions of each part by true label and outcome.
 
-        Labels are the K groups, unsure and other; outcomes the group that is named, no group,
-        several, declined. ``:paired`` are captions of images that both sides describe; the view has
-        what was counted by machine labels.
+        The T labels are the K groups, unsure and other. The O outcomes are each group that a
+        caption names alone, no group, several groups, and declined. ``:paired`` parts have the
+        captions of images that both sides describe. The view has the machine's labels.
         """
 
 
@@ -92,7 +92,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     """The score corrected by gold labels.
 
     Parts ``NAME:machine`` are the numbers by machine labels, ``NAME:gold`` those of the gold images
-    alone. A part that is not corrected has no value.
+    alone. Parts that gold labels cannot correct have no value.
     """
     check_correctable(metric)
     if corpus.samples:
@@ -253,7 +253,7 @@ class _Corrected:
         return first, second
 
     def _gap(self, gap: LargestGap, counted: CountedNumber | LargestGap) -> Estimate:
-        """The difference of two groups: an interval alone, where gold labels show few errors."""
+        """The gap between two groups; without a value if gold labels show too few errors."""
         pair = self._extreme_groups(gap)
         if pair is None:  # the largest of several differences is no smooth function
             return Estimate(math.nan)
@@ -271,7 +271,7 @@ class _Corrected:
     def sentences(
         self, machine: Mapping[str, Number], parts: Mapping[str, Number], info: MetricInfo
     ) -> list[str]:
-        """The three numbers of each headline and what decides, and of their groups."""
+        """Sentences with the three values of each headline, of each deciding part, and by group."""
         decide = [*info.readings.values()]
         whats = {"score", *(rule.part for rule in decide)} & {*map(str, parts)}
         names = [
@@ -315,7 +315,7 @@ class _Corrected:
         return ((high - low) / width) ** 2
 
     def label_sentences(self) -> list[str]:
-        """How often machine labels are wrong, by gold labels."""
+        """Sentences on how often machine labels are wrong, judged by gold labels."""
         weights = 1 / self.labels.chances
         machine = self.labels.machine[self.labels.rows]
         wrong = [
@@ -336,7 +336,7 @@ class _Corrected:
 
 
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
-    """The estimate of a number from its draws; as many are stored as other numbers have."""
+    """The estimate of a number from its draws; stores as many draws as other numbers have."""
     known = values[~np.isnan(values)]
     level = stats.level
     if len(known) < (1 - _MOST_VOID) * len(values):
@@ -371,7 +371,7 @@ def _without_sign(signed: Interval) -> Interval:
 
 
 def _rarer(number: CountedNumber) -> float:
-    """How many of the gold images' captions have the rarer outcome of a share."""
+    """How many of a share's gold captions have the event or lack it, whichever is rarer."""
     value, observations = float(number.values[0]), number.observations
     if math.isnan(value) or observations is None:
         return 0.0
