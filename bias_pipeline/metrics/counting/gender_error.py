@@ -91,8 +91,8 @@ class GenderError(OutcomeMetric):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
     A caption that names no group or several is not wrong, so naming nobody lowers the error.
-    ``named`` is the error over captions that name exactly one group, so such captions do not lower
-    it.
+    ``named`` is the error over captions that name exactly one group, so captions that name no group
+    do not lower it.
 
     * ``human``, ``named:human``: annotators' errors.
     * ``named:increase``: the difference on the images that both sides describe.
@@ -139,7 +139,7 @@ class GenderError(OutcomeMetric):
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """With ``:paired`` parts only where one side describes more than the other."""
+        """The images of each part; has ``:paired`` parts only if one side describes more images."""
         images = described_images(view, view.labelled)
         if all((mask == images[MODEL]).all() for mask in images.values()):
             return {part: mask for part, mask in images.items() if not part.detail}
@@ -181,10 +181,10 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(OutcomeMetric):
     """Largest minus smallest share of a group's images whose caption names that group.
 
-    ``group:NAME`` is the share of the group's captions that name the right group,
-    ``incorrect:NAME`` the share that name a wrong group, and ``other:NAME`` the share that name no
-    group or several. ``divergence`` is the Jensen-Shannon divergence of these three shares between
-    groups, in bits; ``human`` is the score of human captions.
+    ``group:NAME`` is the share of the group's images whose caption names the right group,
+    ``incorrect:NAME`` a wrong group, and ``other:NAME`` no group or several. ``divergence`` is the
+    Jensen-Shannon divergence of these three shares between groups, in bits; ``human`` is the score
+    of human captions.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -52,7 +52,7 @@ class CorrectedByGold(CountingMetric):
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The numbers of (B, T, O) captions of each part by true label and outcome.
+        """The metric's numbers from (B, T, O) captions of each part by true label and outcome.
 
         The T labels are the K groups, unsure and other. The O outcomes are each group that a
         caption names alone, no group, several groups, and declined. ``:paired`` parts have the
@@ -243,7 +243,7 @@ class _Corrected:
         return Estimate(value, ci_low=low, ci_high=high)
 
     def _extreme_groups(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
-        """The two groups that are compared, the larger first; None if there are not just two."""
+        """The two compared groups, the larger number first; None unless exactly two are known."""
         assert isinstance(gap, LargestGap)
         means = [float(np.median(group.values)) for group in gap.groups]
         known = [place for place, mean in enumerate(means) if not math.isnan(mean)]
@@ -297,7 +297,7 @@ class _Corrected:
         return f"{text}; worth {amount} times as many gold labels"
 
     def _worth(self, name: PartName, number: Number, alone: Number) -> float:
-        """How many times as many gold labels, drawn evenly, give as narrow an interval."""
+        """How many times as many evenly drawn gold labels give as narrow an interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if not width > 0:
             return math.nan
@@ -349,7 +349,7 @@ def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
 
 
 def _share(number: CountedNumber, z: float) -> Interval:
-    """A share of the gold images with Wilson's interval; a number that is none has no interval."""
+    """A share of the gold images with Wilson's interval; other numbers have no interval."""
     value = float(number.values[0])
     if math.isnan(value) or number.observations is None:
         return value, math.nan, math.nan
