@@ -20,7 +20,7 @@ NUMBER, OBJECTS, WORDS = "number", "objects", "words"
 _MOST_OBJECTS = 7  # so many objects of an image or more count as one number
 _SAME = 0.95  # if this share of captions are an annotator's, the captioner is a person
 _TRIED = 500  # how many captions are checked first
-_LEAST_IMAGES, _LEAST_SHARE = 5, 500  # that invent an object, for it to enter the score
+_LEAST_IMAGES, _LEAST_SHARE = 5, 500  # captions that must invent an object that counts in the score
 
 
 @dataclass(frozen=True, eq=False)

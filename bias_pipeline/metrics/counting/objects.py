@@ -191,7 +191,7 @@ class InventedObjects(ComparedGroups):
 
 
 def _foreign(corpus: Corpus, attribute: Attribute) -> str:
-    """Why the names of objects do not fit the captions; empty if they do: they are English."""
+    """A message if the captions are not in English, as the objects' names are; else empty."""
     shares = language_shares(corpus, attribute)
     if attribute.language != ENGLISH:  # shares of captions in the attribute's language
         sides = ((side, corpus.side(side)) for side in SIDES)

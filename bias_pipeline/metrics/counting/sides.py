@@ -27,7 +27,7 @@ from bias_pipeline.metrics.counting.numbers import CountedNumber, Sums
 from bias_pipeline.metrics.functional.counts import Counts, share
 from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
 
-FOLDS = 5  # in simulations the number matters little; two do slightly worse for rare tasks
+FOLDS = 5  # in simulations the number hardly matters; two folds are slightly worse for rare tasks
 Labels = Literal["objects", "union", "each"]
 Groups = Literal["labels", "captions"]
 Unclear = Literal["keep", "skip"]
@@ -43,7 +43,7 @@ class LabelsVsCaptions:
     codes: IntArray  # (N,) group by label, -1 where unused
     observations: Float64Array  # (N,) how many observations the labels of an image are
     labelled: sparse.csr_array  # (N, T) how many of these observations have each task
-    named: IntArray  # (N,) the one group the model's caption names, below 0 for none or several
+    named: IntArray  # (N,) the only group that the model's caption names; below 0: none or several
     predicted: sparse.csr_array  # (N, T) tasks that the model's caption names
     n_groups: int  # K
 

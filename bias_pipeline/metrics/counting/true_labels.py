@@ -55,7 +55,7 @@ class TrueLabels:
     keys: UIntArray  # (N,) hashes of the images' ids
     rows: IntArray  # (n,) the gold images
     truth: IntArray  # (n,) their true labels
-    chances: Float64Array  # (n,) of having been drawn, up to a factor
+    chances: Float64Array  # (n,) chances with which they were drawn, up to a factor
     drawn_evenly: bool  # whether all images had the same chance
     draws: int = DRAWS
 
