@@ -29,7 +29,7 @@ from bias_pipeline.metrics.functional.invention import Amount
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectContrast(Contrast):
     objects: Sequence[str]  # (Q,)
-    invented: tuple[float, float]  # shares of captions with an absent object, likewise
+    invented: tuple[float, float]  # shares of captions with an absent object: group, others
     raw: Amount  # difference of these shares
     alike: Mapping[str, Amount]  # the same difference, on pictures that are alike at each level
     recall: Amount | None  # difference of recall, minus the annotators', on comparable pictures
@@ -107,7 +107,7 @@ def _object_sentence(contrast: ObjectContrast, place: int) -> str:
 
 
 def _gap_sentences(contrast: ObjectContrast) -> list[str]:
-    """How often captions invent by group, and how much of the gap the pictures explain."""
+    """Says how often captions invent objects by group, and what pictures explain of the gap."""
     if not any(contrast.invented):
         return [f"no caption of {contrast.group} or {contrast.others} names an absent object"]
     group, others = (f"{100 * share:.1f}" for share in contrast.invented)

@@ -34,7 +34,7 @@ class _Fold:
     tested: BoolArray  # (N,)
     features: sparse.csr_array  # (N_t, P) features of the fold
     training: sparse.csr_array  # (N - N_t, P) features of the other folds
-    means: Float64Array  # (P,) of the others
+    means: Float64Array  # (P,) means of features over the other folds
     gram: Float64Array  # (P, P) products over the other folds, centred
 
 
@@ -183,7 +183,7 @@ class Comparison:
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R) by how much each image moves sums over images, from its shares of the sums."""
+        """(N, R) by how much each image moves the sums over images, given its shares of them."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:

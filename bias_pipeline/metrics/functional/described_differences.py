@@ -55,7 +55,7 @@ class Differences:
         references: (Q,) what annotators' part rests on.
         shown: the captioner's differences, second group minus first, of Q concepts.
         excess: those beyond annotators.
-        class_shown: the captioner's differences of L classes.
+        class_shown: the captioner's own differences in L classes.
         class_excess: the differences of classes beyond annotators'.
         membership: (Q, L) 1 where a concept counts in a class.
         score: half the sum of absolute amounts.
@@ -122,9 +122,9 @@ class Differences:
         )
 
     def spread_p(self) -> float:
-        """P of a bias spread over many concepts: of the score, two-sided.
+        """P of the score, two-sided: tests for a bias that is spread over many concepts.
 
-        It is 1 below a point, and where no concept or class can be named.
+        It is 1 if the score is below a point, or if no concept or class can be named.
         """
         if self.score < LEAST or not (
             len(self.named_beside_score()) or len(self.classes_beside_score())
@@ -154,7 +154,7 @@ class Differences:
         return tested[beyond & (small | other)]
 
     def smallest(self) -> Float64Array:
-        """(M,) the difference of each tested concept that is noticed in four of five samples."""
+        """(M,) how large a tested concept's difference must be to be noticed in 4 of 5 samples."""
         tested, number = self.tested_concepts, len(self.tested_concepts) + len(self.tested_classes)
         errors = np.maximum(self.shown.errors, self.excess.errors)[tested]
         critical = -special.ndtri(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
@@ -263,7 +263,7 @@ class _Parts:
     def _amounts_beyond(
         self, shares: Float64Array, null: Float64Array, variance: Float64Array
     ) -> Amounts:
-        """Sums minus the null's mean, with the larger of two errors and the error of the ratios."""
+        """Sums minus the null's mean; errors combine the larger of two with those of the ratios."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
 
