@@ -157,7 +157,7 @@ class Quality(CountingMetric):
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
         frequencies = described.frequencies(documents, self.positions)
         for left_out, counts in zip((None, *range(self.positions)), frequencies, strict=True):
-            done: dict[bytes, sparse.csr_array] = {}  # human captions are often the same twice
+            done: dict[bytes, sparse.csr_array] = {}  # the same captions are often scored twice
             for part in [part for part in sets if (part == MODEL) == (left_out is None)]:
                 scored = described.candidates(part, sets[part], left_out or 0)
                 if not len(scored):
@@ -241,7 +241,7 @@ class _Described:
 
     @cached_property
     def positions(self) -> IntArray:
-        """(C,) place among the human captions of its image, -1 for the model's."""
+        """(C,) each caption's place among its image's human captions; -1 for model captions."""
         model, human = self.words
         return np.concatenate([np.full(len(model), -1), human.positions])
 
@@ -287,7 +287,7 @@ class _Described:
         )
 
     def frequencies(self, documents: BoolArray, positions: int) -> list[list[Int32Array]]:
-        """Frequencies in (N,) documents: of all human captions, then without each position."""
+        """Frequencies in (N,) documents of all human captions, then without each position."""
         rows = self.references(np.flatnonzero(documents), None)
         blocks = np.split(rows, np.flatnonzero(np.diff(self.images[rows] // _TOGETHER)) + 1)
         totals: list[list[Int32Array]] = []

@@ -163,7 +163,7 @@ class Comparison:
         order = np.lexsort((self.keys, np.round(sign * self.expected_group, 9)))
         permuted = np.repeat(self.groups[:, None], PERMUTATIONS, axis=1)
         for block in map(np.sort, np.array_split(order, max(2, len(order) // BLOCK))):
-            cycle = drawn[block].argsort(axis=0)  # each image has the group of the next in it
+            cycle = drawn[block].argsort(axis=0)  # each image gets the next one's group
             passed = np.roll(self.groups[block][cycle], -1, axis=0)
             permuted[block[cycle], np.arange(PERMUTATIONS)] = passed
         residuals = permuted - self.ridge.predict(permuted)

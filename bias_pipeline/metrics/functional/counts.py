@@ -21,7 +21,7 @@ class Counts:
     tasks: Float64Array  # (..., T) labelled task
     labels: Float64Array  # (..., K, T) labelled group and labelled task
     captioned: Float64Array  # (..., K) labelled group, in the captioner's observations
-    task_given_group: Float64Array  # (..., K, T) labelled group and predicted task, of those
+    task_given_group: Float64Array  # (..., K, T) labelled group and predicted task, likewise
     group_given_task: Float64Array  # (..., K, T) predicted group and labelled task
     joint: Float64Array  # (..., K, T) predicted group and predicted task
 

@@ -57,7 +57,7 @@ class HazardRatio:
     def difference(
         self, rates: Float64Array, expected: Float64Array
     ) -> tuple[Float64Array, Float64Array]:
-        """(N,) the groups' differences at (N,) rates, and their changes with one error.
+        """(N,) differences between the groups at (N,) rates, and their changes per standard error.
 
         Example:
             >>> ratio = HazardRatio(0.0, 0.1)
@@ -211,7 +211,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """By how much annotators would have to be multiplied to have a rate, if one set has a level."""
+    """How many times as many annotators have the ``rate``, if the annotators have the ``level``."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))

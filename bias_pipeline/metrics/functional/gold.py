@@ -15,7 +15,7 @@ from bias_pipeline.metrics.functional.counts import share
 # The prior of Dirichlet distributions, counted in gold images: Jeffreys' 1/2. If it were 1/2 for an
 # error in each of the large cells that almost never err, rare rates would seem too high.
 PRIOR = 0.5
-PRIOR_AGAINST_BOTH = 0.25  # of a label that contradicts machine and caption where these agree
+PRIOR_AGAINST_BOTH = 0.25  # of a label, if machine and caption agree on another
 # How many values there are besides the K groups: of labels (unsure, other), and of captions (no
 # group, several, declined).
 NO_GROUP_LABELS, NO_GROUP_OUTCOMES = 2, 3
