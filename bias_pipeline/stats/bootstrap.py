@@ -18,9 +18,9 @@ from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
 
 LEAST_TESTED = 3  # fewest tested images of a seed; ours
-MOST_VOID = 0.08  # share of resamplings without any of them; exp(-3) is below, exp(-2) above
+MOST_VOID = 0.08  # the most resamplings without any image; exp(-3) is below, exp(-2) above
 _BATCH_BYTES = 16_000_000  # larger arrays would be given back to the system after each batch
-_MOST_STORED = 250_000_000  # counts that are stored in half a byte, such as 1,000 of 250,000 images
+_MOST_STORED = 250_000_000  # the most counts that are stored, such as 1,000 of 250,000 images
 
 # Resampling tested images does not show the effect of other training images. If human captions are
 # compared with human captions, scores of 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC)

@@ -45,7 +45,7 @@ class ScoreTable:
         return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
     def per_seed(self, weights: Float64Array) -> Float64Array:
-        """(B, S) the mean score of each seed's attackers by (B, I) weights; NaN without images."""
+        """(B, S) mean score of each seed's attackers, with (B, I) weights; NaN without images."""
         each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):
@@ -96,7 +96,7 @@ class ScoreTable:
     ) -> Float64Array:
         """(B, A) each attacker's mean over a group; NaN if a resampling lacks the group."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
-        if len(lines) <= _FEW:  # a product of few lines is several times as dear as line by line
+        if len(lines) <= _FEW:  # for few lines, one product is several times slower
             totals = np.stack([counted @ line for line in lines], axis=1)
         else:
             totals = (lines @ counted.T).T
@@ -115,7 +115,7 @@ class ScoreTable:
         return images[np.argsort(group_of, kind="stable")]
 
     def rows_at(self, images: IntArray) -> ScoreTable:
-        """The table with a row for each of the given images, in any order, NaN where untested."""
+        """The table with rows for the given images, in any order; NaN for untested images."""
         if np.array_equal(images, self.images):
             return self
         values = np.full((len(images), self.values.shape[1]), np.nan)

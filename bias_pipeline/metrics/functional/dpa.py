@@ -71,7 +71,7 @@ def exchange_labels(
     order = np.argsort(keys, kind="stable")
     each = labels[order]
     changes = np.cumsum(np.append(0, each[1:] != each[:-1]))
-    wrong = changes + (each != each[0])  # if the first m images pass their labels on in a circle
+    wrong = changes + (each != each[0])  # if the first m images exchange labels in a circle
     target = (labels != predicted).sum()
     moved = order[: 1 + np.argmin(np.abs(wrong - target))]
     classes = labels.copy()
