@@ -79,7 +79,7 @@ class Contexts:
         return flags
 
     def pairs_of(self, images: IntArray) -> tuple[IntArray, IntArray]:
-        """The pairs of R images in any order, and (P,) to which image each pair belongs."""
+        """(P,) the pairs of R images, which need no order, and (P,) the image of each pair."""
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
@@ -243,7 +243,7 @@ class Judged:
     def object_tables(
         self, wanted: IntArray, images: BoolArray, name: str
     ) -> dict[str, sparse.csr_array]:
-        """(N, K * T) sums of scores, and counts, of pairs with the wanted objects."""
+        """Two (N, K * T) tables of pairs with the wanted objects: sums of scores, and counts."""
         column = np.full(int(max(self.objects.max(initial=-1), wanted.max(initial=-1))) + 1, -1)
         column[wanted] = np.arange(len(wanted))
         named = self.named[self.rows][self.of]

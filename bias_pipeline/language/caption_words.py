@@ -45,7 +45,7 @@ class UnmaskedWord:
 def unmasked_words(
     corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
 ) -> list[UnmaskedWord]:
-    """Words of our own list of the attribute that ``masking`` leaves, most frequent first."""
+    """Words of our own list of the attribute that ``masking`` leaves; most frequent first."""
     masked = masking(Tokenize()(corpus))
     grouping = corpus.groupings[attribute.name]
     remaining = [
@@ -169,7 +169,7 @@ class Reach:
     captioner: str  # its name
     words: int  # distinct human words that the captioner does not use, without punctuation
     running: int  # how often these words occur in human captions
-    shares: Float64Array  # (D,) the share of those running words with a near word, for each delta
+    shares: Float64Array  # (D,) the share of these occurrences that have a near word, by delta
     # The delta at which 60 % of these occurrences have a near word; infinite if too few of the
     # words have a vector, 0 if there are no such words
     enough: float

@@ -201,7 +201,7 @@ class ContextualAlignment(ConstantAlignment):
         return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
     def _delta(self, distances: Float64Array, counts: IntArray) -> float:
-        """What distances must be below; of ``auto`` just above the farthest that it lets in."""
+        """The limit of distances; for ``auto``, just above the largest accepted distance."""
         if self.delta != "auto":
             return self.delta
         far = distance_of(ENOUGH, distances, counts)

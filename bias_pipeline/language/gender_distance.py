@@ -103,7 +103,7 @@ class GenderDistance(TaskMetric):
     # Treatment of a word without a vector: `zero`, a cosine of 0 (the public code), or `skip`,
     # which leaves the object out (ours)
     oov: Literal["zero", "skip"] = "zero"
-    terms: Mapping[str, str] | None = None  # group to its word; the first listed word if left out
+    terms: Mapping[str, str] | None = None  # each group's word (default: the first listed word)
     neutral: str = "person"  # the word for no group in particular
     # An object gets its own parts if at least this share of a side's captions name it; see
     # `least_share`

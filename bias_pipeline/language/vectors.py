@@ -142,7 +142,7 @@ def _read_glove(
 
 
 def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    """A line a word; where a word stands twice, its first line counts."""
+    """The vectors of a text file with one word per line; the first line of a word counts."""
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
     vectors: dict[str, npt.NDArray[np.floating]] = {}
     with closing(_open_text(path)) as file:
