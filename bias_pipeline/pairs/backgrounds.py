@@ -21,7 +21,7 @@ from bias_pipeline.pairs.distances import BeyondPictures, SetDistances
 from bias_pipeline.pairs.group_gaps import MeasuredGap, difference_p
 
 MEASURES = ("brightness", "saturation", "red less blue", "contrast", "edges")
-_READ, _SIDE = 128, 16  # pixels a side as read, and of the small pictures that are compared
+_READ, _SIDE = 128, 16  # pixels per side, as read and as compared
 _ALPHA = 0.05
 
 

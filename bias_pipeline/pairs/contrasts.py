@@ -23,7 +23,7 @@ class Contrasts:
     set_of: IntArray  # (M,) the set of each pair, ascending
     first: IntArray  # (M,) its picture of the first group
     second: IntArray  # (M,) its picture of the second group
-    weights: Float64Array  # (M,) in the mean over a set: each of its contexts counts alike
+    weights: Float64Array  # (M,) weight in a set's mean: all contexts count alike
 
     @classmethod
     def of_groups(

@@ -31,7 +31,7 @@ class Wordings:
     men's gender less often writes "person" more often, and this one difference would count twice.
     """
 
-    attributes: Sequence[Attribute]  # in which pictures of a set may differ; the first is tested
+    attributes: Sequence[Attribute]  # may differ between pictures of a set; the first is tested
     neutral: Words  # nouns and pronouns for persons that name no group
     function_words: Words
     concepts: ConceptTable
@@ -112,7 +112,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """Class to (C,) the captions that say something about the person, by (N,) codes."""
+        """For each class, (C,) the captions that say it about the person; codes are (N,) groups."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {
