@@ -63,7 +63,7 @@ class SetPictures:
 
     @cached_property
     def people(self) -> SaidOfPeople | None:
-        """What annotators say; None unless they describe all pictures that the captioner does."""
+        """What annotators say; None unless they describe all the captioner's pictures."""
         described = np.unique(self.model.pictures)
         if not len(self.corpus.human) or not has_captions(self.corpus, "human")[described].all():
             return None

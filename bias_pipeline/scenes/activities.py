@@ -18,7 +18,7 @@ class Activity(NamedTuple):
     name: str  # a unique name
     setting: str  # one of `SETTINGS`; decides what else can be in the scene
     weight: float  # relative frequency before any leaning
-    leans: Mapping[str, float]  # group to the factor by which it is more frequent in that group
+    leans: Mapping[str, float]  # for each group, how many times as frequent it is there
     main: str  # the COCO object that the activity needs
     possessive: bool  # whether each of several people has their own main object
     others: Mapping[str, float]  # other COCO objects and the probability of each

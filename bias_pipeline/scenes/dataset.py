@@ -369,7 +369,7 @@ class ScenesDataset(Generator):
         else:
             files = self._people_files(COLUMNS[labels.field])
         made_by = hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
-        folder = self.root / f"{files.folder}-{made_by}"  # files of other dials stay theirs
+        folder = self.root / f"{files.folder}-{made_by}"  # one folder for each set of dials
         captions = partial(files.captions, self.dials[captioner])
         contents: dict[str, Callable[[], bytes]] = {**files.shared, _file_of(captioner): captions}
         absent = [name for name in contents if not (folder / name).is_file()]
@@ -404,7 +404,7 @@ class ScenesDataset(Generator):
 
     @classmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """See :class:`Generator`; one image identifies the world, from whose seed it follows."""
+        """See :class:`Generator`; one image identifies the world, as the seed decides the image."""
         images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
         first = min(images, key=lambda image: image.key, default=None)
         if first is None or generate(first.key + 1, seed).images[first.key] != first:

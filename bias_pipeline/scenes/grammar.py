@@ -71,7 +71,7 @@ class Subject(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Description:
     scene: Scene  # what the annotator sees
-    spoken: Mapping[str, str]  # attribute to the group that the annotator assumes, "" if unsure
+    spoken: Mapping[str, str]  # the group assumed for each attribute, "" if unsure
     draws: Mapping[str, float]  # a number in [0, 1) for each of `PURPOSES`
     dials: BiasSettings  # how the annotator differs from a person
 

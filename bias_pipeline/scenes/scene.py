@@ -12,7 +12,7 @@ from bias_pipeline.scenes.lexicon import COLOURS, LOOKS
 from bias_pipeline.scenes.slots import KINDS, NOTHING, SLOTS, slot_name
 
 MAX_OTHERS = 2  # so that a scene has at most five objects besides its people
-_PEOPLE = (0.78, 0.91)  # below the first bound one person, below the second two, else three
+_PEOPLE = (0.78, 0.91)  # draws below the first bound: one person; below the second: two; else three
 
 # Decisions that are made once per image, for all annotators and captioners.
 PURPOSES = (

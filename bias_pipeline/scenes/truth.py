@@ -75,7 +75,7 @@ def _misleading_table(attribute: str, tables: Mapping[str, Float64Array]) -> Flo
     # (2, 2, 2, 5, A, K) averaged over the A activities: (2, 2, 2, 5, K)
     speaks = np.einsum("...a,...am->...m", tables["activity"], np.stack(each, axis=-2))
     axis = ATTRIBUTES.index(attribute)
-    correct = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis is now the last
+    correct = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis has become the last
     return np.moveaxis(1 - correct, -1, axis)
 
 

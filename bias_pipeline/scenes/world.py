@@ -88,7 +88,7 @@ class Image:
     id: int  # its public number, not consecutive
     width: int  # in pixels
     height: int  # in pixels
-    groups: Mapping[str, str]  # attribute to the person's group, even if annotators are unsure
+    groups: Mapping[str, str]  # the person's group by attribute, even if annotators are unsure
     labels: Mapping[str, str]  # for each attribute the raw label: the group, or "Unsure"
     scene: Scene  # its contents
     objects: frozenset[str]  # COCO category names, "person" among them
