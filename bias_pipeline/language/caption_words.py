@@ -1,6 +1,6 @@
 """Words of captions: those that masking leaves, follow group words, or alignment replaces.
 
-DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; its Table 7
+DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; Table 7 of DBAC
 measures with METEOR how much meaning remains.
 """
 

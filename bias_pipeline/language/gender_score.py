@@ -103,7 +103,7 @@ class GenderScore(CountingMetric):
         full_context=True,
     )
 
-    task: TaskVocabulary  # whose tasks `exclude_tasks` may name
+    task: TaskVocabulary  # vocabulary of the tasks in `exclude_tasks`
     # A folder, a `.gguf` file or a name on the hub. The paper's is `gpt2`; the default comes with a
     # package
     language_model: Line

@@ -143,7 +143,7 @@ def word_effects(
 
 
 def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
-    """A caption without each of the words that all of its versions share.
+    """The caption without each word that all of its versions share, one word at a time.
 
     Example:
         >>> without_each([["a man rides"], ["a woman rides"]], 0)
@@ -185,7 +185,7 @@ Line = Mapping[str, object]
 def example_lines(
     how: CaptionScorer, judged: Judged, contexts: Contexts, view: CorpusView, n_captions: int
 ) -> list[Line]:
-    """Some captions of the captioner with each object of their picture."""
+    """Lines with some of the captioner's captions, each with every object of its picture."""
     captions = view.corpus.side("model")
     keys = random_words("examples", 0, view.corpus.keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(keys, kind="stable")[:n_captions])

@@ -37,7 +37,7 @@ class LanguageModel:
     """
 
     model: str  # a folder, a `.gguf` file, or a name on the hub
-    revision: str = MAIN  # of a name on the hub
+    revision: str = MAIN  # revision of a name on the hub
     kind: Kind = "causal"  # the kind of the model; see `Likelihoods`
     term: Term = (
         "arithmetic"  # how the probabilities of a text's tokens become one, see `pool_tokens`

@@ -45,7 +45,8 @@ FAMILIES = ("attack", "counting", "language", "retrieval")
 WEIGHTS, PICTURES, SETS = "published weights", "pictures", "sets of pictures"
 # What a data set or a machine may lack and a metric cannot do without.
 NEEDS = ("human captions", "objects", PICTURES, WEIGHTS, SETS)
-# The images of a metric: those of a labelled group, or those whose group annotators could not see.
+# The images of a metric: images with a labelled group, or images whose group annotators could not
+# see.
 LABELLED, UNSURE = "labelled", "unsure"
 # Properties of captions that move scores even if they are equal for all groups: ``text.speech``.
 TRAITS = ("words", "vocabulary", "neutral")

@@ -143,8 +143,8 @@ class CorpusView:
     def too_few_named(self, side: str) -> str:
         """A message if too few captions of a side name a group for a measurement, else empty.
 
-        At least 1 % of the captions of labelled images must name one group, and at least ten (a
-        tenth of them if there are fewer than a hundred).
+        At least 1 % of the captions of labelled images must name one group, and at least ten
+        captions (a tenth of the captions if there are fewer than a hundred).
         """
         named = self.named_group(side)[self.labelled[self.images(side)]]
         n_named = int((named >= 0).sum())

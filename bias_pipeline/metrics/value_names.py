@@ -30,7 +30,7 @@ class PartName(str):
     group: str  # whose number it is, empty for that of all
     object: str  # the object or task of the number; empty if it is about all
     side: str  # `model` or `human`; empty if the number compares the two
-    detail: str  # which of several such numbers
+    detail: str  # tells several such numbers apart
 
     def __new__(
         cls,

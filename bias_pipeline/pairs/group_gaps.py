@@ -18,7 +18,7 @@ from bias_pipeline.stats.shares import difference_ends, wilson
 
 FEWEST_SETS = 6  # fewest sets with a difference; with fewer, no p is below 0.05
 _FEWEST_NORMAL = 10  # with so many sets that differ, Student's interval holds
-_POWER = 0.8  # with which a difference is "usually" found
+_POWER = 0.8  # a difference is "usually" found with this chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class MeasuredGap:
     name: str
     first: float  # the mean of the first group; for a word, the share of its captions
     second: float
-    p_value: float  # of words after Westfall and Young, over all
+    p_value: float  # for words corrected over all (Westfall, Young)
 
 
 def group_gap(

@@ -234,7 +234,7 @@ class AffectImage:
     seed: int  # of the world
     emotion: str  # the emotion that the picture evokes, one of ArtEmis' nine
     motifs: Mapping[str, int]  # the number of the option of each slot
-    utterances: tuple[Utterance, ...]  # of five annotators
+    utterances: tuple[Utterance, ...]  # utterances of five annotators
 
     @property
     def id(self) -> int:

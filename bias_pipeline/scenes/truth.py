@@ -100,7 +100,7 @@ _WRONG = "of the captions, so many name a {attribute} that the scene suggests an
 
 
 def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, Planted]:
-    """Headline of a metric to what some dials plant for it; none where that is unknown.
+    """For a metric's headlines, what some dials plant; headlines without known truth are absent.
 
     Example:
         >>> planted_for(BiasSettings(skin_wording=0.5), "race", "lic")["score"].value

@@ -115,7 +115,7 @@ class Estimate:
     draws: Draws | None = field(default=None, compare=False, repr=False)
 
 
-SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # such as a number of a score
+SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # an estimate, such as a number of a score
 
 
 @dataclass(frozen=True)
@@ -414,7 +414,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
         estimate: with an error.
         neutral: the value that is tested.
     """
-    from scipy import special  # imported here, as descriptive commands need no scipy
+    from scipy import special  # imported here, since descriptive commands need no scipy
 
     low, high = sorted((estimate.value, estimate.corrected))
     distance, error = max(low - neutral, neutral - high, 0.0), estimate.error

@@ -180,7 +180,7 @@ class Correlation(NamedTuple):
     value: float  # in [-1, 1]
     low: float  # of its 95 % interval
     high: float  # of its 95 % interval
-    p_value: float  # of a t test against 0
+    p_value: float  # p of a t test against 0
     n: int  # pairs
 
 
@@ -211,7 +211,7 @@ def of_pearson(value: float, n: int) -> Correlation:
         >>> [round(x, 2) for x in of_pearson(0.9, 7)]
         [0.9, 0.46, 0.99, 0.01, 7]
     """
-    from scipy import stats  # imported here, as cells need none of it
+    from scipy import stats  # imported here, since cells do not need scipy
 
     bounded = min(max(value, -1.0), 1.0)
     if abs(bounded) == 1:

@@ -54,7 +54,7 @@ def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
 
 
 def _ordinal_distances(totals: Float64Array) -> Float64Array:
-    """(K, K) squared distances: the answers between two, and half of these two themselves."""
+    """(K, K) squares of the answers between two ranks plus half of the answers at each rank."""
     middle = np.cumsum(totals) - totals / 2
     squares: Float64Array = (middle[:, None] - middle) ** 2
     return squares

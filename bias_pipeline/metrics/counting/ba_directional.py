@@ -40,9 +40,11 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     ``t_to_a``: given the task, is its usual group named more often? A group and a task are usual
     for each other if the labels have both together more often than if they were independent.
 
-    * ``<direction>:object:NAME``, ``:group:NAME``: means over groups, and over tasks.
-    * ``t_to_a:images``, ``t_to_a:named``: both public denominators, which may differ in sign.
-      Conclusions rest on ``named``, since captions that name no group lower the other.
+    * ``<direction>:object:NAME``, ``:group:NAME``: the mean over groups for one task, and the mean
+      over tasks for one group.
+    * ``t_to_a:images``, ``t_to_a:named``: the scores with the denominators of both public codes;
+      their signs may differ. Conclusions rest on ``named``, since captions that name no group lower
+      the other.
     * ``t_to_a:published:*``: the numbers as published. Our numbers take the sign of a pair from
       other images than its size.
 
@@ -132,7 +134,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         )
 
     def _averaged_pairs(self, pairs: Float64Array) -> Float64Array:
-        """The pairs of which means are taken."""
+        """The pairs over which means are taken."""
         return np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs
 
     def _mean(self, pairs: Float64Array) -> Float64Array:

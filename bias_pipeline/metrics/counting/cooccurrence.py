@@ -116,7 +116,7 @@ class Cooccurrence(TaskMetric):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers if groups are those that captions name, False if they are labels."""
+        """True for all numbers, unless the groups are the images' labels."""
         return self.groups == "captions"
 
     def tally(self, view: CorpusView) -> Tally:

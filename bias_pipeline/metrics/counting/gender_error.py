@@ -173,7 +173,7 @@ class GenderError(OutcomeMetric):
         return values
 
 
-_OUTCOMES = ("", "incorrect", "other")  # the correct share has the plain group name
+_OUTCOMES = ("", "incorrect", "other")  # the name of the correct share is only the group's name
 DIVERGENCE = PartName("divergence")
 
 

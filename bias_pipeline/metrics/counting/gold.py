@@ -91,8 +91,8 @@ def check_correctable(metric: Metric) -> None:
 def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) -> Score:
     """The score corrected by gold labels.
 
-    Parts ``NAME:machine`` are the numbers by machine labels, ``NAME:gold`` those of the gold images
-    alone. Parts that gold labels cannot correct have no value.
+    Parts ``NAME:machine`` are the numbers by machine labels; parts ``NAME:gold`` are the numbers of
+    only the gold images. Parts that gold labels cannot correct have no value.
     """
     check_correctable(metric)
     if corpus.samples:
@@ -364,7 +364,7 @@ def _difference(first: Interval, second: Interval) -> Interval:
 
 
 def _without_sign(signed: Interval) -> Interval:
-    """The size of a difference: its interval begins at 0 if that of the difference holds 0."""
+    """The absolute difference; its interval begins at 0 if the signed interval contains 0."""
     value, low, high = signed
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return abs(value), least, max(abs(low), abs(high))

@@ -24,7 +24,7 @@ class LargeSet(Configurable):
     """How often annotators of many images mention each concept, by group."""
 
     captions: int  # how many captions were read
-    mentions: Mapping[str, int]  # concept to captions that say it; none: left out
+    mentions: Mapping[str, int]  # how many captions have each concept, if any
     attributes: Mapping[str, GroupRatios] = field(default_factory=dict)
     least: int = 40  # annotators with fewer mentions of a concept hardly ever say it
     source: str = ""

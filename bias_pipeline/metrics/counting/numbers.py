@@ -32,7 +32,7 @@ class CountedNumber:
 
     values: Float64Array  # (B,)
     images: BoolArray  # (N,) the images that it rests on
-    side: str = "model"  # whose captions its neutral rate describes
+    side: str = "model"  # the neutral rate is of this side's captions
     unit: str = "fraction"  # see `Number`; a `count` has no interval
     range: tuple[float, float] | None = None  # see there
     # (N,) coverage is `images` as a share of these images; None: of those that the metric is about

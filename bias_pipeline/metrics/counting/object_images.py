@@ -1,4 +1,4 @@
-"""Which objects a corpus's images have, and which of them captions and annotators name."""
+"""Which objects a corpus's images have, and which objects captions and annotators name."""
 
 from __future__ import annotations
 

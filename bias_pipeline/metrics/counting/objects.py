@@ -57,7 +57,7 @@ _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # levels whose parts have another name
 class InventedObjects(ComparedGroups):
     """How often captions name an object that is not in the picture, and for which group.
 
-    An image has its annotated objects and those that annotators' captions name.
+    An image has its annotated objects and the objects that annotators' captions name.
 
     * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also by group.
     * ``gap``: the second group's share minus the first group's, on all pictures. ``gap:number``,
@@ -225,7 +225,7 @@ class _Parts(ComparedParts):
 
     @property
     def largest_share(self) -> float:
-        """The share of captions that may still name an object for a group, if hardly any does."""
+        """The largest share of captions that may name absent objects, if hardly any captions do."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high

@@ -188,7 +188,7 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
-    """Part to those of (N,) images that the side describes, or for ``:paired`` that both describe.
+    """For each part, the images that its side describes; for ``:paired``, that both describe.
 
     Parts without images are left out.
     """
@@ -277,7 +277,7 @@ def mean_of(values: Sequence[Float64Array]) -> Float64Array:
 
 
 def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
-    """(N, K * T) each row of an (N, T) table in the columns of its group, none for codes below 0.
+    """(N, K * T) each row of an (N, T) table in its group's columns; empty for codes below 0.
 
     Example:
         >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))

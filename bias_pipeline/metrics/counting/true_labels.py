@@ -62,7 +62,7 @@ class TrueLabels:
     def counts(self, captions: CaptionOutcomes, name: str) -> Float64Array:
         """(draws, T, O) a side's captions by true label and outcome, drawn from their posterior.
 
-        What is unknown of captions of two names is drawn independently.
+        For captions with different ``name``, unknown labels are drawn independently.
         """
         cell, n_cells = self.cells(captions)
         table = self._by_image(captions, cell, n_cells)

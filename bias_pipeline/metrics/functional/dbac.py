@@ -22,7 +22,7 @@ Aggregate = Literal["weighted", "per_pair", "per_caption", "marginal"]
 Prior = Literal["counts", "shared", "none"]
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
 PRIORS: tuple[Prior, ...] = get_args(Prior)
-LABELS = "labels"  # of images, for both sides: shared, whatever captions name
+LABELS = "labels"  # prior from images' labels, the same for both sides
 OBJECT_SET, IMAGES = "object_set", "images"  # prior and aggregate of the authors' code
 
 

@@ -303,7 +303,7 @@ HENDRICKS_OFFSET = 0.0005
 def group_shares(pairs: Float64Array) -> Float64Array:
     """(..., K, T) share of each group among the captions that name an object and one group.
 
-    Or among the images labelled with a task. With two groups the first row is the ratio to men,
+    ``pairs`` may also count labelled images. With two groups the first row is the ratio to men,
     c(o, man) / (c(o, man) + c(o, woman)). NaN where an object is named with no group.
 
     Example:

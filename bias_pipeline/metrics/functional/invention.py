@@ -44,7 +44,7 @@ class NamedObjects:
 
     @property
     def recall(self) -> Float64Array:
-        """(M,) share of the image's objects that captions name; NaN for an image without any."""
+        """(M,) share of the image's objects that captions name; NaN if the image has no object."""
         there = self.present.sum(axis=1)
         named = (self.named * self.present).sum(axis=1)
         shares: Float64Array = np.where(there > 0, named / np.maximum(there, 1), np.nan)
@@ -64,7 +64,7 @@ class Amount:
 
 
 def mean(values: Float64Array) -> Amount:
-    """The mean of independent values, NaN without any.
+    """The mean of independent values; NaN without values.
 
     Example:
         >>> mean(np.array([0.0, 1.0])).value
