@@ -148,7 +148,7 @@ def _following(listed: Listed) -> Counter[str]:
 
 
 def print_collocations(corpus: Corpus, attribute: Attribute) -> None:
-    """Print :func:`collocations`, with the most frequent following words."""
+    """Print :func:`collocations` as a table of the most frequent following words."""
     lines = []
     for result in collocations(corpus, attribute):
         counts = map(str, (result.captions, result.holding, result.naming))

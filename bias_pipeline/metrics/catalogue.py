@@ -78,7 +78,7 @@ def seconds_of(
     *,
     noisy: bool = False,
 ) -> float:
-    """Expected seconds of a cell of a corpus; a metric that lacks data ends at once."""
+    """Expected seconds of a cell of this corpus; cells of metrics that lack data end at once."""
     info = info_of(metric)
     refused = info is not None and not has_needs(info, corpus)
     known = settings or (settings_of(metric) if info else {})

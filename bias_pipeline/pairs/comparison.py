@@ -180,7 +180,7 @@ class GroupsCompared:
 
     @cached_property
     def distance_tests(self) -> dict[str, tuple[float, float]]:
-        """Value and p of both tests of distances, by name, with all words and without marks."""
+        """Value and p of both tests of distances, by name; each with and without visible marks."""
         plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
         bare = BeyondPictures(self.contrasts, self._distances(shown).crossed)

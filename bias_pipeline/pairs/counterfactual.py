@@ -41,10 +41,10 @@ class Counterfactual(Metric):
     Only pictures that agree in all other labelled attributes are compared. Every interval and test
     treats a set as one unit; tests flip the signs of the sets' differences.
 
-    * ``class:NAME``: second group minus first in a share of captions: those that name the group
-      (``named``), name another (``wrong``), decline, or describe the person (``agency`` and so on).
-      The difference in annotators' captions is subtracted if there are any. ``class:NAME:GROUP`` is
-      a group's share.
+    * ``class:NAME``: the second group's share of captions minus the first group's. The captions
+      name the group (``named``), name another group (``wrong``), decline, or describe the person
+      (``agency`` and so on). The difference in annotators' captions is subtracted if there are any.
+      ``class:NAME:GROUP`` is a group's share.
     * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # modules of the affective world are imported when that world
 LABELS, CAPTIONS = "attributes.csv", "annotations/captions.json"
 INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
-RELEASE = "artemis_dataset_release_v0.csv"  # as ArtEmis names it
+RELEASE = "artemis_dataset_release_v0.csv"  # the file's name in ArtEmis
 DRAWN = "Drawn"  # the style of the affective world's pictures, if they are written as in ArtEmis
 
 

@@ -43,7 +43,7 @@ POSSESSIVE = 0.15
 
 # Numbers of words after the words for the person, so that naming the person changes nothing else.
 ENOUGH = 4  # with fewer words, the place is always named
-ROOM = 8  # with more words, no place, backdrop or company is added; length
+ROOM = 8  # with more words, no place, backdrop or company is added; multiplied by length
 _LARGE = frozenset({"vehicle", "outdoor", "animal", "furniture", "appliance"})
 _IN_PLURAL = frozenset({"banana", "apple", "orange", "carrot"})
 

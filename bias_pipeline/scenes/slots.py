@@ -30,7 +30,7 @@ GROUPS: Mapping[str, Mapping[str, float]] = {
     "emotion": {"happiness": 0.3, "sadness": 0.2, "anger": 0.18, "fear": 0.14, "surprise": 0.18},
 }
 ATTRIBUTES = tuple(GROUPS)
-NOTHING = ""  # the option of a slot that adds nothing to the scene
+NOTHING = ""  # the option that adds nothing to the scene
 KINDS = ("activity", "clothing", "carried", "nearby", "backdrop")
 
 _DETAILS = """

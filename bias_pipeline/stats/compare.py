@@ -178,10 +178,10 @@ class Correlation(NamedTuple):
     """A correlation; if it is undefined, all fields but ``n`` are NaN."""
 
     value: float  # in [-1, 1]
-    low: float  # of its 95 % interval
-    high: float  # of its 95 % interval
+    low: float  # lower end of the 95 % interval
+    high: float  # upper end of the 95 % interval
     p_value: float  # p of a t test against 0
-    n: int  # pairs
+    n: int  # number of pairs
 
 
 def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:

@@ -101,7 +101,6 @@ class Accuracy(Scoring):
     """``scoring=accuracy``: share of right guesses, in [0, 1]."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`correct`."""
         return correct(probs, truth)
 
     def chance(self, n_classes: int) -> float:
@@ -113,7 +112,6 @@ class Lic(Scoring):
     """``scoring=lic``: mean confidence of guesses in [0, 1], where wrong guesses count 0."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`confident_correct`."""
         return confident_correct(probs, truth)
 
     def chance(self, n_classes: int) -> float:
@@ -125,7 +123,6 @@ class Confidence(Scoring):
     """``scoring=confidence``: mean probability of the true class, in [0, 1]."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`confidence_of`."""
         return confidence_of(probs, truth)
 
     def chance(self, n_classes: int) -> float:
@@ -149,7 +146,6 @@ class InverseCrossEntropy(Scoring):
         self.bound = bound
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`cross_entropy`."""
         return cross_entropy(probs, truth)
 
     def link(self, mean: Float64Array) -> Float64Array:

@@ -60,8 +60,8 @@ _ABSENT = Estimate(math.nan)
 class CountingMetric(Metric):
     """A metric that counts."""
 
-    attribute: Attribute  # whose groups are compared
-    stats: Bootstrap  # how intervals are made
+    attribute: Attribute  # the attribute whose groups are compared
+    stats: Bootstrap  # gives resamples and level of intervals
     _: KW_ONLY
     # The preset whose words name the groups. If None, or if the attribute has no such preset, the
     # attribute's own words do

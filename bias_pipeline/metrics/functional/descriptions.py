@@ -185,7 +185,7 @@ class _Plan:
 
 
 def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> _Plan:
-    """Whose difference stands for annotators' at the captioner's (Q,) rates.
+    """For each concept, the annotators whose joint rate is the captioner's (Q,) rate.
 
     ``levels`` are (K, Q) rates of one, two, ... annotators joined.
     """
@@ -264,8 +264,8 @@ def _scale_rates(expected: Float64Array, rate: float, weights: Float64Array) -> 
 def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[HazardRatio, ...]:
     """(Q,) how much more often annotators say each concept of the second group.
 
-    The rates count all annotators of an image as one. Both groups are weighted to the same mix of
-    pictures: the second group by 1 - e and the first by e, where e is the expected group.
+    All annotators of an image are joined and count as one. Both groups are weighted to the same mix
+    of pictures: the second group by 1 - e and the first by e, where e is the expected group.
     """
     expected = np.clip(comparison.expected_group, *_GROUPS)
     second = comparison.groups * (1 - expected)

@@ -314,7 +314,7 @@ def group_shares(pairs: Float64Array) -> Float64Array:
 
 
 def skew(pairs: Float64Array) -> Float64Array:
-    """(..., T) how far each object's groups are from even, half the sum of |share - 1/K|.
+    """(..., T) skew of each object: half the sum over groups of |share - 1/K|.
 
     With two groups it is |ratio to men - 1/2|. The skew of a model minus the annotators' is the
     percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.
