@@ -1,4 +1,4 @@
-"""Scores of captions that are written about every group in turn, for the Gender Score.
+"""Scores captions, each written about every group in turn, for the Gender Score.
 
 The visual context of a caption is the objects in its picture, with probabilities.
 """
@@ -38,7 +38,7 @@ from bias_pipeline.text.counterfactual_captions import captions_naming
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Objects of images, M pairs of an image and an object in the order of the images."""
+    """The objects of images: M pairs of an image and an object, in the order of the images."""
 
     names: tuple[str, ...]  # the U distinct objects
     images: IntArray  # (M,) row of each pair's image
@@ -79,7 +79,7 @@ class Contexts:
         return flags
 
     def pairs_of(self, images: IntArray) -> tuple[IntArray, IntArray]:
-        """The pairs of R images in any order, and (P,) to which image each pair belongs."""
+        """(P,) the pairs of R images, which need no order, and (P,) the image of each pair."""
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
@@ -94,9 +94,9 @@ class Contexts:
 def annotated_objects(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     """The objects of a data set's annotations.
 
-    Annotations have no confidence. P(c) is how common an object is: the share of the images with
-    known objects that show it. The paper reads P(c) so: an object in every picture says nothing
-    about the people in it.
+    Annotations have no confidence. P(c) is how common an object is: the share of images with known
+    objects that show the object. The paper understands P(c) in this way: an object in every picture
+    says nothing about the people in the picture.
     """
     of_images = corpus.objects or ()
     names = {name: coco_name(name) for name in corpus.images_by_object}
@@ -124,12 +124,12 @@ TIES = PartName("ties")
 # A caption's score: by both factors, by the language model alone, by similarity alone.
 FACTORS = ("gs", "lm", "similarity")
 ESTIMATES = {"gs": "estimate", "lm": "estimate_lm", "similarity": "estimate_similarity"}
-_COLUMNS = ("count", *FACTORS, *ESTIMATES.values(), "told")  # K each, then one of ties
+_COLUMNS = ("count", *FACTORS, *ESTIMATES.values(), "told")  # K columns each, then a column of ties
 
 
 @dataclass(frozen=True)
 class CaptionScorer:
-    """Models and settings that judge captions."""
+    """The models and settings by which captions are scored."""
 
     language_model: LanguageModel  # gives P(g)
     sentence_encoder: Frozen  # gives similarities
@@ -158,9 +158,9 @@ def judge(
     pairs: IntArray,
     of: IntArray,
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Likelihoods (R, K) of texts; similarities and scores (P, K) of texts and objects.
+    """(R, K) likelihoods of texts; (P, K) similarities and (P, K) scores of texts and objects.
 
-    Pair number p is of the text ``of[p]`` and of row ``pairs[p]`` of contexts.
+    Pair p joins text ``of[p]`` and row ``pairs[p]`` of ``contexts``.
     """
     flat = [text for versions in texts for text in versions]
     shape = (len(texts), len(texts[0]))
@@ -184,7 +184,7 @@ def mean_over(of: IntArray, values: Float64Array, n_texts: int) -> Float64Array:
 
 
 class Judged:
-    """Scores of the captions of one side, each written about every group in turn."""
+    """Scores of a side's captions, each caption written about every group in turn."""
 
     def __init__(self, how: CaptionScorer, view: CorpusView, contexts: Contexts, side: str) -> None:
         captions, self.side = view.corpus.side(side), side
@@ -196,7 +196,8 @@ class Judged:
         ]
         scored = shown & (self.named >= 0) & (captions.positions < how.positions)
         self.rows = np.flatnonzero(scored)  # (R,) the captions
-        # (P,) rows of contexts, the objects of their pictures, and whose they are of the R
+        # (P,) rows of contexts, which are the objects in the captions' pictures, and (P,) for each
+        # row which of the R captions it belongs to
         self.pairs, self.of = contexts.pairs_of(captions.image_rows[self.rows])
         self.objects = contexts.objects[self.pairs]
         self.weigh = how.weigh
@@ -215,7 +216,7 @@ class Judged:
         }
 
     def table(self, chosen: BoolArray) -> sparse.csr_array:
-        """(N, C) sums over the chosen captions of each image; columns as :class:`Values` reads."""
+        """(N, C) sums over the chosen captions of each image; :class:`Values` knows the columns."""
         is_chosen = chosen[self.rows]
         n_objects = np.bincount(self.of, minlength=len(self.rows)).astype(np.float64)
         by_factor = {
@@ -228,7 +229,7 @@ class Judged:
         weighted = np.eye(self.n_groups)[named] * weight[:, None]  # (R, K) whom each caption names
         columns = [weighted]
         columns += [weighted * by_factor[name] for name in FACTORS]
-        groups = np.arange(self.n_groups)  # no group is -1, which equals none
+        groups = np.arange(self.n_groups)  # no group is -1, which equals none of them
         columns += [
             1.0 * (likeliest_group(by_factor[name])[0][:, None] == groups) for name in FACTORS
         ]
@@ -242,7 +243,7 @@ class Judged:
     def object_tables(
         self, wanted: IntArray, images: BoolArray, name: str
     ) -> dict[str, sparse.csr_array]:
-        """(N, K * T) sums of scores, and counts, of pairs with the wanted objects."""
+        """Two (N, K * T) tables of pairs with the wanted objects: sums of scores, and counts."""
         column = np.full(int(max(self.objects.max(initial=-1), wanted.max(initial=-1))) + 1, -1)
         column[wanted] = np.arange(len(wanted))
         named = self.named[self.rows][self.of]
@@ -257,19 +258,19 @@ class Judged:
         }
 
 
-_FURTHER = (*FACTORS[1:], *ESTIMATES.values())  # numbers of a side beside the score
+_FURTHER = (*FACTORS[1:], *ESTIMATES.values())  # numbers of a side besides the score
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Computes named numbers from sums."""
+    """Computes the metric's numbers from sums."""
 
     groups: tuple[str, ...]  # the K groups
     objects: tuple[str, ...]  # the T objects that have their own parts
     sides: CaptionSides  # the images of each part
 
     def side_numbers(self, sums: Float64Array) -> dict[str, Float64Array]:
-        """Name to (B, K), from the (B, C) sums of :meth:`Judged.table`."""
+        """(B, K) values for each name, from the (B, C) sums of :meth:`Judged.table`."""
         n = len(self.groups)
         column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
         means = {name: share(column[name], column["count"]) for name in FACTORS}
@@ -316,7 +317,7 @@ class Values:
         return values
 
     def of_objects(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """The first group's share in scores and in counts, by object."""
+        """For each object, the first group's share in scores and in counts."""
         values: dict[PartName, CountedNumber] = {}
         sides = [part for part in (MODEL, HUMAN) if f"objects:{part.side}:counts" in sums]
         for part in sides:

@@ -1,6 +1,6 @@
-"""Words of captions: left in by masking, around group words, replaced by alignment.
+"""Words of captions: those that masking leaves, follow group words, or alignment replaces.
 
-DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; its Table 7
+DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; Table 7 of DBAC
 measures with METEOR how much meaning remains.
 """
 
@@ -27,25 +27,25 @@ from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.mentions import Listed, listed_words
 from bias_pipeline.text.tokenize import Tokenize
 
-MOST_UNMASKED, MOST_FOLLOWING = 40, 10  # words that are printed
+MOST_UNMASKED, MOST_FOLLOWING = 40, 10  # how many words are printed
 
 
 @dataclass(frozen=True)
 class UnmaskedWord:
-    """A revealing word that is left after masking."""
+    """A revealing word that masking leaves."""
 
-    side: str  # whose captions contain it
+    side: str  # the side whose captions contain the word
     word: str  # the word
-    names: str  # the group it names, empty if it names none
-    captions: int  # how many captions contain it
-    # Group name to the share of those captions whose image is of that group
+    names: str  # the group that the word names; empty if it names no group
+    captions: int  # how many captions contain the word
+    # For each group, the share of these captions whose image is of the group
     shares: dict[str, float]
 
 
 def unmasked_words(
     corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
 ) -> list[UnmaskedWord]:
-    """Words of our own list of the attribute that ``masking`` leaves, most frequent first."""
+    """Words of our own list of the attribute that ``masking`` leaves; most frequent first."""
     masked = masking(Tokenize()(corpus))
     grouping = corpus.groupings[attribute.name]
     remaining = [
@@ -77,7 +77,7 @@ def _survivor(
 def print_unmasked_words(
     corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
 ) -> None:
-    """Print the table of :func:`unmasked_words`, its first lines."""
+    """Print the first lines of the table of :func:`unmasked_words`."""
     names = corpus.groupings[attribute.name].names
     remaining: Sequence[UnmaskedWord] = unmasked_words(corpus, attribute, masking)
     lines: list[list[Cell]] = [
@@ -99,15 +99,15 @@ END = "(end)"
 
 @dataclass(frozen=True)
 class Collocations:
-    """The words that follow the listed words of one attribute, on one side."""
+    """The words that follow the listed words of an attribute in a side's captions."""
 
-    side: str  # whose captions; only images that belong to a group
-    attribute: str  # whose words
+    side: str  # the side of the captions; only images of a group count
+    attribute: str  # the attribute with the listed words
     captions: int  # how many captions there are
-    holding: int  # how many contain a listed word, in any context
-    naming: int  # how many name a group
-    # The words right after a listed one and their counts, most frequent first; `(end)` is the end
-    # of a caption
+    holding: int  # how many captions contain a listed word, in any context
+    naming: int  # how many captions name a group
+    # The words right after a listed word with their counts, the most frequent first; `(end)` is the
+    # end of a caption
     following: tuple[tuple[str, int], ...]
 
 
@@ -140,7 +140,7 @@ def _collocations_of(captions: Captions, side: str, naming: Naming) -> Collocati
 
 
 def _following(listed: Listed) -> Counter[str]:
-    """Words right after the listed ones, within the same caption."""
+    """The words right after listed words in the same caption."""
     captions, after = listed.captions, listed.places + 1
     ends = np.isin(after, captions.starts)
     words = [captions.types[token] for token in captions.tokens[after[~ends]]]
@@ -148,7 +148,7 @@ def _following(listed: Listed) -> Counter[str]:
 
 
 def print_collocations(corpus: Corpus, attribute: Attribute) -> None:
-    """Print :func:`collocations`, with the most frequent following words."""
+    """Print :func:`collocations` as a table of the most frequent following words."""
     lines = []
     for result in collocations(corpus, attribute):
         counts = map(str, (result.captions, result.holding, result.naming))
@@ -167,11 +167,11 @@ class Reach:
     """The substitutions for one captioner."""
 
     captioner: str  # its name
-    words: int  # distinct human words that it does not use; punctuation does not count
-    running: int  # how often they occur in human captions
-    shares: Float64Array  # (D,) the share of those running words with a near word, for each delta
-    # The delta at which 60 % of the running words have a near word; infinite if too few of them
-    # have a vector, 0 if there are none
+    words: int  # distinct human words that the captioner does not use, without punctuation
+    running: int  # how often these words occur in human captions
+    shares: Float64Array  # (D,) the share of these occurrences that have a near word, by delta
+    # The delta at which 60 % of these occurrences have a near word; infinite if too few of the
+    # words have a vector, 0 if there are no such words
     enough: float
 
 
@@ -192,15 +192,15 @@ def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = 
 
 @dataclass(frozen=True)
 class Likeness:
-    """Similarity of aligned captions to their originals: METEOR in [0, 1], mean over captions."""
+    """Similarity of aligned captions to their originals: mean METEOR over captions, in [0, 1]."""
 
-    captions: int  # how many were scored
-    constant: float  # unknown words replaced by `<unk>`
-    contextual: float  # unknown words replaced by near words
+    captions: int  # how many captions were scored
+    constant: float  # METEOR if unknown words are replaced by `<unk>`
+    contextual: float  # METEOR if unknown words are replaced by near words
 
 
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
-    """METEOR between human captions and their aligned forms; NaN without the program."""
+    """METEOR between human captions and their aligned forms; NaN if METEOR is not installed."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
     rows = _drawn_rows(corpus, n_captions)
     original = [[corpus.human.text(row)] for row in rows]
@@ -212,7 +212,7 @@ def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Lik
 
 
 def _drawn_rows(corpus: Corpus, n_captions: int) -> list[int]:
-    """Rows of the first human captions of the images whose hashed ids come first."""
+    """Rows of the first human caption of each of the images whose hashed ids come first."""
     first = np.flatnonzero(corpus.human.positions == 0)
     keys = corpus.keys[corpus.human.image_rows[first]]
     order = np.argsort(random_words("limit", 0, keys), kind="stable")

@@ -1,4 +1,4 @@
-"""Contextual alignment: human words become the nearest words that the captioner uses."""
+"""Contextual alignment replaces human words by the nearest words that the captioner uses."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ Distance = Annotated[float, Range(above=0, high=2)]
 
 @dataclass(frozen=True)
 class Substitution:
-    side: str  # whose captions it is in
+    side: str  # the side whose captions have the word
     word: str  # the word
     replacement: str  # its replacement
     # Cosine distance to the nearest word of the captioner, in [0, 2]; NaN if the word has no vector
     distance: float
-    count: int  # how often it occurs there
+    count: int  # how often the word occurs on this side
     near: bool  # whether the replacement is a word of the captioner
 
 
@@ -106,16 +106,16 @@ class ContextualAlignment(ConstantAlignment):
     """``alignment=contextual``: replace unknown words by the nearest known one (DBAC eq. 9).
 
     A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
-    cosine distance, if that is below ``delta``; otherwise, or without a vector, it becomes
-    ``replacement``. Special tokens of earlier transforms stay and replace nothing. Punctuation has
-    no near word (ours; by its vector a full stop would become "it"). The replacements become a
-    table of the corpus, ``substitutions.csv`` of the run.
+    cosine distance, if this distance is below ``delta``. Otherwise, or if the word has no vector,
+    it becomes ``replacement``. Special tokens of earlier transforms stay and replace nothing.
+    Punctuation has no near word (ours; by its vector a full stop would become "it"). The run has a
+    table of the replacements, ``substitutions.csv``.
 
     With several sets of vectors, scores are averaged over them, and their spread is a third source
     of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
-    was chosen for GloVe and does not carry over to other vectors. ``auto`` is the smallest at which
-    60 % of the replaced running words have a near one (the paper's appendix A), for each captioner
-    and each side; it is noted.
+    was chosen for GloVe and does not carry over to other vectors. ``auto`` is the smallest delta at
+    which 60 % of the running words to replace have a near word (the paper's appendix A). It is
+    found for each captioner and each side, and a note gives it.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class ContextualAlignment(ConstantAlignment):
 
     @property
     def vectors(self) -> str:
-        """Where the one set of vectors is."""
+        """The only set of vectors; refused if there are several."""
         if len(self.sources) > 1:
             raise UsageError(
                 f"alignment.vectors={[*self.sources]}: only scores are averaged over several; name "
@@ -201,7 +201,7 @@ class ContextualAlignment(ConstantAlignment):
         return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
     def _delta(self, distances: Float64Array, counts: IntArray) -> float:
-        """What distances must be below; of ``auto`` just above the farthest that it lets in."""
+        """The limit of distances; for ``auto``, just above the largest accepted distance."""
         if self.delta != "auto":
             return self.delta
         far = distance_of(ENOUGH, distances, counts)
@@ -222,7 +222,7 @@ class ContextualAlignment(ConstantAlignment):
     def _nearest_known_words(
         self, corpus: Corpus, unknown: Sequence[str]
     ) -> Mapping[str, Neighbour]:
-        """Unknown word to the nearest known one, where both have vectors."""
+        """The nearest known word of each unknown word, if both have vectors."""
         known = [*filter(is_word, self.known_words(corpus))]
         try:
             return nearest_words(self.vectors, [*filter(is_word, unknown)], known, self.cache)
@@ -276,7 +276,7 @@ def is_word(token: str) -> bool:
 
 
 def distance_of(share: float, distances: Float64Array, counts: IntArray) -> float:
-    """The smallest distance within which at least ``share`` of the counts lies; NaN is no distance.
+    """The smallest distance within which at least ``share`` of the counts lie; NaN is no distance.
 
     Example:
         >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))

@@ -17,8 +17,8 @@ def revision(similarity: Float64Array, probability: Float64Array) -> Float64Arra
     1 changes nothing (no similarity, or an object that is everywhere), 0 gives certainty.
 
     Args:
-        similarity: (...) of caption and object; clamped to [-1, 1], as outside of it the exponent
-            is not a real number.
+        similarity: (...) cosine of caption and object, clamped to [-1, 1], since the exponent is
+            not a real number outside this range.
         probability: (...) P(c) of the object, in [0, 1].
 
     Source: Sabir and Padro 2023, section 4, after Blok et al. 2003.
@@ -57,13 +57,13 @@ def gender_score(
 
 
 def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
-    """(...) share of one group in the sum over groups, eq. 1 for two: s(m) / (s(m) + s(w)).
+    """(...) share of one group in the sum over groups; for two, eq. 1: s(m) / (s(m) + s(w)).
 
-    NaN unless every value is above 0: a cosine that is not makes the share leave [0, 1].
+    NaN unless every value is above 0: with a cosine of 0 or less, the share could leave [0, 1].
 
     Args:
         values: (..., K) a value for each group.
-        first: whose share.
+        first: the group whose share is computed.
 
     Source: Sabir and Padro 2023, eq. 1.
 
@@ -91,9 +91,9 @@ def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array
 
 
 def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
-    """The group whose word makes each caption likeliest, and whether there are ties.
+    """For each caption, the group whose version scores highest, and whether there are ties.
 
-    Ties go to the first group, as published; -1 where a score is NaN.
+    Ties go to the first group, as published. The group is -1 if a score is NaN.
 
     Args:
         scores: (N, K) of the same caption written about each group.
@@ -119,8 +119,8 @@ def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
     """(T, K) cosines; NaN where either vector is missing or 0.
 
     Args:
-        objects: (T, D) vectors, NaN or 0 for one that has none.
-        groups: (K, D) the same.
+        objects: (T, D) vectors; NaN or 0 for an object that has none.
+        groups: (K, D) vectors; NaN or 0 for a group that has none.
 
     Example:
         >>> cosines(np.array([[3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])).tolist()

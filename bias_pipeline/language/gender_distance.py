@@ -55,13 +55,16 @@ class GenderDistance(TaskMetric):
     """Bias ratio of the objects that captions name, by vectors of words (Sabir and Padro 2023).
 
     ``distance:GROUP:model`` and ``:human`` are mean cosines of the objects that a side names to the
-    group's word. ``model`` and ``human`` are the first group's share in them (eq. 1), and ``score``
-    is their difference. Whom a caption names plays no part, except in ``cooccurrence``.
+    group's word. ``model`` and ``human`` are the first group's share in the sum of these cosines
+    (eq. 1), and ``score`` is ``model`` minus ``human``. Which group a caption names plays no part,
+    except in ``cooccurrence`` and ``leakage``.
 
     * ``to_neutral:GROUP:model``, ``:human``: the ratio to the neutral word (eq. 2).
-    * ``object:NAME``: the first group's share in an object's cosines, NaN if one is not above 0.
-    * ``cooccurrence:*``: the first group's share among pairs of an object and the named group.
-    * ``leakage:GROUP``: how many captions name a group, the captioner's over human ones (Table 3).
+    * ``object:NAME``: the first group's share in an object's cosines; NaN unless all are above 0.
+    * ``cooccurrence:*``: the first group's share among pairs of an object and a group that captions
+      name together.
+    * ``leakage:GROUP``: how many of the captioner's captions name the group, divided by how many
+      human captions do (Table 3).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -89,8 +92,8 @@ class GenderDistance(TaskMetric):
         amplification=True,
     )
 
-    # Where word vectors are, see `word_vectors`: GloVe, FastText, word2vec, GN-GloVe. A name of
-    # several words has the mean of theirs, each of length 1
+    # Where word vectors are, see `word_vectors`: GloVe, FastText, word2vec, GN-GloVe. If a name has
+    # several words, its vector is the mean of their vectors, each of length 1
     vectors: Line = GLOVE_NAME
     # A folder or a name on the hub that gives vectors instead, if any
     sentence_encoder: Line | None = None
@@ -100,9 +103,9 @@ class GenderDistance(TaskMetric):
     # Treatment of a word without a vector: `zero`, a cosine of 0 (the public code), or `skip`,
     # which leaves the object out (ours)
     oov: Literal["zero", "skip"] = "zero"
-    terms: Mapping[str, str] | None = None  # group to its word; the first listed word if left out
+    terms: Mapping[str, str] | None = None  # each group's word (default: the first listed word)
     neutral: str = "person"  # the word for no group in particular
-    # The share of captions of a side that must name an object for it to get its own parts; see
+    # An object gets its own parts if at least this share of a side's captions name it; see
     # `least_share`
     min_support: NotNegative = 0.005
     positions: Count = 5  # how many human captions of an image are used
@@ -110,7 +113,7 @@ class GenderDistance(TaskMetric):
     cache: str | None = None  # folder of sentence vectors, None to store none
 
     def __post_init__(self) -> None:
-        """Read the named objects."""
+        """Read the names of the objects."""
         super().__post_init__()
         if self.objects is not None:
             self.task = _named_objects(self.objects, self.task)
@@ -118,7 +121,7 @@ class GenderDistance(TaskMetric):
 
     @cached_property
     def encoder(self) -> Frozen | None:
-        """What gives vectors of sentences, if anything does."""
+        """The sentence encoder that gives vectors, if there is one."""
         if not self.sentence_encoder:
             return None
         store = None if self.cache is None else str(Path(self.cache, "embeddings"))
@@ -138,7 +141,7 @@ class GenderDistance(TaskMetric):
             files_of(self.vectors)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Co-occurrence and leakage; distances use objects only."""
+        """True for co-occurrence and leakage; distances only use objects."""
         return part.what in ("cooccurrence", "leakage")
 
     def tally(self, view: CorpusView) -> Tally:
@@ -260,7 +263,7 @@ class GenderDistance(TaskMetric):
 class _Values:
     groups: tuple[str, ...]  # the K groups
     neutral: str  # the word for no group in particular
-    near: Float64Array  # (T, K + 1) cosines of objects, of the neutral word last
+    near: Float64Array  # (T, K + 1) cosines of objects and words of groups, the neutral word last
     objects: tuple[str, ...]  # the T objects
     with_parts: IntArray  # indices of the objects that get their own parts
     sides: CaptionSides  # the images of each part
@@ -286,7 +289,7 @@ class _Values:
         return values | of_objects.by_object(self.objects[t] for t in self.with_parts)
 
     def _pairs(self, sums: Sums, part: PartName) -> Float64Array:
-        """(B, K, T) objects named with one group, of all positions together."""
+        """(B, K, T) how often each object is named with one group, over all positions."""
         pooled = np.sum(self.sides.position_sums(part, sums, "pairs:"), axis=0)
         return by_group(pooled, len(self.groups))
 
@@ -329,12 +332,12 @@ class _Values:
 
 
 def _first_share(pairs: Float64Array) -> Float64Array:
-    """(B,) the first group's share in all pairs (B, K, T)."""
+    """(B,) the first group's share in all (B, K, T) pairs."""
     return share(pairs[:, 0].sum(axis=1), pairs.sum(axis=(1, 2)))
 
 
 def _named_objects(names: Sequence[str], task: TaskVocabulary) -> TaskVocabulary:
-    """A vocabulary of the named objects alone: tasks with their words, other words as they are."""
+    """A vocabulary of only the named objects: tasks with all their words, other words unchanged."""
     distinct = [name.strip().lower() for name in names]
     if not distinct or not all(distinct) or len(set(distinct)) < len(distinct):
         raise UsageError(f"metric.objects={list(names)}: give distinct names of objects")

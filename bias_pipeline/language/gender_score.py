@@ -51,21 +51,21 @@ DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
 @dataclass(eq=False, kw_only=True)
 class GenderScore(CountingMetric):
-    """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner minus annotators'.
+    """Gender Score (Sabir and Padro 2023, eq. 3) of the captioner minus that of annotators.
 
     A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
     objects in the picture. ``model`` and ``human`` are the first group's share in the sum of the
-    groups' means (eq. 1), ``score`` is their difference, which the paper does not have.
+    groups' means (eq. 1). ``score`` is ``model`` minus ``human``, which the paper does not have.
 
     * ``gs:GROUP``, ``gs:person``: means over captions that name a group, or nobody in particular.
       ``to_neutral:GROUP:model``: their ratio (Table 3).
     * ``estimate``: the share of captions that score highest when written about the first group
       (Table 5). ``ties`` counts ties.
-    * ``lm:*``, ``similarity:*``: the same shares by one factor alone. ``lm:own_bias``: the language
-      model's own bias, from the same captions written about each group.
-    * ``object:NAME``, ``cooccurrence:NAME``: by object (Table 4).
+    * ``lm:*``, ``similarity:*``: the same shares from only one factor. ``lm:own_bias``: the
+      language model's own bias, measured on the same captions written about each group.
+    * ``object:NAME``, ``cooccurrence:NAME``: numbers of one object (Table 4).
 
-    Each has ``:model`` and ``:human``. ``examples.csv`` has single captions (Figure 2).
+    All of these have ``:model`` and ``:human``. ``examples.csv`` has single captions (Figure 2).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -103,20 +103,21 @@ class GenderScore(CountingMetric):
         full_context=True,
     )
 
-    task: TaskVocabulary  # whose tasks `exclude_tasks` may name
+    task: TaskVocabulary  # vocabulary of the tasks in `exclude_tasks`
     # A folder, a `.gguf` file or a name on the hub. The paper's is `gpt2`; the default comes with a
     # package
     language_model: Line
     lm_revision: Line = MAIN
     lm_kind: Kind = "causal"  # `causal`, or `masked` for pseudo-likelihood
     # How probabilities of tokens become P(g). The paper: "mean token probability", by its code the
-    # arithmetic mean (`arithmetic`). Function words dominate it; `geometric` is the inverse of
-    # perplexity. `cloze` is the public code's other score, of the last word alone
+    # arithmetic mean (`arithmetic`). Function words dominate this mean; `geometric` is the inverse
+    # of perplexity. `cloze`, the public code's other score, is the probability of only the last
+    # word
     lm_term: Term = "arithmetic"
     # Whether a text begins with the model's token for the beginning, as in the public code
     bos: bool = True
     eos: bool = True  # whether the token that ends a text is scored, as in the public code
-    # Computes similarities as cosines: a folder or a name on the hub
+    # The model that gives similarities, as cosines: a folder or a name on the hub
     sentence_encoder: Line = "sentence-transformers/all-MiniLM-L6-v2"
     # Where objects come from: `objects` of the data set's annotations; a file of detections (JSON,
     # CSV, ...) with columns `image_id`, `label` and `score`; a folder or a name on the hub of a
@@ -128,31 +129,34 @@ class GenderScore(CountingMetric):
     # count
     top_k: Annotated[int, Range(low=1, high=MOST_LABELS)] = 3
     min_confidence: Share = 0.2  # the least confidence of an object
-    # With several detectors, an object counts if another detector has an object with at least this
-    # cosine to it. The paper votes by "cosine distance" and does not say how: this is ours
+    # With several detectors, an object counts if another detector finds an object whose cosine to
+    # it is at least this. The paper votes by "cosine distance" and does not say how: this is ours
     agreement: Annotated[float, Range(low=-1, high=1)] = 0.5
-    # Which objects get their own parts; None: those that reach `min_support`
+    # Which objects get their own parts; None: objects that reach `min_support`
     objects: Sequence[str] | None = None
-    # The share of scored images that must show an object for that; see `least_share`
+    # An object gets its own parts if at least this share of scored images show it; see
+    # `least_share`
     min_support: NotNegative = 0.005
-    # Whether a group's mean is over `captions`, or over `pairs` of a caption and an object as eq. 3
-    # is written, so that images with many objects weigh more
+    # Whether a group's mean is over `captions`, or over `pairs` of a caption and an object, as in
+    # eq. 3, so that images with many objects have more weight
     weigh: Literal["captions", "pairs"] = "captions"
-    # How many human captions of an image are scored; each costs as much as all of the captioner's
+    # How many human captions of each image are scored; each of them takes as long as the
+    # captioner's caption
     positions: Count = 1
-    # In how many of the captioner's captions each word is deleted in turn, for the table
-    # `deletions.csv` of each word's effect (`word_effects`); a caption costs as much as about ten
-    # others
+    # For so many of the captioner's captions, each word is deleted in turn; the table
+    # `deletions.csv` has each word's effect (`word_effects`). Such a caption takes as long as about
+    # ten others
     deletions: NotNegativeCount = 0
     # How many of the captioner's captions the table `examples.csv` has
     examples: NotNegativeCount = 20
-    # Group to the word that replaces words without a counterpart in the word lists (`cowboy` has
-    # `cowgirl`); the first listed word if left out
+    # For each group, the word that replaces words without a counterpart in the word lists (`cowboy`
+    # has `cowgirl`); default: the first listed word
     terms: Mapping[str, str] | None = None
-    # The word for no group in particular; None to score no neutral captions, which saves up to a
+    # The word for no group in particular; None: no neutral captions are scored, which saves up to a
     # third of the time
     neutral: str | None = "person"
-    # Words of groups to neutral ones, such as `his` to `their`; all others become `neutral`
+    # For words of groups, their neutral words, such as `their` for `his`; all others become
+    # `neutral`
     neutral_words: Mapping[str, str] | None = None
     # `retold`: the captions that name one group, rewritten without a group; or `nobody`: the
     # captions that name no group
@@ -160,7 +164,7 @@ class GenderScore(CountingMetric):
     # Objects that do not count as context; every image shows a person
     exclude_tasks: Sequence[str] = ("person",)
     device: str = "auto"  # where models compute
-    # Folder of scores and vectors, computed once for each text; None to store none
+    # Folder where the scores and vectors of each text are stored; None: they are not stored
     cache: str | None = None
 
     def __post_init__(self) -> None:
@@ -200,7 +204,7 @@ class GenderScore(CountingMetric):
 
     @property
     def without_group(self) -> Neutral | None:
-        """The captions without a group that are scored, if any are."""
+        """The settings of neutral captions; None if no neutral captions are scored."""
         if self.neutral is None:
             return None
         return Neutral(self.neutral, self.neutral_words or {}, self.neutral_captions)
@@ -227,7 +231,7 @@ class GenderScore(CountingMetric):
         }
 
     def rests_on_names(self, part: PartName) -> bool:
-        """All but the mean of captions that name no group."""
+        """True for all numbers but the mean of captions that name no group."""
         neutral = self.without_group
         return neutral is None or neutral.rests_on_names(part)
 

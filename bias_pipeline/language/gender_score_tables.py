@@ -1,4 +1,4 @@
-"""Further tables of the Gender Score: neutral captions, word deletion, examples.
+"""Further numbers and tables of the Gender Score: neutral captions, word deletion, examples.
 
 Table 3 divides the Gender Score of each group by the score of neutral captions. Deletion
 shows which words of captions make one group's version likelier. Examples show how each object
@@ -36,7 +36,7 @@ from bias_pipeline.text.mentions import NO_GROUP
 
 NeutralCaptions = Literal["retold", "nobody"]
 TO_NEUTRAL = "to_neutral"
-TABLE = "neutral:"  # how names of its tables begin
+TABLE = "neutral:"  # prefix of its tables' names
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Neutral:
     """Which captions count as neutral captions."""
 
     word: str  # replaces the groups' words
-    # Listed word to its own neutral one, such as `his` to `their`
+    # For listed words, their neutral words, such as `their` for `his`
     words: Mapping[str, str] = field(default_factory=dict)
-    # `retold`: those that name one group, rewritten without a group; `nobody`: those that name no
-    # group
+    # `retold`: the captions that name one group, rewritten without a group; `nobody`: the captions
+    # that name no group
     captions: NeutralCaptions = "retold"
 
     def rests_on_names(self, part: PartName) -> bool:
@@ -79,7 +79,7 @@ class Neutral:
     def numbers(
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
-        """The mean over a side's neutral captions, and each group's as a multiple (eq. 2)."""
+        """The mean over a side's neutral captions, and each group's mean as a multiple (eq. 2)."""
         values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
             people = part.side if part.side == "human" else ""
@@ -103,8 +103,8 @@ class NeutralJudged:
 
     rows: IntArray  # (R,) the captions
     images: IntArray  # (R,) rows of their images
-    score: Float64Array  # (R,) means over the objects of their pictures, in [0, 1]
-    weight: Float64Array  # (R,) how much each counts
+    score: Float64Array  # (R,) scores in [0, 1], means over the objects of the picture
+    weight: Float64Array  # (R,) weight of each caption
     n_images: int  # N of the corpus
 
     def table(self, chosen: BoolArray) -> sparse.csr_array:
@@ -120,7 +120,7 @@ Deleted = tuple[int, str, list[str]]  # index of the caption, word, K versions w
 def word_effects(
     how: CaptionScorer, judged: Judged, contexts: Contexts, keys: UIntArray, n_captions: int
 ) -> list[Mapping[str, object]]:
-    """How much each word of some captions adds to the first group's share in their scores.
+    """How much each word of some captions adds to the first group's share in the caption's scores.
 
     A caption's share is the score of its version about the first group over the scores of all its
     versions; the effect of a word is that share minus the share without the word. Words that name a
@@ -143,7 +143,7 @@ def word_effects(
 
 
 def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
-    """A caption without each of the words that all of its versions share.
+    """The caption without each word that all of its versions share, one word at a time.
 
     Example:
         >>> without_each([["a man rides"], ["a woman rides"]], 0)
@@ -151,7 +151,7 @@ def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
     """
     versions = [texts_of_group[row].split() for texts_of_group in texts]
     if len({len(version) for version in versions}) > 1:
-        return []  # a group is named with more words in one of them
+        return []  # one version may name its group with more words
     return [
         (row, words[0], [" ".join(version[:place] + version[place + 1 :]) for version in versions])
         for place, words in enumerate(zip(*versions, strict=True))
@@ -185,7 +185,7 @@ Line = Mapping[str, object]
 def example_lines(
     how: CaptionScorer, judged: Judged, contexts: Contexts, view: CorpusView, n_captions: int
 ) -> list[Line]:
-    """Some captions of the captioner with each object of their picture."""
+    """Lines with some of the captioner's captions, each with every object of its picture."""
     captions = view.corpus.side("model")
     keys = random_words("examples", 0, view.corpus.keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(keys, kind="stable")[:n_captions])

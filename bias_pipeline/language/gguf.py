@@ -30,7 +30,7 @@ _MAGIC = b"GGUF"
 
 
 def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
-    """A quantised model, by its file or from a package; only its digest is read."""
+    """A quantised model in a file or a package; only its digest is read."""
     carried = CARRIED.get(name)
     if carried is not None and carried.parts and revision == MAIN:
         parts = [path for path in _parts(carried.parts) if path is not None and path.is_file()]
@@ -62,7 +62,7 @@ def _packed_model(name: str, digest: str, source: str, paths: Sequence[Path]) ->
 
 
 def unpack(model: Pretrained) -> Pretrained:
-    """The same model with its weights in a folder; other models as they are.
+    """The model with its weights in a folder; models that are not quantised stay unchanged.
 
     If several processes ask, one works and the others wait. A folder appears complete or not at
     all.
@@ -163,7 +163,7 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
 
 
 def _write(network: Any, tokenizer: Any, folder: Path) -> None:
-    """As ``save_pretrained`` does, which refuses models that were quantised."""
+    """Write what ``save_pretrained`` would write if it did not refuse quantised models."""
     from safetensors.torch import save_file
 
     tied = bool(network.config.tie_word_embeddings)

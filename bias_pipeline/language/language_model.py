@@ -37,8 +37,8 @@ class LanguageModel:
     """
 
     model: str  # a folder, a `.gguf` file, or a name on the hub
-    revision: str = MAIN  # of a name on the hub
-    kind: Kind = "causal"  # what the model is; see `Likelihoods`
+    revision: str = MAIN  # revision of a name on the hub
+    kind: Kind = "causal"  # the kind of the model; see `Likelihoods`
     term: Term = (
         "arithmetic"  # how the probabilities of a text's tokens become one, see `pool_tokens`
     )
@@ -49,7 +49,7 @@ class LanguageModel:
 
     @property
     def files_on_disk(self) -> Pretrained:
-        """The model on disk; a quantised one need not be unpacked yet."""
+        """The model on disk; a quantised model need not be unpacked yet."""
         model = find_gguf(self.model, self.revision) or find_pretrained(
             self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
         )
@@ -82,7 +82,7 @@ class LanguageModel:
         }
 
     def log_likelihood(self, texts: Sequence[str]) -> Float64Array:
-        """(N,) log P of each text; cached ones are not computed again."""
+        """(N,) log P of each text; cached texts are not scored again."""
         distinct = list(dict.fromkeys(texts))
         place = {text: row for row, text in enumerate(distinct)}
         numbers = self._numbers(distinct)
@@ -115,5 +115,5 @@ class LanguageModel:
 
 @lru_cache(maxsize=1)
 def _load_once(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
-    """The model; the last one is cached."""
+    """The model; the last model loaded stays in memory."""
     return Likelihoods(model, kind, bos, device_of(device))

@@ -1,6 +1,7 @@
 """Likelihoods of texts under language models, causal or masked.
 
-Five numbers per text are stored, from which every pooling can be computed without scoring again.
+Five numbers are stored for each text; every pooling can be computed from them without scoring the
+text again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Kind = Literal["causal", "masked"]
 KINDS: Mapping[Kind, tuple[str, ...]] = {"causal": CAUSAL, "masked": MASKED}
 
 # The five numbers of a text of n scored tokens with probabilities p: n, the sum of log p, log of
-# the sum of p, log p of the token that ends the text, and that of its last word.
+# the sum of p, log p of the token that ends the text, and log p of its last word.
 COLUMNS = ("tokens", "total", "log_sum", "end", "last_word")
 _HEAD_ROWS = 96  # prefixes whose whole vocabulary is scored at once; bounds memory
 _TOGETHER = 256  # prefixes per pass through the network
@@ -32,15 +33,15 @@ _WINDOWS = ("sliding_window", "window_size")  # the latter is GPT-Neo's; None: n
 
 
 class Likelihoods:
-    """Texts as the five numbers of :data:`COLUMNS`, by one model.
+    """Computes the five numbers of :data:`COLUMNS` for texts, by one model.
 
     Captions share many prefixes. A causal model computes each distinct prefix once, including the
     head over the vocabulary, the most expensive part. Nothing is padded. A ``causal`` model gives
-    P(token | those before it), a ``masked`` one P(token | all others), the pseudo-likelihood
-    (Salazar et al. 2020), without an end token.
+    P(token | tokens before it). A ``masked`` model gives P(token | all other tokens), the
+    pseudo-likelihood (Salazar et al. 2020), and has no end token.
     """
 
-    cut = ()  # what is too long is refused
+    cut = ()  # texts that are too long are refused
 
     def __init__(self, model: Pretrained, kind: Kind, bos: bool, device: torch.device) -> None:
         import transformers
@@ -107,14 +108,14 @@ class Likelihoods:
         return tuple(ids) if self._first is None else (self._first, *ids)
 
     def _scored_places(self, row: Tokens) -> list[int]:
-        """Places of the tokens that have a probability."""
+        """The places of the tokens that are scored."""
         if self._kind == "causal":
             return list(range(1, len(row)))
         special = self._tokenizer.get_special_tokens_mask(row, already_has_special_tokens=True)
         return [place for place, is_special in enumerate(special) if not is_special]
 
     def _last_word(self, text: str, row: Tokens) -> int:
-        """How many of the scored tokens are not of the last word.
+        """How many scored tokens come before the last word.
 
         The last word's tokens follow the longest common prefix of the text with and without that
         word.
@@ -153,7 +154,7 @@ class Likelihoods:
     def _vectors(self, known: PrefixTree, nodes: IntArray) -> torch.Tensor:
         """(V, D) the last vectors of prefixes, shorter before longer.
 
-        Each attends only to its own prefixes, so one pass computes all.
+        Each prefix attends only to its own prefixes, so one pass computes all of them.
         """
         import torch
 
@@ -176,16 +177,17 @@ class Likelihoods:
         return self._network.get_decoder() if body is self._network else body
 
     def _most_together(self) -> int:
-        """The most prefixes per pass with our mask.
+        """The largest number of prefixes in a pass with our mask.
 
-        With it, layers ignore their attention window or apply it to positions in the batch. A pass
-        no longer than the window is exact; a longer text is computed alone, without a mask.
+        With our mask, layers ignore their attention window or apply it to positions in the batch. A
+        pass no longer than the window is exact; a longer text is computed in a pass of its own,
+        without our mask.
         """
         windows = [getattr(self._network.config, name, None) for name in _WINDOWS]
         return min([_TOGETHER, *(window for window in windows if window)])
 
     def _can_share(self) -> bool:
-        """Whether the network applies such masks: some do not."""
+        """Whether the network applies masks as ours; some networks do not."""
         import torch
 
         tokens = [
@@ -215,7 +217,7 @@ class Likelihoods:
         return sums
 
     def _logits_of(self, hidden: torch.Tensor, which: IntArray, targets: IntArray) -> Float64Array:
-        """(T,) the logit of one token after each of T running ones."""
+        """(T,) the logit of one target token after each of T prefixes."""
         import torch
 
         head = self._network.get_output_embeddings()
@@ -247,7 +249,7 @@ class Likelihoods:
         return np.stack(results)
 
     def _masked_tokens(self, row: Tokens, places: Sequence[int]) -> Float64Array:
-        """(P,) log-probability of each token at a place, masked by itself."""
+        """(P,) log-probability of the token at each place, where only this token is masked."""
         import torch
 
         tokens = torch.tensor([row] * len(places), device=self._device)
@@ -281,7 +283,8 @@ class PrefixTree:
         pairs = np.array(list(numbers), np.int64).reshape(-1, 2)
         # (T,) the distinct prefix that ends at each running token
         self.which = np.array(which, np.int64)
-        # (U,) each prefix without its last token, -1 for none; and that token
+        # (U,) number of each prefix without its last token, -1 if it has one token; and the last
+        # token
         self.parents, self.tokens = pairs[:, 0], pairs[:, 1]
         self.depths = np.zeros(len(pairs), np.int64)  # tokens before the last
         for node, parent in enumerate(self.parents.tolist()):
@@ -297,7 +300,7 @@ class PrefixTree:
         return path[::-1]
 
     def parts(self, most: int) -> Iterator[IntArray]:
-        """All prefixes in parts; each part has the prefixes of its members before them."""
+        """All prefixes in parts; in each part, the shorter prefixes of a prefix come before it."""
         part: dict[int, None] = {}
         for path in self._paths:
             if part and len(part.keys() | set(path)) > most:
@@ -308,7 +311,7 @@ class PrefixTree:
             yield np.array(list(part), np.int64)
 
     def ancestry(self, nodes: IntArray) -> BoolArray:
-        """(V, V) whether the second is a prefix of the first, or the same."""
+        """(V, V) whether the second node is a prefix of the first or equals it."""
         place = {node: k for k, node in enumerate(nodes.tolist())}
         visible = np.eye(len(nodes), dtype=bool)
         for k, node in enumerate(nodes.tolist()):
@@ -329,8 +332,9 @@ def pool_tokens(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
     """(N,) log P of texts, from their five numbers (N, 5).
 
     ``arithmetic`` is the mean probability of a token, as published; ``geometric`` the inverse of
-    perplexity; ``total`` the probability of the whole text; ``cloze`` that of its last word after
-    the others. Source: Sabir and Padro 2023, section 4, "mean token probability", and its code.
+    perplexity; ``total`` the probability of the whole text; ``cloze`` the probability of its last
+    word after the other words. Source: Sabir and Padro 2023, section 4, "mean token probability",
+    and its code.
 
     Example:
         >>> sums = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Word vectors from the installed GloVe, text files, FastText or static models.
+"""Reads word vectors from the installed GloVe, text files, FastText or static models.
 
 Files of vectors are large and a corpus has few words, so readers load only the needed words. A
 vector of zeros has no direction and counts as absent.
@@ -109,7 +109,7 @@ def files_of(source: str) -> list[Path]:
 
 
 def digests(source: str) -> dict[str, str]:
-    """File name to SHA-256 (hex) of what decides the vectors of a source."""
+    """The SHA-256 (hex) of each file that decides the vectors of a source, by file name."""
     return {path.name: digest_of(path) for path in files_of(source)}
 
 
@@ -142,7 +142,7 @@ def _read_glove(
 
 
 def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    """A line a word; where a word stands twice, its first line counts."""
+    """The vectors of a text file with one word per line; the first line of a word counts."""
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
     vectors: dict[str, npt.NDArray[np.floating]] = {}
     with closing(_open_text(path)) as file:
@@ -182,7 +182,7 @@ def _width(rest: bytes) -> int:
 def _vector(
     word: str, rest: bytes, width: int, line: int
 ) -> Mapping[str, npt.NDArray[np.floating]]:
-    """A word's numbers; empty if the line's entry is longer and only begins with the word."""
+    """The vector of a word; empty if the line's entry is longer and only begins with the word."""
     fields = rest.split()
     if len(fields) > width and not _is_number(fields[0]):
         return {}
@@ -205,7 +205,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _read_binary(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    """Vectors of a binary file; FastText's also of unknown words, built from their parts."""
+    """Vectors of a binary file; FastText also builds vectors of unknown words from their parts."""
     FASTTEXT.require()
     from gensim.models import KeyedVectors
     from gensim.models.fasttext import load_facebook_vectors

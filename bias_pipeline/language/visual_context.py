@@ -29,11 +29,11 @@ from bias_pipeline.models.recognition import PROMPT, find_network, is_weights
 from bias_pipeline.models.runner import Model, first_reasons
 from bias_pipeline.models.timm_networks import is_timm
 
-OBJECTS = "objects"  # those of the data set's annotations
+OBJECTS = "objects"  # the objects of the data set's annotations
 VERSION = 1  # raise it whenever any stored confidence changes
-_SHOWN = 3  # image ids in a sentence
+_SHOWN = 3  # how many image ids a sentence has
 
-LabelsByRow = Mapping[int, Labels]  # row of an image to what it shows
+LabelsByRow = Mapping[int, Labels]  # for rows of images, what they show
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,11 @@ class VisualContext:
     exclude_labels: frozenset[str] = frozenset()  # labels that do not count
     top_k: int = 3  # labels that each source proposes for a picture
     min_confidence: float = 0.2  # the least confidence of a label
-    # With several sources, a label counts if another source has one with at least this cosine to it
+    # With several sources, a label counts if another source has a label whose cosine to it is at
+    # least this
     agreement: float = 0.5
     device: str = "auto"  # where networks compute
-    cache: str | None = None  # folder of the networks' results, None to store nothing
+    cache: str | None = None  # folder where networks' results are stored; None: not stored
 
     def __post_init__(self) -> None:
         if not self.sources or len(set(self.sources)) < len(self.sources):
@@ -96,7 +97,7 @@ class VisualContext:
         return Contexts.of_images(voted, tuple(notes))
 
     def _propose(self, by_row: LabelsByRow) -> LabelsByRow:
-        """The most confident labels of each image that may count."""
+        """For each image, the most confident of the labels that may count."""
         return {
             row: tuple(
                 (label, confidence)
@@ -107,7 +108,7 @@ class VisualContext:
         }
 
     def _vote(self, sources: Sequence[LabelsByRow], encoder: Frozen) -> dict[int, dict[str, float]]:
-        """Labels that count, of each image that has any, with the highest confidence."""
+        """For each image that has any, the labels that count, with their highest confidence."""
         near = self._agreeing_labels(sources, encoder) if len(sources) > 1 else None
         voted: dict[int, dict[str, float]] = {}
         for row in sorted(set(chain.from_iterable(sources))):
@@ -123,7 +124,7 @@ class VisualContext:
     def _agreeing_labels(
         self, sources: Sequence[LabelsByRow], encoder: Frozen
     ) -> dict[str, set[str]]:
-        """Each label with all labels that agree with it, itself included."""
+        """For each label, all labels that agree with it, itself included."""
         labels = sorted(
             {
                 label

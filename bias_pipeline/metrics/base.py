@@ -21,7 +21,7 @@ from bias_pipeline.metrics.references import Reference as Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
-_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields of a number
+_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields that this check leaves out
 _ROUNDING = 1e-6  # by which a value may lie outside its range
 
 # What metrics ask of a captioner, in the order in which an audit answers.
@@ -38,14 +38,15 @@ QUESTIONS: Mapping[str, str] = {
     "quality": "How well does it describe?",
     "retrieval": "Whom do queries that name no group retrieve?",
 }
-NOT_SHOWN = "not beyond chance"  # why a metric that answers its question itself cannot tell
+NOT_SHOWN = "not beyond chance"  # reason for cannot_tell, in metrics that answer themselves
 # How a metric works: attackers guess, captions are counted, their language is rated, or queries
 # retrieve pictures, whatever captions say.
 FAMILIES = ("attack", "counting", "language", "retrieval")
 WEIGHTS, PICTURES, SETS = "published weights", "pictures", "sets of pictures"
 # What a data set or a machine may lack and a metric cannot do without.
 NEEDS = ("human captions", "objects", PICTURES, WEIGHTS, SETS)
-# The images of a metric: those of a labelled group, or those whose group annotators could not see.
+# The images of a metric: images with a labelled group, or images whose group annotators could not
+# see.
 LABELLED, UNSURE = "labelled", "unsure"
 # Properties of captions that move scores even if they are equal for all groups: ``text.speech``.
 TRAITS = ("words", "vocabulary", "neutral")
@@ -56,15 +57,16 @@ class EvidenceRule:
     """The part that a conclusion on a headline may rest on.
 
     Attributes:
-        part: its name; may be the headline itself. A part ``NAME:increase`` is ``NAME`` minus
-            the annotators' ``NAME:human``.
-        follows: those of :data:`TRAITS` that move it too: only captioners that are alike in them
-            can be compared. Empty: longer or shorter captions of all groups do not move it.
+        part: the name of the part, which may be the headline itself. A part ``NAME:increase`` is
+            ``NAME`` minus the annotators' ``NAME:human``.
+        follows: the :data:`TRAITS` that also move the part: captioners can only be compared by it
+            if they are alike in these traits. If empty, captions that are longer or shorter for all
+            groups do not move the part.
         named: whether only captions that name one group count; with few such captions no
             conclusion is drawn.
-        matched: whether the traits no longer move it after matching (``alignment=matched``).
-        also: further parts, each of which may decide too (Holm). A metric that has them compares
-            captions of any length.
+        matched: whether the traits no longer move the part after matching (``alignment=matched``).
+        also: names of further parts, each of which may decide as well (p values are corrected by
+            Holm's method). A metric with such parts can compare captions of any length.
     """
 
     part: str
@@ -78,12 +80,13 @@ class EvidenceRule:
 class ExpectedResponse:
     """How a headline responds when a behaviour is planted in a captioner.
 
-    Each is a name of :data:`~bias_pipeline.studies.behaviour.BEHAVIOURS`, and tests check each.
+    Behaviours are named as in :data:`~bias_pipeline.studies.behaviour.BEHAVIOURS`. Tests check each
+    response.
 
     Attributes:
-        moves: behaviours that move it.
-        stays: behaviours that do not.
-        absent: behaviours after which it cannot be computed.
+        moves: behaviours that move the headline.
+        stays: behaviours that do not move the headline.
+        absent: behaviours after which the headline cannot be computed.
     """
 
     moves: tuple[str, ...] = ()
@@ -98,9 +101,9 @@ class Cost:
     ``benchmarks/audit.py`` measures them, from 5,000 to 1,200,000 captions.
 
     Attributes:
-        per_caption: for each caption, whatever the seeds.
-        per_attacked: for each caption and seed, with attackers of ``encoder=ngram``.
-        without_objects: the share of it where the data set has no objects.
+        per_caption: seconds for each caption, however many seeds there are.
+        per_attacked: seconds for each caption and seed, with attackers of ``encoder=ngram``.
+        without_objects: the share of this time that a cell takes if the data set has no objects.
     """
 
     per_caption: float = 3e-6
@@ -116,42 +119,43 @@ class MetricInfo:
     DBAC Table 1).
 
     Attributes:
-        name: as in ``metric=``.
-        title: in words.
+        name: the name after ``metric=``.
+        title: the name in words.
         version: raise it whenever any value changes; part of a result's identity.
-        unit: of the headline.
+        unit: the unit of the headline.
         range: lowest and highest possible headline.
         neutral: the no-bias value, the headline of a captioner that adds no bias.
-        direction: how to read it.
+        direction: how to read the headline.
         family: which of :data:`FAMILIES` it belongs to.
         question: which of :data:`QUESTIONS` it answers.
-        sources: paper to the section that defines the metric, empty for all; cited in this order.
-        ours: what no paper has.
-        needs: what of :data:`NEEDS` it requires with its default settings.
-        without: what further of :data:`NEEDS` a headline requires, to the part that there is
-            without it.
-        images: which images it is about, ``LABELLED`` or ``UNSURE``; coverage is a share
-            of these.
-        cost: how long it takes.
-        responses: headline to its response to planted behaviours.
-        says: headline to what a number above the no-bias value means, in words that need no paper;
-            ``{attribute}`` is replaced by gender, race or another attribute.
-        readings: headline to the part that a conclusion on it may rest on. A headline without one
-            changes with how much a captioner says, so no conclusion is drawn from it. Each is
-            tested on planted captioners (``tests/report/test_readings.py``).
-        untested: headlines that human captions also move away from ``neutral``, so they have no
-            p against it and no arrow.
-        least_seeds: attackers' seeds that a p of the headlines needs. Few seeds often make the
+        sources: the papers that define the metric, in the order in which they are cited, each with
+            its section (empty if the whole paper does).
+        ours: the part of the metric that no paper defines.
+        needs: which of :data:`NEEDS` the metric requires with its default settings.
+        without: further :data:`NEEDS` of a headline, each with the part that can be computed if it
+            is missing.
+        images: which images the metric is about, ``LABELLED`` or ``UNSURE``; coverage is a share of
+            them.
+        cost: how long a cell takes.
+        responses: how each headline responds to planted behaviours.
+        says: what a number above the no-bias value means, for each headline, in words that need no
+            paper; ``{attribute}`` is replaced by gender, race or another attribute.
+        readings: the part that a conclusion may rest on, for each headline. A headline without such
+            a part changes with how much a captioner writes, so no conclusion is drawn from it. Each
+            part is tested on planted captioners (``tests/report/test_readings.py``).
+        untested: headlines that differ from ``neutral`` for human captions too, so they have
+            neither a p against it nor an arrow.
+        least_seeds: how many attackers' seeds the headlines need for a p. Few seeds often make the
             spread look too small, so the smallest p values come too often.
-        source_identifying: separates bias of the data from bias the captioner adds.
-        learnable: learns what bias is instead of counting listed words.
-        amplification: measures by how much the captioner amplifies.
-        full_context: uses whole sentences.
-        image: uses the picture too.
-        consistent: ranks captioners alike under different attackers, as
+        source_identifying: whether it separates bias of the data from bias that the captioner adds.
+        learnable: whether it learns what bias is instead of counting listed words.
+        amplification: whether it measures by how much the captioner amplifies bias.
+        full_context: whether it uses whole sentences.
+        image: whether it uses the picture too.
+        consistent: whether it ranks captioners alike under different attackers, as
             ``experiments/encoder_sensitivity`` found (``tests/test_studies.py``).
-        directional: separates attribute-to-task from task-to-attribute.
-        language_aware: corrects for how rich the language of annotators and models is.
+        directional: whether it separates attribute-to-task from task-to-attribute.
+        language_aware: whether it corrects for how rich the language of annotators and models is.
     """
 
     name: str
@@ -184,7 +188,7 @@ class MetricInfo:
     language_aware: bool = False
 
     def __post_init__(self) -> None:
-        """Check what conclusions will rest on.
+        """Check the names that conclusions will rest on.
 
         Raises:
             ValueError: if a question, family, need, kind of images, headline or trait is unknown.
@@ -203,12 +207,12 @@ class MetricInfo:
 
     @property
     def reference(self) -> str:
-        """Papers with the places in them, and what is ours."""
+        """The papers that define the metric, each with its section, and the part that is ours."""
         cited = [", ".join(filter(None, (s.citation, place))) for s, place in self.sources.items()]
         return "; ".join([*cited, *([f"{self.ours} ours"] if self.ours else [])]) or "ours"
 
 
-# The range of each unit; a fraction may be the difference of two.
+# The range of each unit. A fraction may be the difference of two shares.
 UNIT_RANGES: Mapping[str, tuple[float, float]] = {
     "fraction": (-1.0, 1.0),
     **dict.fromkeys(
@@ -221,17 +225,17 @@ UNIT_RANGES: Mapping[str, tuple[float, float]] = {
 class Number(Estimate):
     """One number of a score: the headline, a side, an object, a group.
 
-    Beside value and uncertainty it has:
+    Besides its value and uncertainty, a number has:
 
     Attributes:
         unit: ``fraction`` (printed in per cent), ``ratio``, ...
-        n_images: images it rests on.
-        coverage: the images that it uses, also to learn from, as a share of all that the metric is
-            about (:meth:`Metric.scope`).
-        neutral_rate: share of its captions that name no group.
-        range: lowest and highest possible value, which also limit its interval; None: for a
-            headline the metric's own, else that of its unit.
-        neutral: the value that means no bias; None: the metric's own.
+        n_images: how many images the number rests on.
+        coverage: the images that the number uses (also to train attackers), as a share of all
+            images that the metric is about (:meth:`Metric.scope`).
+        neutral_rate: share of the number's captions that name no group.
+        range: lowest and highest possible value, which also limit its interval. If None, a headline
+            has the metric's range and any other number the range of its unit.
+        neutral: the value that means no bias; None: the no-bias value of the metric.
     """
 
     unit: str = "fraction"
@@ -242,7 +246,7 @@ class Number(Estimate):
     neutral: float | None = None
 
     def bounds(self, name: str, info: MetricInfo) -> tuple[float, float]:
-        """The limits of its interval; a symmetric one could cross the end of the range."""
+        """The range of the part ``name``; a symmetric interval could cross its ends."""
         if self.range is not None:
             return self.range
         if name in HEADLINES:
@@ -275,19 +279,19 @@ class Metric(Configurable, ABC):
 
     info: ClassVar[MetricInfo]
     attribute: Attribute
-    task: TaskVocabulary  # of metrics that count objects
-    exclude_tasks: Sequence[str]  # of the same
-    stats: Bootstrap  # of metrics with intervals over images
-    split: SplitRule  # of metrics that train attackers
+    task: TaskVocabulary  # only of metrics that count objects
+    exclude_tasks: Sequence[str]  # only of metrics that count objects
+    stats: Bootstrap  # only of metrics with intervals over images
+    split: SplitRule  # only of metrics that train attackers
 
     def scope(self, corpus: Corpus) -> BoolArray:
-        """(N,) the images that it is about, whether or not captions describe them."""
+        """(N,) True for images that the metric is about, whether or not captions describe them."""
         grouping = corpus.groupings[self.attribute.name]
         return grouping.unsure if self.info.images == UNSURE else grouping.labelled
 
     @property
     def object_tasks(self) -> TaskVocabulary | None:
-        """The tasks that it finds among the images' objects; None if it counts no objects."""
+        """The tasks that the metric finds among images' objects; None if it counts no objects."""
         return self.task if getattr(self, "labels", "") == "objects" else None
 
     @property
@@ -296,7 +300,7 @@ class Metric(Configurable, ABC):
         return self.info.range
 
     def require(self) -> None:
-        """Check before any data are read that everything else that it needs is installed.
+        """Check, before any data are read, that the models and programs it needs are installed.
 
         Raises:
             BiasPipelineError: naming what is missing.
@@ -311,11 +315,11 @@ class Metric(Configurable, ABC):
         return quick
 
     def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
-        """What is scored by itself, before the mean: each of the captioner's samples."""
+        """The corpora whose scores are averaged: one for each sample of captions."""
         return corpus.each_sample
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed over all labelled images; empty for metrics that train nothing."""
+        """For each seed, a split of all labelled images; empty if the metric trains nothing."""
         if not hasattr(self, "split"):
             return []
         return self.split.draw(corpus, self.attribute.name, seeds)
@@ -334,7 +338,7 @@ class Metric(Configurable, ABC):
 
 
 def check_score(score: object, metric: Metric) -> None:
-    """Refuse a score of another type, without parts, or with numbers that cannot be.
+    """Refuse a score that is no :class:`Score`, has no part, or has an impossible number.
 
     Raises:
         UsageError: naming the metric, its class, the part and the value.
@@ -361,7 +365,7 @@ def check_score(score: object, metric: Metric) -> None:
 
 
 def _range_of(name: str, part: Number) -> str:
-    """Where the range of a part is declared."""
+    """Where the user can change the range of a part, in words."""
     if part.range is not None:
         return "Number(range=...)"
     if name in HEADLINES:

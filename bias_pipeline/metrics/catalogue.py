@@ -1,4 +1,4 @@
-"""The metrics by name, what their cells cost, and what to cite.
+"""Finds metrics by name, estimates how long their cells take, and says what to cite.
 
 ``conf/metric/NAME.yaml`` names a class, whose ``info`` and docstring describe the metric.
 """
@@ -30,7 +30,7 @@ def infos() -> dict[str, MetricInfo]:
 
 
 def info_of(name: str) -> MetricInfo | None:
-    """The info of a metric; None if there is no such metric (any more).
+    """The info of a metric; None if no metric has this name (any more).
 
     Example:
         >>> info_of("lic").title
@@ -53,7 +53,7 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 _PER_CELL = 0.45  # seconds of any cell
-_NETWORK = 1e-3  # seconds of a caption that only metrics with networks of their own take
+_NETWORK = 1e-3  # only metrics with networks of their own take longer per caption (seconds)
 _NOISY = 21  # times a cell: attackers of 20 draws, or 200 counts, each a tenth of those in a cell
 _TYPICAL = 60_000  # captions of an unknown data set
 
@@ -78,7 +78,7 @@ def seconds_of(
     *,
     noisy: bool = False,
 ) -> float:
-    """Expected seconds of a cell of a corpus; a metric that lacks data ends at once."""
+    """Expected seconds of a cell of this corpus; cells of metrics that lack data end at once."""
     info = info_of(metric)
     refused = info is not None and not has_needs(info, corpus)
     known = settings or (settings_of(metric) if info else {})
@@ -106,7 +106,7 @@ def missing(needs: Iterable[str], corpus: Corpus) -> set[str]:
 
 
 def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
-    """How many captions a metric reads, at most.
+    """The largest number of captions that a metric reads.
 
     Example:
         >>> captions(2000, 2000, 10_000, {"positions": 1, "sides": ["model", "human"]})
@@ -124,12 +124,12 @@ def captions(images: int, model: int, human: int, settings: Mapping[str, object]
 
 
 def weight(metric: str, seeds: int) -> float:
-    """Expected seconds of a cell of an unknown data set, to compare cells."""
+    """Expected seconds of a cell if the data set is unknown; only for comparing cells."""
     return seconds(metric, _TYPICAL, seeds)
 
 
 def kind(metric: str, encoder: str) -> str:
-    """Of which cells a cell's time says something: of its encoder, or of a metric with networks.
+    """The kind of a cell: cells of one kind take similar times. It is the encoder, or the metric.
 
     Example:
         >>> kind("lic", "ngram"), kind("gender_score", "ngram")
@@ -141,9 +141,10 @@ def kind(metric: str, encoder: str) -> str:
 
 
 def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
-    """Metrics that a short audit can leave out, in the order in which it does.
+    """Metrics that a short audit can leave out, in the order in which it leaves them out.
 
-    They train attackers for a question that counting answers too; the costliest come first.
+    Counting metrics answer the questions of these metrics too, and train no attackers. The metrics
+    that take longest come first.
     """
     known = list(infos)
     counted = {info.question for info in known if info.family != "attack"}
@@ -159,7 +160,7 @@ def corrected_by_gold(metric: str) -> bool:
 
 
 def bibtex(metrics: Iterable[str]) -> str:
-    """BibTeX of the sources of some metrics, each source once; empty for unknown metrics.
+    """BibTeX of the metrics' sources, each source once; unknown metrics add nothing.
 
     Example:
         >>> bibtex(["lic", "gone"]).startswith("@inproceedings{hirota2022lic,")

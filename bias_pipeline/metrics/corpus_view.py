@@ -69,7 +69,7 @@ class CorpusView:
             )
 
     def compared_groups(self, images: BoolArray) -> IntArray:
-        """The groups with one of (N,) images, two at least: a difference is taken over them."""
+        """The groups that have any of the (N,) images; all groups if fewer than two do."""
         present = np.unique(self.codes[images & self.labelled])
         return present if len(present) > 1 else np.arange(len(self.groups))
 
@@ -104,8 +104,8 @@ class CorpusView:
     def named_group(self, side: str) -> IntArray:
         """(C,) the single group that each caption names; below 0 for no group or several.
 
-        A group that is left out for having few images counts, too: a caption that also names it
-        names several.
+        A group that is left out because it has few images still counts here: a caption that names
+        it and another group names several.
         """
         captions = self.corpus.side(side)
         return self._group_places(
@@ -113,27 +113,27 @@ class CorpusView:
         )
 
     def every_group_named(self, captions: Captions) -> sparse.csr_array:
-        """(C, E) groups that captions name, also groups that are left out for few images."""
+        """(C, E) groups that captions name, also groups left out because they have few images."""
         return attribute_mentions(captions, self.attribute, self._every_group, self.words)
 
     def named_alone(self, mentions: sparse.csr_array) -> IntArray:
-        """(C,) the single group of (C, E) mentions; below 0 for no or several groups."""
+        """(C,) the single group in (C, E) mentions; below 0 for no group or several."""
         return self._group_places(one_of(mentions))
 
     def _group_places(self, named: IntArray) -> IntArray:
-        """Numbers among all groups that may be named to numbers among those with images."""
+        """Numbers of groups in `groups`, from their numbers in `_every_group`."""
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])
 
     @property
     def _every_group(self) -> tuple[str, ...]:
-        """The attribute's groups that have images, groups that are left out included."""
+        """The attribute's groups that have images, also groups left out because they have few."""
         known = {*self.groups, *self.corpus.groupings[self.attribute.name].strata}
         return tuple(name for name in self.attribute.groups if name in known)
 
     def named_together(self, side: str) -> IntArray:
-        """(N,) the one group that all captions of an image together name."""
+        """(N,) the only group named in an image's captions; below 0 for none or several."""
         return one_of(self.by_image(side, self.groups_named(side)))
 
     def groups_named(self, side: str) -> sparse.csr_array:
@@ -141,10 +141,10 @@ class CorpusView:
         return attribute_mentions(self.corpus.side(side), self.attribute, self.groups, self.words)
 
     def too_few_named(self, side: str) -> str:
-        """Why too few captions of a side name a group to measure this; empty if enough do.
+        """A message if too few captions of a side name a group for a measurement, else empty.
 
-        At least 1 % of the captions of labelled images must name one group, and at least ten (a
-        tenth of them if there are fewer than a hundred).
+        At least 1 % of the captions of labelled images must name one group, and at least ten
+        captions (a tenth of the captions if there are fewer than a hundred).
         """
         named = self.named_group(side)[self.labelled[self.images(side)]]
         n_named = int((named >= 0).sum())
@@ -170,14 +170,14 @@ class CorpusView:
         return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) of each labelled image, a side's captions in which something happened, and all."""
+        """(N, 2) captions of each labelled image: those flagged in ``happened``, and all."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
 
     @cached_property
     def object_fault(self) -> str:
-        """Why the user's own file of objects is refused, empty if it is not."""
+        """Why the user's own file of objects is refused; empty if the file is accepted."""
         assert self.vocabulary is not None
         every = tuple(self.vocabulary.tasks)
         read = self.corpus.read(objects_read, every, self._excluded)
@@ -224,7 +224,7 @@ class CorpusView:
 
     @cached_property
     def objects_known(self) -> BoolArray:
-        """(N,) images whose objects are known, also images without any object."""
+        """(N,) True for images whose objects are known, also if the image has no object."""
         return self.corpus.read(_images_with_known_objects)
 
     @property
@@ -243,7 +243,7 @@ def has_captions(corpus: Corpus, side: str) -> BoolArray:
 
 
 def sum_by_image(captions: sparse.csr_array, images: IntArray, n_images: int) -> sparse.csr_array:
-    """(N, ...) sums over the captions of each image, from a row a caption."""
+    """(N, ...) sums over the captions of each image, from a table with a row per caption."""
     if np.array_equal(images, np.arange(n_images)):  # one caption an image
         return captions.astype(np.float64)
     gather = group_task_cells(images, np.arange(len(images)), (n_images, len(images)))
@@ -285,14 +285,14 @@ def _images_with_known_objects(corpus: Corpus) -> BoolArray:
 
 
 def objects_read(corpus: Corpus, tasks: tuple[str, ...], excluded: tuple[str, ...]) -> ObjectsRead:
-    """What tasks the names of objects mean, without excluded tasks."""
+    """Which tasks the names of objects mean; excluded tasks are left out."""
     return ObjectsRead.match(tasks, corpus.images_by_object, excluded)
 
 
 def _tasks_in_images(
     corpus: Corpus, every: tuple[str, ...], excluded: tuple[str, ...]
 ) -> sparse.csr_array:
-    """(N, T) the tasks in each image, without excluded ones."""
+    """(N, T) the tasks in each image; excluded tasks are left out."""
     tasks = [task for task in every if task not in excluded]
     number = {task: place for place, task in enumerate(tasks)}
     column = dict.fromkeys(corpus.images_by_object, -1)

@@ -1,4 +1,4 @@
-"""Caption quality: does it describe as well as annotators, and all groups equally well?"""
+"""Caption quality: are captions as good as annotators', and equally good for all groups?"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Documents = Literal["corpus", "scored"]
 _UNIT = "CIDEr-D"
 METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
-_TOGETHER = 10_000  # candidates compared at once, which bounds memory
+_TOGETHER = 10_000  # how many candidates are compared at once; bounds memory
 _TOO_FEW = (
     "no image has two human captions or more: human captions cannot be compared with each "
     "other, so there is no score"
@@ -70,16 +70,17 @@ _TOO_FEW = (
 class Quality(CountingMetric):
     """CIDEr-D of the captioner minus the annotators' CIDEr-D, with the same references.
 
-    For ``score`` each human caption in turn is left out, and it and the captioner's caption are
-    compared with the others (``model:paired``, ``human:paired``). One more annotator would get 0.
-    ``model`` is the captioner against all human captions, as in papers, ``human`` each human
-    caption against the others.
+    For ``score``, each human caption in turn is taken out, and both this caption and the
+    captioner's caption are compared with the remaining human captions (``human:paired``,
+    ``model:paired``). One more annotator would score 0. ``model`` compares the captioner with all
+    human captions, as papers do, and ``human`` each human caption with the others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
-    * ``group:NAME``, ``gap``: ``score`` by group, and largest minus smallest. ``gap:model`` may
-      only mean that one group's pictures are harder to describe.
+    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these.
+      ``gap:model`` may arise only because one group's pictures are harder to describe.
 
-    Rare words weigh more the more images there are: compare ``model`` only on the same images.
+    The more images there are, the more weight rare words have, so compare ``model`` only on the
+    same images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -112,18 +113,18 @@ class Quality(CountingMetric):
         readings={"score": EvidenceRule("score")},
     )
 
-    # The images whose human captions give CIDEr's document frequencies: all of the `corpus`, so
-    # that they are the same for all captioners and attributes, or only the `scored` ones, as in the
-    # published tool
+    # Which images' human captions give CIDEr's document frequencies: all images of the `corpus`, so
+    # that frequencies are the same for all captioners and attributes, or only the `scored` images,
+    # as in the published tool
     documents: Documents = "corpus"
     positions: Count = 5  # how many human captions are left out in turn
-    sigma: Positive = SIGMA  # of CIDEr-D's penalty on length, in words
+    sigma: Positive = SIGMA  # width of CIDEr-D's penalty on length, in words
     # Whether `meteor:model` is computed, at 60 captions a second; NaN where Java or the package
     # pycocoevalcap is missing
     meteor: bool = False
 
     def rests_on_names(self, part: PartName) -> bool:
-        """None: groups are labelled."""
+        """False for every number: groups are labelled."""
         return False
 
     def tally(self, view: CorpusView) -> Tally:
@@ -149,14 +150,14 @@ class Quality(CountingMetric):
     def _folds(
         self, described: _Described, sets: Mapping[PartName, BoolArray], documents: BoolArray
     ) -> dict[PartName, dict[str, sparse.csr_array]]:
-        """Each side's tables of sums, one for each caption position left out.
+        """The tables of sums of each side, one table for each position that is left out.
 
-        Captions of (N,) documents give the document frequencies.
+        Captions of the (N,) ``documents`` give the document frequencies.
         """
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
         frequencies = described.frequencies(documents, self.positions)
         for left_out, counts in zip((None, *range(self.positions)), frequencies, strict=True):
-            done: dict[bytes, sparse.csr_array] = {}  # human captions are often the same twice
+            done: dict[bytes, sparse.csr_array] = {}  # the same captions are often scored twice
             for part in [part for part in sets if (part == MODEL) == (left_out is None)]:
                 scored = described.candidates(part, sets[part], left_out or 0)
                 if not len(scored):
@@ -176,7 +177,7 @@ class Quality(CountingMetric):
         frequencies: list[Int32Array],
         n_documents: int,
     ) -> Float64Array:
-        """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams."""
+        """(N, 12) for each image: 1, CIDEr-D, length, closest length, matches, n-grams."""
         images = described.images
         rows = described.references(images[scored], left_out)
         owner = np.searchsorted(images[scored], images[rows])
@@ -198,7 +199,7 @@ class Quality(CountingMetric):
         return table
 
     def _meteor(self, described: _Described, images: BoolArray) -> sparse.csr_array:
-        """(N, 2) a row an image: 1 and its METEOR."""
+        """(N, 2) for each image, 1 and METEOR."""
         scored = described.candidates(MODEL, images, 0)
         rows = described.references(described.images[scored], None)
         texts: dict[int, list[str]] = {}
@@ -212,7 +213,7 @@ class Quality(CountingMetric):
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """The captions of both sides in one list, the model's first."""
+    """The captions of both sides in one list, with the model's captions first."""
 
     view: CorpusView
 
@@ -240,7 +241,7 @@ class _Described:
 
     @cached_property
     def positions(self) -> IntArray:
-        """(C,) place among the human captions of its image, -1 for the model's."""
+        """(C,) each caption's place among its image's human captions; -1 for model captions."""
         model, human = self.words
         return np.concatenate([np.full(len(model), -1), human.positions])
 
@@ -254,7 +255,7 @@ class _Described:
         return model.text(row) if row < len(model) else human.text(row - len(model))
 
     def sets(self) -> dict[PartName, BoolArray]:
-        """Part to the images that it rests on, among images with references and a group."""
+        """The images of each part, among the images with references and a group."""
         n_human = np.bincount(self.words[1].image_rows, minlength=self.n_images)
         labelled, modelled = self.view.labelled, self.view.has("model")
         sets = {
@@ -278,7 +279,7 @@ class _Described:
         return np.flatnonzero(chosen)
 
     def references(self, images: IntArray, left_out: int | None) -> IntArray:
-        """Rows of the human captions of some images, without one position."""
+        """Rows of the images' human captions, except those at one position."""
         wanted = np.zeros(self.n_images, bool)
         wanted[images] = True
         return np.flatnonzero(
@@ -286,7 +287,7 @@ class _Described:
         )
 
     def frequencies(self, documents: BoolArray, positions: int) -> list[list[Int32Array]]:
-        """Frequencies in (N,) documents: of all human captions, then without each position."""
+        """Frequencies in (N,) documents of all human captions, then without each position."""
         rows = self.references(np.flatnonzero(documents), None)
         blocks = np.split(rows, np.flatnonzero(np.diff(self.images[rows] // _TOGETHER)) + 1)
         totals: list[list[Int32Array]] = []
@@ -347,7 +348,7 @@ class _Values:
     def _by_group(
         self, part: PartName, of_groups: Float64Array
     ) -> dict[PartName, CountedNumber | LargestGap]:
-        """Numbers of the groups, and their largest gap; names of the pair's have no side."""
+        """Numbers of the groups and their largest gap; only for the model do names have a side."""
         side, images = "model" if part == MODEL else "", self.images[part]
         number = CountedNumber(values=of_groups, images=images, unit=_UNIT)
         numbers = number.by_group(self.groups, codes=self.codes, side=side)

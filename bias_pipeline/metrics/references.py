@@ -14,12 +14,12 @@ class Reference:
         'Ash and Oak 2020'
     """
 
-    key: str  # of its entry
+    key: str  # key of its BibTeX entry
     authors: tuple[str, ...]  # `Surname, Given` each
     title: str  # in full
-    year: int  # of publication
+    year: int  # year of publication
     venue: str  # conference, journal or what else published it
-    kind: str = "inproceedings"  # of the entry: `inproceedings`, `article` or `misc`
+    kind: str = "inproceedings"  # kind of the entry: `inproceedings`, `article` or `misc`
     doi: str = ""  # if it has one that helps to find it
 
     @property

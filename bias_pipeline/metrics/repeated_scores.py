@@ -1,4 +1,4 @@
-"""Scores that are computed several times: under noisy labels, and for samples of captions.
+"""Scores computed several times: under noisy labels, and for each sample of captions.
 
 Label noise shows how far a score moves if labels err more often. Labels are drawn anew at given
 rates, as if the present labels were true, and everything is computed again. If labels already err
@@ -7,8 +7,9 @@ moves are small. This is sensitivity, not a correction.
 
 A captioner may write several captions of each image. The k-th captions of all images are one sample
 and are scored as if there were no others; every number is the mean over samples. Resamples draw
-images with all their samples, so intervals contain how much captions of an image differ, as with a
-single sample, and more samples make them narrower. Splits and seeds are the same for all samples.
+images together with all their samples. So intervals contain how much captions of an image differ,
+as with a single sample, and more samples make intervals narrower. Splits and seeds are the same for
+all samples.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from bias_pipeline.metrics.value_names import SCORE, PartName, direction_of
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.stats.choices import mean_over_samples
 
-NOISE = "label_noise"  # the part, and the manifest's entry
+NOISE = "label_noise"  # name of the part and of the manifest's entry
 _ROUNDING = 1e-12  # sums in another order are no move
 _COUNTS, _OTHERS = 200, 20  # draws; others than counts train attackers, or rate captions
 
@@ -48,16 +49,16 @@ def with_label_noise(
 ) -> Score:
     """The score with a part ``label_noise`` for each headline.
 
-    Its value is the mean over draws of how far the headline moves; the interval contains the middle
-    95 % (``stats.level``) of the draws. It shows how much the move depends on which labels err,
-    not on the sample of images.
+    The part's value is how far the headline moves, as a mean over draws; the interval contains the
+    middle 95 % (``stats.level``) of the draws. The interval shows how much the move depends on
+    which labels err, not on the sample of images.
     """
     number = n_draws(metric)
     drawn: list[Mapping[str, float]] = []
     for draw in track(range(number), number):
         try:
             drawn.append(values(noise.redrawn(corpus, draw)))
-        except DataError:  # such as a group that lost too many images
+        except DataError:  # for example, a group may have lost too many images
             drawn.append({})
     level = getattr(metric, "stats", Bootstrap()).level
     wrong = noise.wrong_shares(corpus.groupings[noise.attribute].names)
@@ -116,10 +117,10 @@ def _movement(part: Number, values: Float64Array, level: float) -> Number:
 
 
 def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
-    """The score of several samples; examples and stored predictions are of the first.
+    """The mean score of several samples; examples and predictions come from the first.
 
-    A number that some sample lacks is NaN. Notes that the first sample does not have say whose they
-    are.
+    A number that some sample lacks is NaN. A note that the first sample does not have begins with
+    the number of its sample.
     """
     if len(scores) == 1:
         return scores[0]

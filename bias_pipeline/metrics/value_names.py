@@ -12,7 +12,7 @@ DIRECTIONS = ("a_to_t", "t_to_a")
 
 
 class PartName(str):
-    """The name of a part as in rows, with the fields that it was made of.
+    """The name of a part, as rows have it, with the fields from which it is made.
 
     Example:
         >>> PartName("quality", direction="a_to_t", side="human")
@@ -23,14 +23,14 @@ class PartName(str):
         't_to_a:tie:female'
     """
 
-    # Which number it is, such as `score` or `quality`; empty for a plain one of a side, group or
-    # object
+    # Which number it is, such as `score` or `quality`; empty for the plain number of a side, group
+    # or object
     what: str
-    direction: str  # one of `DIRECTIONS`, empty where there are none
+    direction: str  # one of `DIRECTIONS`; empty if the metric has none
     group: str  # whose number it is, empty for that of all
-    object: str  # the object or task whose number it is, empty for that of all
-    side: str  # `model` or `human`, empty for what compares them
-    detail: str  # which of several such numbers
+    object: str  # the object or task of the number; empty if it is about all
+    side: str  # `model` or `human`; empty if the number compares the two
+    detail: str  # tells several such numbers apart
 
     def __new__(
         cls,
@@ -50,12 +50,12 @@ class PartName(str):
 
     @property
     def of_pair(self) -> bool:
-        """Whether it is of a group and an object together."""
+        """Whether the number is about a group and an object together."""
         return bool(self.group and self.object)
 
 
 def _subject(what: str, direction: str, group: str, object: str) -> Iterable[str]:
-    """Group and object, in the order of the direction; a prefix marks one that is alone."""
+    """Group and object in the order of the direction; if only one is given, it has a prefix."""
     if group and object:
         return (object, group) if direction == "t_to_a" else (group, object)
     if what or not (group or object):
@@ -67,7 +67,7 @@ SCORE = PartName("score")
 A_TO_T, T_TO_A = (PartName(direction=name) for name in DIRECTIONS)
 # The main numbers of a metric; all other parts are details.
 HEADLINES = (SCORE, A_TO_T, T_TO_A)
-# Words of the note on a learning curve, by which tables know it
+# Tables recognise the note on a learning curve by these words
 CURVE, UNEVEN = "learning curve", "not level"
 COMPARED = "compare captioners on equally many images"
 MODEL, HUMAN = PartName(side="model"), PartName(side="human")
@@ -90,7 +90,7 @@ def direction_of(part: str) -> str:
 
 
 def object_of(part: str) -> str:
-    """The object whose number a part of a finished result is; empty for any other number.
+    """The object that a part of a finished result is about; empty if it is about no object.
 
     Example:
         >>> object_of("object:tie"), object_of("object:tie:model"), object_of("score")
@@ -103,7 +103,7 @@ def object_of(part: str) -> str:
 def sibling_name(part: str, further: str) -> str:
     """The name of a companion of a number of a finished result, such as the annotators' number.
 
-    The companions of the captioner's side are the human side and the score.
+    Companions of a captioner's number are the human number and the score.
 
     Example:
         >>> sibling_name("named", "human"), sibling_name("model", "human")
@@ -120,7 +120,7 @@ def sibling_name(part: str, further: str) -> str:
 
 
 def paired_names(part: str) -> tuple[str, str]:
-    """The names of a number and of the annotators' on the images that both describe.
+    """The names of a number and of annotators' number, on the images that both sides describe.
 
     Example:
         >>> paired_names("model"), paired_names("named")

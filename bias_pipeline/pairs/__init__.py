@@ -1,1 +1,1 @@
-"""Sets of pictures that differ in a person's group alone: does the caption change with it?"""
+"""Sets of pictures that differ only in a person's group: do captions change with the group?"""

@@ -1,7 +1,7 @@
-"""Do the pictures of a set differ with the group outside the person too?
+"""Do the pictures of a set also differ with the group outside the person?
 
-No test of captions can tell a background that was drawn with the group from the person. So the
-outer quarters of the pictures, left and right, are compared as captions are.
+No test of captions can tell a background that was drawn with the group from the person. So the left
+and right quarters of the pictures are compared in the same way as captions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bias_pipeline.pairs.distances import BeyondPictures, SetDistances
 from bias_pipeline.pairs.group_gaps import MeasuredGap, difference_p
 
 MEASURES = ("brightness", "saturation", "red less blue", "contrast", "edges")
-_READ, _SIDE = 128, 16  # pixels a side as read, and of the small pictures that are compared
+_READ, _SIDE = 128, 16  # pixels per side, as read and as compared
 _ALPHA = 0.05
 
 
@@ -29,12 +29,12 @@ _ALPHA = 0.05
 class Backgrounds:
     """How far the outer quarters of the pictures follow the group."""
 
-    gaps: Sequence[MeasuredGap]  # of measures from 0 to 1
+    gaps: Sequence[MeasuredGap]  # differences in measures from 0 to 1
     above: float  # the share of sets whose pixels follow the group: beyond_pictures above 0
     p_value: float  # of it
 
     def sentence(self, second: str) -> str:
-        """What differs, for people."""
+        """A sentence for readers on what differs."""
         differing = [
             f"{gap.name} {gap.second - gap.first:+.3f} in pictures of {second} "
             f"(p {gap.p_value:.2g})"
@@ -53,7 +53,7 @@ class Backgrounds:
 
 
 def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds | None:
-    """The outer quarters of the pictures that are compared; None if not all are files."""
+    """Compares the outer quarters of the pictures; None unless all pictures are files."""
     rows = np.union1d(contrasts.first, contrasts.second)
     if pictures is None or not all(isinstance(pictures.files[row], Path) for row in rows.tolist()):
         return None
@@ -91,7 +91,7 @@ def _outer_columns(width: int) -> BoolArray:
 
 
 def _measures(pixels: Float64Array) -> list[float]:
-    """Each of :data:`MEASURES` of the outer quarters."""
+    """The value of each of :data:`MEASURES` in the outer quarters."""
     outer = pixels[:, _outer_columns(pixels.shape[1])]
     light, high = outer.mean(axis=2), outer.max(axis=2)
     saturation = (high - outer.min(axis=2)) / np.where(high > 0, high, 1)

@@ -18,10 +18,10 @@ from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 
 ALPHA = 0.05
-DRAWN, ALIKE = "drawn", "alike"  # what the backgrounds of a set's pictures are
+DRAWN, ALIKE = "drawn", "alike"  # whether a set's pictures have the same background or each its own
 MOST_WORDS = 10  # printed
 _SHIFT, _BEYOND = "shift", "beyond_pictures"
-_LEAST_NAMED = 6  # sets in which a word of one group alone may name the group
+_LEAST_NAMED = 6  # in so many sets, a word used for only one group may name the group
 _CHANGES = {
     _BEYOND: "the captions change with the group, picture by picture",
     _SHIFT: "the captions change with the group in the same direction over sets",
@@ -64,7 +64,7 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
 
 
 def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
-    """P of both tests of distances after Holm: they are a family of their own."""
+    """P of both tests of distances, corrected by Holm's method for these two tests alone."""
     names = (_BEYOND, _SHIFT)
     p_values = holm([compared.distance_tests[name][1] for name in names])
     return {
@@ -75,16 +75,16 @@ def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
 
 
 def smallest_p(comparisons: Sequence[GroupsCompared], default: float) -> float:
-    """The smallest p of a class about the person; the default where none is tested."""
+    """The smallest p of a class about the person; ``default`` if no class is tested."""
     each = [gap.adjusted_p for one in comparisons for gap in one.deciding]
     return min((p for p in each if not math.isnan(p)), default=default)
 
 
 def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate:
-    """The largest difference of a class about the person, with its interval, without a sign.
+    """The largest absolute difference of a class about the person, with its interval.
 
-    It is at least as large as any, whose lower ends are corrected for their number, and at most as
-    large as the largest upper end, which needs no correction.
+    The lower end is the largest lower end of any class, corrected for the number of classes. The
+    upper end is the largest upper end, which needs no correction.
     """
     gaps = [gap for one in comparisons for gap in one.deciding]
     wider = quantile(1 - (1 - level) / len(gaps)) / quantile(level)
@@ -98,7 +98,7 @@ def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate
 
 
 def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
-    """How often each group's captions are of a class, the difference, p, and the power."""
+    """A sentence: how often captions of each group are of a class, the difference, p, and power."""
     of = compared.second_group if gap.value > 0 else compared.first_group
     low, high = sorted(end if gap.value > 0 else -end for end in (gap.ci_low, gap.ci_high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
@@ -111,7 +111,7 @@ def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
 
 
 def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
-    """What is read beside the answer."""
+    """Sentences to read beside the answer."""
     yield _base(compared)
     significant = [name for name, p in distance_p_values(compared).items() if p < ALPHA]
     meanings = _CHANGES if backgrounds == ALIKE else _DRAWN_WITH_IT
@@ -127,7 +127,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
 
 
 def _beyond_samples(compared: GroupsCompared) -> float:
-    """By how much captions of unlike pictures are clearly further apart than samples; else 0."""
+    """How much further apart captions of unlike pictures are than samples, if clearly; else 0."""
     further = compared.by_set(compared.distances.pairs - compared.distances.samples)
     further = further[~np.isnan(further)]
     if len(further) < FEWEST_SETS:
@@ -137,7 +137,7 @@ def _beyond_samples(compared: GroupsCompared) -> float:
 
 
 def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
-    """What was found of which no Yes is made, in a clause; mostly empty."""
+    """A clause on findings that are no reason for a Yes; mostly empty."""
     significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
     if any(significant):
         return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
@@ -149,7 +149,7 @@ def _distance_text(name: str, value: float) -> str:
 
 
 def _base(compared: GroupsCompared) -> str:
-    """How alike captions are where nothing differs."""
+    """A sentence on how alike captions are if nothing differs."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
         return f"two captions of one picture differ by {per_100(same)} of 100 content words"
@@ -161,7 +161,7 @@ def _base(compared: GroupsCompared) -> str:
 
 
 def _power(compared: GroupsCompared) -> Iterator[str]:
-    """The smallest differences that would usually be found, and whether any p can be small."""
+    """Sentences on the smallest differences usually found, and on whether any p can be small."""
     deciding = [gap for gap in compared.deciding if gap.n_differing]
     if deciding:
         low, high = (pick(deciding, key=lambda gap: gap.misses) for pick in (min, max))

@@ -50,7 +50,7 @@ KERNELS: Mapping[str, Kernel] = {"jaccard": jaccard_distances, "cosine": cosine_
 
 @dataclass(frozen=True, eq=False)
 class SetPictures:
-    """The N pictures of a corpus with sets, and what is said of them."""
+    """The N pictures of a corpus with sets, and what captions say of them."""
 
     corpus: Corpus
     wordings: Wordings
@@ -58,12 +58,12 @@ class SetPictures:
 
     @cached_property
     def model(self) -> SaidOfPeople:
-        """What the captioner says, in all its samples."""
+        """What the captioner's captions say, all samples included."""
         return SaidOfPeople.of_model(self.corpus, self.wordings)
 
     @cached_property
     def people(self) -> SaidOfPeople | None:
-        """What annotators say; None unless they describe all pictures that the captioner does."""
+        """What annotators say; None unless they describe all the captioner's pictures."""
         described = np.unique(self.model.pictures)
         if not len(self.corpus.human) or not has_captions(self.corpus, "human")[described].all():
             return None
@@ -80,7 +80,7 @@ class SetPictures:
 
     @cached_property
     def contexts(self) -> IntArray:
-        """(N,) a number for the groups of each picture in the other attributes."""
+        """(N,) a number for each picture; it is equal if the groups in all other attributes are."""
         others = [self.corpus.groupings[a.name].codes for a in self.wordings.attributes[1:]]
         table = np.stack([np.zeros(len(self.corpus), np.int64), *others])
         return np.unique(table, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
@@ -97,7 +97,7 @@ class SetPictures:
 
     @cached_property
     def classes(self) -> list[tuple[str, Float64Array, Float64Array | None]]:
-        """Each class with (N,) the mean of every picture, and the same of annotators."""
+        """Each class with the (N,) means of pictures, and those of annotators' captions."""
         n = len(self.corpus)
         model, people = self.model, self.people
         theirs = self._classes_of(people) if people else {}
@@ -117,13 +117,13 @@ class SetPictures:
 
 @dataclass(frozen=True, eq=False)
 class GroupsCompared:
-    """A group against another, over the sets that have both."""
+    """Two groups compared, over the sets that have both."""
 
     pictures: SetPictures
     compared: tuple[int, int]  # the groups' numbers; differences are the second minus the first
-    label: str  # of its parts; empty where there are two groups
-    level: float  # of intervals
-    n_families: int  # attributes and pairs of groups that are tested
+    label: str  # in names of parts; empty if there are only two groups
+    level: float  # level of intervals
+    n_families: int  # how many attributes and pairs of groups are tested
 
     @property
     def first_group(self) -> str:
@@ -160,7 +160,7 @@ class GroupsCompared:
         )
 
     def by_set(self, of_pairs: Float64Array) -> Float64Array:
-        """(J,) the mean of each set's pairs, of those that have a value; NaN without one."""
+        """(J,) the mean over each set's pairs that have a value; NaN if no pair has one."""
         known = ~np.isnan(of_pairs)
         weights = self.contrasts.weights[known]
         sets = np.bincount(self.contrasts.set_of[known], weights, self.n_sets)
@@ -168,19 +168,19 @@ class GroupsCompared:
         return np.where(sets > 0, sums / np.where(sets > 0, sets, 1), np.nan)
 
     def mean_over_sets(self, of_pairs: Float64Array) -> float:
-        """The mean over sets of a value of each pair; NaN where no set has one."""
+        """The mean over sets of the values of pairs; NaN if no set has a value."""
         by_set = self.by_set(of_pairs)
         by_set = by_set[~np.isnan(by_set)]
         return float(by_set.mean()) if len(by_set) else math.nan
 
     @cached_property
     def beyond_pictures(self) -> BeyondPictures:
-        """The effect of the group in one context that is also in another."""
+        """The effect of the group that one context shares with another."""
         return BeyondPictures(self.contrasts, self.distances.crossed)
 
     @cached_property
     def distance_tests(self) -> dict[str, tuple[float, float]]:
-        """Name to value and p of both tests of distances, with all words and without marks."""
+        """Value and p of both tests of distances, by name; each with and without visible marks."""
         plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
         bare = BeyondPictures(self.contrasts, self._distances(shown).crossed)
@@ -202,7 +202,7 @@ class GroupsCompared:
         }
 
     def shifts(self, words: sparse.csr_array) -> sparse.csr_array:
-        """(J, V) by how much the captions of each set move, beyond annotators' where known."""
+        """(J, V) how much the captions of each set change, minus annotators' change if known."""
         n = len(self.pictures.corpus)
         model, people = self.pictures.model, self.pictures.people
         if people is None:
@@ -223,7 +223,7 @@ class GroupsCompared:
 
     @cached_property
     def gaps(self) -> list[GroupGap]:
-        """The classes, those about the person first."""
+        """The differences in all classes; classes about the person come first."""
         of_pictures = self.pictures
         gaps = [
             group_gap(
@@ -245,7 +245,7 @@ class GroupsCompared:
 
     @property
     def deciding(self) -> list[GroupGap]:
-        """The classes about the person, on which an answer may rest."""
+        """The differences in classes about the person, on which an answer may rest."""
         about = (NAMED, WRONG, DECLINES, *self.pictures.wordings.classes)
         return [gap for gap in self.gaps if gap.name in about]
 
@@ -259,12 +259,12 @@ class GroupsCompared:
 
     @cached_property
     def backgrounds(self) -> Backgrounds | None:
-        """How far pictures differ with the group outside the person; None without files."""
+        """How far pictures differ with the group outside the person; None unless all are files."""
         return backgrounds(self.pictures.corpus.pictures, self.contrasts)
 
     @property
     def n_equal(self) -> int:
-        """Sets in which the content words of all pairs are equal."""
+        """In how many sets the content words of all pairs are equal."""
         unequal = self.contrasts.set_of[self.distances.pairs > 0]
         return self.n_sets - len(np.unique(unequal))
 

@@ -1,4 +1,4 @@
-"""Which pictures of a set are compared: of two groups, and alike in all other attributes."""
+"""Pairs the pictures of a set: of two groups, and alike in all other attributes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """M pairs of pictures in J sets, a picture of one group and its counterpart of another."""
+    """M pairs of pictures in J sets: a picture of one group and its counterpart of the other."""
 
     sets: tuple[str, ...]  # the J sets by name
     set_of: IntArray  # (M,) the set of each pair, ascending
     first: IntArray  # (M,) its picture of the first group
     second: IntArray  # (M,) its picture of the second group
-    weights: Float64Array  # (M,) in the mean over a set: each of its contexts counts alike
+    weights: Float64Array  # (M,) weight in a set's mean: all contexts count alike
 
     @classmethod
     def of_groups(
@@ -36,9 +36,9 @@ class Contrasts:
     ) -> Contrasts:
         """Pair the pictures of two groups that share a set and a context.
 
-        The k-th picture of one group is paired with the k-th of the other, in the order given. Of
-        all N pictures ``sets`` has the set, empty for none, ``groups`` the group, ``contexts`` a
-        number for the other attributes, and ``used`` whether they may be paired.
+        The k-th picture of one group is paired with the k-th of the other, in the order given. For
+        all N pictures, ``sets`` has the set (empty for none), ``groups`` the group, ``contexts`` a
+        number for the other attributes, and ``used`` whether the picture may be paired.
         """
         cells: dict[str, dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
         for row in np.flatnonzero(used & np.isin(groups, compared)).tolist():
@@ -82,7 +82,7 @@ class Contrasts:
         return np.bincount(self.set_of, weighted, len(self)).astype(np.float64)
 
     def differences(self, values: sparse.csr_array) -> sparse.csr_array:
-        """(J, V) the second group minus the first in what pictures have, (N, V)."""
+        """(J, V) the second group minus the first, from (N, V) values of pictures."""
         n_pictures = values.shape[0]
         means = self.means(1, n_pictures) - self.means(0, n_pictures)
         return sparse.csr_array(means @ values)

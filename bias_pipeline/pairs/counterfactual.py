@@ -36,20 +36,22 @@ _MOST_CHANGED = 3  # sets whose captions are shown
 
 @dataclass(eq=False, kw_only=True)
 class Counterfactual(Metric):
-    """How captions change between pictures of a set that differ in the person's group alone.
+    """How captions change between the pictures of a set, which differ only in the person's group.
 
-    Pictures are compared that agree in all other labelled attributes. Sets are the unit of every
-    interval and test, and tests turn the signs of sets.
+    Only pictures that agree in all other labelled attributes are compared. Every interval and test
+    treats a set as one unit; tests flip the signs of the sets' differences.
 
-    * ``class:NAME``: second group minus first in a share of captions: those that name the group
-      (``named``), name another (``wrong``), decline, or describe the person (``agency`` and so on).
-      Annotators' difference is subtracted if there is one. ``class:NAME:GROUP`` is a group's share.
-    * ``score``: the largest difference of a class about the person. P is corrected (Holm).
-    * ``samples``, ``beyond_samples``: how far two captions of one picture are apart, and how much
-      further those of two groups are. Words for persons are masked.
-    * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and one
-      in the same direction in all sets. With ``backgrounds=drawn`` they answer nothing.
-    * ``word:WORD``: the difference in a word, ten at most.
+    * ``class:NAME``: the second group's share of captions minus the first group's. The captions
+      name the group (``named``), name another group (``wrong``), decline, or describe the person
+      (``agency`` and so on). The difference in annotators' captions is subtracted if there are any.
+      ``class:NAME:GROUP`` is a group's share.
+    * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
+    * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
+      further apart captions of pictures of two groups are. Words for persons are masked.
+    * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and a
+      change in the same direction in all sets. With ``backgrounds=drawn`` neither can decide the
+      answer.
+    * ``word:WORD``: the difference in a word, for at most ten words.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -70,18 +72,18 @@ class Counterfactual(Metric):
     )
 
     attribute: Attribute
-    others: Mapping[str, Attribute]  # further attributes in which pictures of a set may differ
-    stats: Bootstrap  # the level of intervals; nothing is resampled
+    others: Mapping[str, Attribute]  # other attributes in which pictures of a set may differ
+    stats: Bootstrap  # gives the level of intervals; nothing is resampled
     concepts: ConceptTable
-    neutral: Words  # nouns and pronouns for a person of no group
+    neutral: Words  # nouns and pronouns for persons that name no group
     function_words: Words
     mark_classes: Sequence[str]  # classes of concepts that are visible marks
-    marks: Mapping[str, Words]  # further visible marks, words by class
+    marks: Mapping[str, Words]  # words of further visible marks, by class
     distance: Literal["jaccard", "cosine"] = "jaccard"
     backgrounds: Literal["drawn", "alike"] = "drawn"
 
     def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
-        """The corpus with all its samples: two captions of one picture are compared."""
+        """The corpus with all its samples, since captions of the same picture are compared."""
         return (corpus,)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
@@ -125,7 +127,7 @@ class Counterfactual(Metric):
         return SetPictures(corpus, wordings, self.distance)
 
     def _comparisons(self, pictures: SetPictures) -> list[GroupsCompared]:
-        """Each two groups that occur in at least two sets together."""
+        """All pairs of groups that occur together in at least two sets."""
         present = np.unique(pictures.codes[pictures.codes >= 0]).tolist()
         pairs = list(combinations(present, 2))
         n_families = len(pairs) * len(pictures.wordings.attributes)
@@ -218,7 +220,7 @@ class _Parts:
 
 
 def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) -> Iterator[str]:
-    """How many sets, pictures and samples there are, and which sets are left out."""
+    """Notes on how many sets, pictures and samples there are, and which sets are left out."""
     corpus = pictures.corpus
     used = {name for one in comparisons for name in one.contrasts.sets}
     known = {name for name in corpus.set_ids or () if name}
@@ -239,7 +241,7 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
 
 
 def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, object]]]:
-    """Lines on each class, each set, the captions that changed most, and the pictures' sides."""
+    """Tables: classes, sets, the captions that changed most, and the outer quarters of pictures."""
     each = {
         "classes": _class_lines,
         "sets": _set_lines,
@@ -299,7 +301,7 @@ def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 
 def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
-    """Captions of the sets that changed most, words that were masked in brackets."""
+    """Captions of the sets that changed most; masked words are in brackets."""
     model, contrasts = one.pictures.model, one.contrasts
     ids, first_caption = one.pictures.corpus.ids, np.searchsorted
     for number in one.most_changed(_MOST_CHANGED):

@@ -1,4 +1,4 @@
-"""``dataset=pairs``: PAIRS, drawn pictures of one scene with persons of each gender and race.
+"""``dataset=pairs``: PAIRS draws each scene with persons of each gender and race.
 
 Fraser and Kiritchenko, Examining Gender and Racial Bias in Large Vision-Language Models Using a
 Novel Dataset of Parallel Images (EACL 2024).
@@ -30,7 +30,7 @@ _SHOWN = 3
 
 
 class _Picture(NamedTuple):
-    """A picture by the names of its folders and its file."""
+    """A picture, known by the names of its folders and of its file."""
 
     path: Path
     scene: str  # PART/SCENE
@@ -39,16 +39,16 @@ class _Picture(NamedTuple):
 
     @property
     def id(self) -> str:
-        """PART/SCENE/RACE_GENDER, without the digits that a file's name may have."""
+        """PART/SCENE/RACE_GENDER, without digits of the file's name."""
         return f"{self.scene}/{self.race}_{self.gender}"
 
 
 class PairsDataset(CocoDataset):
     """The folders of PAIRS, ``data/PART/SCENE/RACE_GENDER.png``, and your captions of its pictures.
 
-    A scene is a set of four pictures. A caption's image id is the path of its picture, or its end
-    (``occupations/bank/black_man``); file endings and a digit behind the name do not matter. Labels
-    say what the pictures were asked to show, not how anybody identifies.
+    A scene is a set of four pictures. A caption's image id is the path of its picture or the end of
+    the path (``occupations/bank/black_man``); file endings and a digit after the name do not
+    matter. Labels say what the pictures were asked to show, not how anybody identifies.
     """
 
     name = "pairs"
@@ -76,7 +76,7 @@ class PairsDataset(CocoDataset):
         )
 
     def _scenes(self) -> list[_Picture]:
-        """The pictures, four a scene."""
+        """The pictures; each scene has four."""
         check_folder(self.root, self.name)
         by_scene: dict[str, list[_Picture]] = defaultdict(list)
         unknown: list[str] = []
@@ -140,7 +140,7 @@ class PairsDataset(CocoDataset):
         return PictureFiles({picture.id: picture.path for picture in self._scenes()})
 
     def _model(self, path: Path, layout: Layout) -> CaptionerFile:
-        """The captions by the pictures' ids."""
+        """The captions with the ids of the pictures."""
         read = super()._model(path, layout)
         captions: dict[str, str] = {}
         for identifier, caption in read.captions.items():
@@ -154,7 +154,7 @@ class PairsDataset(CocoDataset):
 
 
 def picture_id(identifier: str) -> str:
-    """The id of a picture by its path, or the end of it; other ids stay as they are.
+    """The id of a picture, from its path or the end of its path; other ids stay as they are.
 
     Example:
         >>> picture_id("pairs/data/status/phone/white_man1.png"), picture_id("phone.png")

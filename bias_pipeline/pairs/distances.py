@@ -1,6 +1,6 @@
-"""How far captions of a set are apart, and three ways to compare that between groups.
+"""How far apart captions of a set are, and three comparisons of such distances between groups.
 
-Every distance is half of a squared distance between vectors, which :class:`BeyondPictures` needs.
+Every distance is half of a squared distance between vectors; :class:`BeyondPictures` needs this.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def cosine_distances(vectors: sparse.csr_array) -> Float64Array:
 
 
 def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
-    """(C, V) captions as vectors of length 1, rare words counting more, from indicators."""
+    """(C, V) captions as vectors of length 1, from indicators; rare words have more weight."""
     n_captions = words.shape[0]
     frequent = np.asarray(words.sum(axis=0)).ravel()
     weighted = sparse.csr_array(words * (np.log((1 + n_captions) / (1 + frequent)) + 1))
@@ -57,9 +57,10 @@ def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> 
 class SetDistances:
     """Distances between the captions of pictures that are compared.
 
-    ``pairs`` has the mean distance of the captions of a pair's pictures; ``samples`` that of two
-    captions of one picture, NaN where a picture of the pair has one caption; ``crossed`` the values
-    of every two pairs of a set (:class:`BeyondPictures`).
+    ``pairs`` has the mean distance between captions of the two pictures of each pair. ``samples``
+    has the mean distance between two captions of the same picture, NaN if a picture of the pair has
+    only one caption. ``crossed`` has the value of every two pairs of a set
+    (:class:`BeyondPictures`).
     """
 
     pairs: Float64Array  # (M,)
@@ -70,7 +71,7 @@ class SetDistances:
     def from_vectors(
         cls, contrasts: Contrasts, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
     ) -> SetDistances:
-        """Compare (C, V) captions, in the order of their pictures, set by set."""
+        """The distances between (C, V) captions, which are in the order of their pictures."""
         n_pairs = len(contrasts.first)
         pairs, samples = np.full(n_pairs, np.nan), np.full(n_pairs, np.nan)
         crossed = np.full(len(contrasts.crossings), np.nan)
@@ -97,7 +98,7 @@ class SetDistances:
 def _between_pictures(
     chosen: IntArray, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
 ) -> tuple[Callable[[IntArray], IntArray], Float64Array, Float64Array]:
-    """Where pictures are, their mean distances, and the mean distance of captions of each."""
+    """A function to the pictures' places, their mean distances, and distances within pictures."""
     bounds = np.searchsorted(pictures, [chosen, chosen + 1])
     rows = np.concatenate([np.arange(start, end) for start, end in bounds.T.tolist()])
     counts = bounds[1] - bounds[0]
@@ -110,33 +111,34 @@ def _between_pictures(
 
 @dataclass(frozen=True, eq=False)
 class BeyondPictures:
-    """By how much unlike groups differ more than like groups do, across pairs of one set.
+    """How much more different groups differ than equal groups do, across pairs of one set.
 
-    For two pairs of a set, (a, b) and (a', b'), it is half of D(a, b') + D(b, a') - D(a, a') -
-    D(b, b'): the effect of the group in one pair times its effect in the other. What pictures
-    differ in by chance is independent in both and falls out, so it is 0 without an effect of the
-    group. Exchanging the pictures of one pair turns its sign.
+    For two pairs of a set, (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a')
+    - D(b, b'): the effect of the group in one pair times its effect in the other. Chance
+    differences between pictures are independent in the two pairs and cancel on average, so the mean
+    is 0 if the group has no effect. Exchanging the pictures of one pair flips the sign of the
+    value.
     """
 
     contrasts: Contrasts
-    crossed: Float64Array  # (P,) of every two pairs of a set
+    crossed: Float64Array  # (P,) values of every two pairs of a set
 
     @cached_property
     def weights(self) -> Float64Array:
-        """(P,) each pair of pairs as a share of its set's."""
+        """(P,) weight of each two pairs as a share of all in their set."""
         of = self.contrasts.set_of[self.contrasts.crossings[:, 0]]
         return 1 / np.bincount(of, minlength=len(self.contrasts))[of]
 
     @property
     def by_set(self) -> Float64Array:
-        """(J,) the mean of each set; NaN where a set has one pair."""
+        """(J,) the mean over each set; NaN if the set has only one pair."""
         of, n_sets = self.contrasts.set_of[self.contrasts.crossings[:, 0]], len(self.contrasts)
         sums = np.bincount(of, self.weights * self.crossed, n_sets)
         return np.where(np.bincount(of, minlength=n_sets) > 0, sums, np.nan)
 
     @property
     def value(self) -> float:
-        """The mean over sets with two pairs or more; NaN if there is none."""
+        """The mean over sets with two pairs or more; NaN if there is no such set."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         return float(by_set.mean()) if len(by_set) else float("nan")
 
@@ -145,7 +147,7 @@ class BeyondPictures:
         if not len(self.crossed):
             return float("nan")
         set_of, crossings = self.contrasts.set_of, self.contrasts.crossings
-        # All pairs of a set turned together change nothing, so the first one of each stays.
+        # Flipping all pairs of a set changes nothing, so the first pair of each set stays.
         turned = np.flatnonzero(np.append(False, set_of[1:] == set_of[:-1]))
         order = np.arange(len(set_of)) - np.searchsorted(set_of, set_of)
         names = [f"{self.contrasts.sets[set_of[pair]]}\n{order[pair]}" for pair in turned.tolist()]
@@ -162,7 +164,7 @@ class BeyondPictures:
 
 
 def common_shift(differences: sparse.csr_array) -> float:
-    """The mean inner product of the differences of two sets, (J, V): how far they agree.
+    """The mean inner product of two sets' (J, V) differences: how far sets agree.
 
     Example:
         >>> common_shift(sparse.csr_array(np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])))

@@ -1,4 +1,4 @@
-"""By how much a share differs between the groups of sets: difference, interval, test, power."""
+"""How much a share differs between the groups of sets: difference, interval, test, power."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 from bias_pipeline.stats.shares import difference_ends, wilson
 
-FEWEST_SETS = 6  # sets in which something differs; of fewer no p is below 0.05
-_FEWEST_NORMAL = 10  # sets that differ from which on Student's interval holds
-_POWER = 0.8  # with which a difference is "usually" found
+FEWEST_SETS = 6  # fewest sets with a difference; with fewer, no p is below 0.05
+_FEWEST_NORMAL = 10  # with so many sets that differ, Student's interval holds
+_POWER = 0.8  # a difference is "usually" found with this chance
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupGap(Estimate):
     """The mean over sets of how much a class of captions differs between the groups.
 
-    It is the second group minus the first, beyond annotators where they are known; its p is by
-    turned signs, NaN where too few sets differ.
+    The value is the second group minus the first, minus annotators' difference if it is known. Its
+    p comes from flipped signs; NaN if too few sets differ.
     """
 
     name: str
@@ -39,12 +39,12 @@ class GroupGap(Estimate):
 
 @dataclass(frozen=True)
 class MeasuredGap:
-    """A word of the captions, or a measure of the pictures, by group."""
+    """The mean of a word of the captions, or of a measure of the pictures, by group."""
 
     name: str
-    first: float  # the mean of the first group, of a word the share of its captions
+    first: float  # the mean of the first group; for a word, the share of its captions
     second: float
-    p_value: float  # of words after Westfall and Young, over all
+    p_value: float  # for words corrected over all (Westfall, Young)
 
 
 def group_gap(
@@ -59,8 +59,8 @@ def group_gap(
 ) -> GroupGap:
     """The difference between the groups in one class.
 
-    ``values`` are (N,) means of each picture; ``people`` are those of annotators' captions, whose
-    difference is subtracted; ``captions`` (N,) how many captions each picture has.
+    ``values`` has the (N,) means of pictures. ``people`` has the means of annotators' captions;
+    their difference is subtracted. ``captions`` has (N,) how many captions each picture has.
     """
     first, second = (contrasts.of_sets(group, values) for group in (0, 1))
     differences = second - first
@@ -98,10 +98,11 @@ def group_gap(
 def share_difference_ends(
     first: Float64Array, second: Float64Array, captions: float, z: float
 ) -> tuple[float, float]:
-    """The interval of a difference of means of (J,) shares, even where hardly any set has one.
+    """The interval of a difference of means of (J,) shares, valid even if few sets differ.
 
-    Newcombe's, from Wilson's ends, z standard errors on either side. A mean is worth as many trials
-    as its variance over sets says, at least one a set and at most one a caption.
+    It is Newcombe's interval, from Wilson's ends, ``z`` standard errors on either side. The number
+    of trials that a mean is worth follows from its variance over sets: at least one per set and at
+    most one per caption.
     """
     n_sets = len(first)
     ends = []
@@ -118,7 +119,7 @@ def share_difference_ends(
 
 
 def difference_p(contrasts: Contrasts, differences: Float64Array) -> float:
-    """P of a mean difference this far from 0, two-sided: McNemar's test for one indicator a set."""
+    """Two-sided p of a mean difference from 0; McNemar's test if each set has one indicator."""
     changed = np.abs(differences) > 1e-12
     flips = SignFlips(contrasts.keys[changed])
     left = differences[changed]
@@ -127,7 +128,7 @@ def difference_p(contrasts: Contrasts, differences: Float64Array) -> float:
 
 
 def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]:
-    """The gaps with p after Holm, times the number of attributes and pairs of groups tested."""
+    """The gaps with p corrected by Holm's method, times the number of families of tests."""
     each = holm([gap.p_value for gap in gaps])
     return [
         replace(gap, adjusted_p=float(np.minimum(1.0, n_families * p)))
@@ -138,10 +139,11 @@ def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]
 def word_gaps(
     contrasts: Contrasts, vocabulary: Sequence[str], words: sparse.csr_array
 ) -> list[MeasuredGap]:
-    """Words whose shares, (N, V), differ in six sets or more, the clearest first.
+    """Words whose (N, V) shares differ in six sets or more, the clearest difference first.
 
-    Each has t, its summed difference over the root of the sum of squares, and p is how often the
-    largest t of all words is as large under turned signs (Westfall and Young 1993).
+    Each word has a t, the sum of its differences over the root of their sum of squares. Its p is
+    how often the largest t of all words is at least as large if signs are flipped (Westfall and
+    Young 1993).
     """
     differences = contrasts.differences(words)
     differences.data[np.abs(differences.data) < 1e-12] = 0

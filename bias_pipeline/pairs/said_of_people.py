@@ -25,29 +25,28 @@ MASK = "<mask>"  # no word of a caption: signs are no words
 
 @dataclass(frozen=True, eq=False)
 class Wordings:
-    """How words are read: what is masked, what is no content, what is a visible mark.
+    """How words are read: which are masked, which have no content, which are visible marks.
 
-    A word for a person of no group counts as a word of the group: a captioner that names men's
-    gender less often writes "person" more often, and would be found to treat them differently
-    twice.
+    A word for persons that names no group is masked like a group's words: a captioner that names
+    men's gender less often writes "person" more often, and this one difference would count twice.
     """
 
-    attributes: Sequence[Attribute]  # in which pictures of a set may differ; the first is tested
-    neutral: Words  # nouns and pronouns for a person of no group
+    attributes: Sequence[Attribute]  # may differ between pictures of a set; the first is tested
+    neutral: Words  # nouns and pronouns for persons that name no group
     function_words: Words
     concepts: ConceptTable
-    marks: Mapping[str, Words]  # name of a class to words of visible marks
+    marks: Mapping[str, Words]  # words of visible marks, by name of their class
     mark_classes: Sequence[str]  # classes of `concepts` that are visible marks
 
     @cached_property
     def mask(self) -> MaskWords:
-        """What hides words that name a person."""
+        """The masking that hides words for persons."""
         words = [list(attribute.all_words) for attribute in self.attributes]
         return MaskWords([*words, self.neutral], MASK)
 
     @property
     def classes(self) -> list[str]:
-        """Classes of descriptions that count as said of the person."""
+        """The classes of descriptions that count as statements about the person."""
         about = self.concepts.about(self.attributes[0])
         concepts = [c for c in self.concepts.concepts if c not in about]
         kinds = dict.fromkeys(self.concepts.class_of[concept] for concept in concepts)
@@ -56,7 +55,7 @@ class Wordings:
 
 @dataclass(frozen=True, eq=False)
 class SaidOfPeople:
-    """What C captions say, several of a picture among them."""
+    """What C captions say; a picture may have several captions."""
 
     captions: Captions  # in the order of their pictures
     wordings: Wordings
@@ -102,7 +101,7 @@ class SaidOfPeople:
         return word_indicators(self._content)
 
     def without_marks(self) -> sparse.csr_array:
-        """(C, V) the same without words of visible marks."""
+        """(C, V) :attr:`words` without the words of visible marks."""
         table, marks = self.wordings.concepts, word_set(list(self.wordings.marks.values()))
         kinds = [self.wordings.concepts.class_of[name] for name in table.concepts]
         listed = {**table.adjective_concepts, **table.noun_concepts, **table.carried_concepts}
@@ -113,7 +112,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """Class to (C,) the captions that say something about the person, by (N,) codes."""
+        """For each class, (C,) the captions that say it about the person; codes are (N,) groups."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {
@@ -123,7 +122,7 @@ class SaidOfPeople:
         return says | {kind: self._description_flags[kind] for kind in self.wordings.classes}
 
     def marks(self) -> dict[str, BoolArray]:
-        """Class to (C,) the captions with a visible mark."""
+        """For each class of visible marks, (C,) the captions that have one."""
         words = lowered_words(self.captions)
         listed = {name: words.mentions(word_set(of)) for name, of in self.wordings.marks.items()}
         return {kind: self._description_flags[kind] for kind in self.wordings.mark_classes} | listed
@@ -139,14 +138,14 @@ class SaidOfPeople:
         }
 
     def by_picture(self, values: BoolArray | IntArray, n_pictures: int) -> Float64Array:
-        """(N,) the mean over the captions of each picture; NaN without one."""
+        """(N,) the mean over the captions of each picture; NaN if it has none."""
         counts = np.bincount(self.pictures, minlength=n_pictures)
         sums = np.bincount(self.pictures, values.astype(np.float64), n_pictures)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def declined_shares(corpus: Corpus) -> tuple[Float64Array, IntArray]:
-    """(N,) the share of a captioner's captions that decline, and how many there are in all."""
+    """(N,) for each picture, the share of captions that decline, and how many captions it has."""
     declined = np.sum([declined_images(sample) for sample in corpus.each_sample], axis=0)
     written = np.sum(
         [np.bincount(s.model.image_rows, minlength=len(corpus)) for s in corpus.each_sample],

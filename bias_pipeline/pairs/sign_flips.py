@@ -1,8 +1,8 @@
-"""Exact tests: without an effect each contrast might as well be the other way round.
+"""Exact tests: if there is no effect, each contrast could equally well have the other sign.
 
-The signs of all contrasts are turned, and p is how often a statistic is then as large as it is
-(Fisher's randomization test). Up to sixteen contrasts have all their patterns of signs, more have
-9,999 that are drawn by the contrasts' names.
+The signs of contrasts are flipped in many patterns, and p is how often a statistic is then at least
+as large as without flips (Fisher's randomization test). For up to sixteen contrasts all patterns
+are used, for more contrasts 9,999 patterns that are drawn by the contrasts' names.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.io.hashing import UIntArray, random_words
 
 _MOST_LISTED, _DRAWN = 16, 9_999
-_WORDS, _BITS = 8, 64  # random words a block, each with so many signs
+_WORDS, _BITS = 8, 64  # how many random words a block has; each word has so many signs
 _ROUNDING = 1e-9  # relative to the largest value; sums in another order are no difference
 
 
 @dataclass(frozen=True, eq=False)
 class SignFlips:
-    """Patterns of signs of J contrasts, known by a hash of each.
+    """Patterns of signs for J contrasts; a hash identifies each contrast.
 
     Example:
         >>> flips = SignFlips(np.arange(3, dtype=np.uint64))
@@ -54,7 +54,7 @@ class SignFlips:
             yield 1.0 - 2.0 * bits[: _DRAWN - first].astype(np.float64)
 
     def null(self, statistic: Callable[[Float64Array], Float64Array]) -> Float64Array:
-        """(F, ...) a statistic, of (B, J) signs to (B, ...) values, under every pattern."""
+        """(F, ...) a statistic under every pattern; it takes (B, J) signs to (B, ...) values."""
         return np.concatenate([statistic(signs) for signs in self.blocks()])
 
     def p_value(
@@ -62,8 +62,8 @@ class SignFlips:
     ) -> Float64Array:
         """How often a statistic of the null is at least as large as observed.
 
-        With ``mid`` patterns that give just the observed value count half: a sum of few distinct
-        values would otherwise reject too rarely (Lancaster 1961).
+        With ``mid``, patterns that give exactly the observed value count half: otherwise a test of
+        few distinct values would reject too rarely (Lancaster 1961).
         """
         rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
         weight = 0.5 if mid else 1.0

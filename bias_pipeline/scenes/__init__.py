@@ -3,7 +3,7 @@
 Its default world shows people doing things; the affective world has pictures that make people feel
 something.
 
-A generator of our own: a grammar and word lists, no third-party text. What leans towards which
-group, and how much each simulated captioner amplifies it, is known exactly (see
+The generator is our own: a grammar and word lists, without third-party text. It is known exactly
+what leans towards which group, and how much each simulated captioner amplifies it (see
 :mod:`bias_pipeline.scenes.truth`).
 """

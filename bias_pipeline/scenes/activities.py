@@ -15,22 +15,22 @@ SETTINGS = ("sport", "street", "home")
 
 
 class Activity(NamedTuple):
-    name: str  # unique
+    name: str  # a unique name
     setting: str  # one of `SETTINGS`; decides what else can be in the scene
-    weight: float  # how frequent it is before any leaning, relative
-    leans: Mapping[str, float]  # group to the factor by which it is more frequent in that group
-    main: str  # the COCO object it cannot do without
-    possessive: bool  # whether each of several people has a main object of their own
+    weight: float  # relative frequency before any leaning
+    leans: Mapping[str, float]  # for each group, how many times as frequent it is there
+    main: str  # the COCO object that the activity needs
+    possessive: bool  # whether each of several people has their own main object
     others: Mapping[str, float]  # other COCO objects and the probability of each
-    roles: tuple[str, ...]  # neutral nouns for the person who does it, "|" between them
+    roles: tuple[str, ...]  # neutral nouns for the person who does it, with "|" between them
     naming: tuple[Verb, ...]  # verb phrases that name the main object as `{it}`
     plain: tuple[Verb, ...]  # verb phrases that name no object
     places: tuple[str, ...]  # names in `PLACES`
 
 
-# A block an activity: name, setting, weight and leanings; what it is done with ("their": each of
-# several people has one) and other objects with their probabilities; who does it; verb phrases
-# that name the main object, and those that name none; places.
+# One block per activity: name, setting, weight and leanings; the main object (after "their", each
+# of several people has one) and other objects with their probabilities; who does it; verb phrases
+# that name the main object, and verb phrases that name no object; places.
 _ACTIVITIES = """
 surfing: sport 3 @ Male 2.2 young 1.6 happiness 1.8
   with their surfboard
@@ -343,7 +343,7 @@ def _read_activity(block: str) -> Activity:
 
 ACTIVITIES = tuple(map(_read_activity, _ACTIVITIES.strip().split("\n\n")))
 
-# Every wording has three words or more: a place is what makes a very short caption long enough.
+# Every wording has three words or more, since the place makes very short captions long enough.
 _PLACES = """
 ocean: in the ocean|in the sea|on the open water|off the coast|near a rocky shore
 beach: at the beach|on the beach|on a sandy shore|along the shoreline|by the ocean

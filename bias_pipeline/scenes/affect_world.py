@@ -1,9 +1,9 @@
 """The affective world: pictures that make people feel something, and what they say about it.
 
-Pictures have an emotion; annotators mostly feel it too, say so, and name motifs as the reason. How
-motifs depend on the emotion is the bias of the pictures: which motif is more frequent where is
-invented, so that the bias is known. A thought is not in the picture; it depends on what the
-annotator feels.
+Pictures have an emotion; annotators mostly feel this emotion too, say so, and name motifs as the
+reason. The bias of the pictures is how motifs depend on the emotion. It is invented which motifs
+are more frequent for which emotion, so that the bias is known. A thought is not in the picture; the
+thought depends on what the annotator feels.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, role_ma
 from bias_pipeline.scenes.slots import Slot, check_dials, draw, normalise, read_slots
 from bias_pipeline.scenes.world import HUMANS, Stream, rows_of
 
-# ArtEmis' nine emotions as it writes them; the shares are ours, contentment the most frequent and
-# anger the least, as there.
+# ArtEmis' nine emotions in its spelling. The shares are ours: as in ArtEmis, contentment is the
+# most frequent emotion and anger the least frequent.
 SHARES: Mapping[str, float] = {
     "amusement": 0.11,
     "awe": 0.15,
@@ -133,7 +133,7 @@ def shares() -> Float64Array:
 
 @lru_cache(maxsize=1)
 def tables() -> Mapping[str, Float64Array]:
-    """Slot name to (9, n) P(option | emotion).
+    """For each slot, (9, n) P(option | emotion).
 
     Example:
         >>> {name: table.shape for name, table in tables().items()}["subject"]
@@ -150,23 +150,23 @@ def _table(slot: Slot) -> Float64Array:
 
 
 def imagined_tables(affect: float) -> dict[str, Float64Array]:
-    """Slot name to (9, n) P(option | emotion) of what a captioner imagines."""
+    """For each slot, (9, n) P(option | emotion) of what a captioner imagines."""
     averages = {name: shares() @ table for name, table in tables().items()}
     if affect > 0:
         return {name: normalise(t * (t > averages[name])) for name, t in tables().items()}
     return {name: np.broadcast_to(averages[name], t.shape) for name, t in tables().items()}
 
 
-# Probabilities of a person's utterance; the comment names the dial that multiplies one.
+# Probabilities for what a person says; a comment names the dial that multiplies the probability.
 AGREES = 0.7  # an annotator feels the picture's emotion; the others feel any, by its share
 FELT = 0.8  # feeling_rate: the utterance says what is felt
 NAMED = 0.4  # length: each motif
 THOUGHT_SAID = 0.4  # length
 
-_CAPTIONER = HUMANS + 1  # its stream of draws; those before are the pictures' and annotators'
+_CAPTIONER = HUMANS + 1  # its stream of draws; lower streams belong to pictures and annotators
 _FIRST_ID = 1000
 
-# What is felt, the most frequent word first: an adjective after "feel", and a noun.
+# Words for what is felt, the most frequent first: adjectives after "feel", and nouns.
 FEELINGS: Mapping[str, tuple[str, str]] = {
     "amusement": ("amused|entertained", "amusement|fun"),
     "awe": ("amazed|awed", "awe|wonder"),
@@ -197,11 +197,11 @@ _PURPOSES = (
 class AffectSettings:
     """How a captioner of the affective world differs from a person."""
 
-    # From -1 to 1, neutral 0: with this probability each motif, and the thought, is imagined
-    # instead of perceived: as typical of the picture's emotion, or, if negative, as without its
-    # influence
+    # From -1 to 1, neutral 0: the probability with which each motif, and the thought, is imagined
+    # instead of perceived. Imagined options are typical of the picture's emotion or, if the dial is
+    # negative, drawn without its influence
     affect: float = 0.0
-    # From 0 to 1, neutral 1: the share of each list of synonyms and frames in use
+    # From 0 to 1, neutral 1: the share of each list of synonyms and frames that is used
     vocabulary: float = 1.0
     # 0 or more, neutral 1: multiplies the probability of every motif and of the thought
     length: float = 1.0
@@ -230,11 +230,11 @@ class Utterance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AffectImage:
-    key: int  # its number in the world; everything about it follows from seed and key
+    key: int  # the picture's number in its world; seed and key decide everything about the picture
     seed: int  # of the world
-    emotion: str  # which it evokes, one of ArtEmis' nine
-    motifs: Mapping[str, int]  # slot to the number of its option
-    utterances: tuple[Utterance, ...]  # of five annotators
+    emotion: str  # the emotion that the picture evokes, one of ArtEmis' nine
+    motifs: Mapping[str, int]  # the number of the option of each slot
+    utterances: tuple[Utterance, ...]  # utterances of five annotators
 
     @property
     def id(self) -> int:
@@ -265,7 +265,7 @@ def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
 
 @lru_cache(maxsize=16)
 def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[int, str]:
-    """Image id to a captioner's caption; all captioners draw the same numbers."""
+    """The captioner's caption of each image id; all captioners draw the same random numbers."""
     keys = range(n_images)
     emotions, motifs = _emotions_and_motifs(Stream(seed, keys))
     captions = _utterances(Stream(seed, keys, _CAPTIONER), emotions, motifs, dials)
@@ -273,7 +273,7 @@ def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[
 
 
 def _emotions_and_motifs(images: Stream) -> tuple[IntArray, dict[str, IntArray]]:
-    """(N,) emotions, and slot name to (N,) options of the motifs."""
+    """(N,) emotions, and for each slot the (N,) options of its motifs."""
     u = images.uniforms(["affect emotion"])[:, 0]
     emotions = np.searchsorted(np.cumsum(shares())[:-1], u, side="right")
     u = images.uniforms([f"affect {name}" for name in MOTIFS])
@@ -284,7 +284,7 @@ def _emotions_and_motifs(images: Stream) -> tuple[IntArray, dict[str, IntArray]]
 def _utterances(
     stream: Stream, emotions: IntArray, motifs: Mapping[str, IntArray], dials: AffectSettings
 ) -> list[Utterance]:
-    """What one annotator, or captioner, says of each picture."""
+    """What an annotator or a captioner says of each picture."""
     draws = stream.by_image(_PURPOSES, "affect ")
     agrees = np.array([d["agrees"] for d in draws]) < AGREES
     any_emotion = np.searchsorted(
@@ -303,7 +303,7 @@ def _utterances(
 def _perceive(
     stream: Stream, emotions: IntArray, actual: Mapping[str, IntArray], affect: float
 ) -> dict[str, IntArray]:
-    """The options that are seen or thought, some of them imagined."""
+    """The options that are seen or thought; some of them are imagined."""
     q = imagined_tables(affect)
     u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
     coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
@@ -355,7 +355,7 @@ _PALETTE: dict[str, Colour] = {
     "purple": (130, 70, 160),
 }
 _PATTERNS: tuple[Kind, ...] = ("box", "stripes", "dots", "ellipse", "triangle")
-# Left, top, width and height of each motif but the colour, which is the ground.
+# Left, top, width and height of each motif; the colour is the ground and has none.
 _PLACES = {
     "light": (0.0, 0.0, 1.0, 0.25),
     "stroke": (0.0, 0.8, 1.0, 0.2),
@@ -386,7 +386,7 @@ class AffectDrawing:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """A square of ``side`` x ``side`` pixels, without regions: nothing in it is a person."""
+        """A square of ``side`` x ``side`` pixels; it has no regions, since nobody is in it."""
         motifs = self.image.motifs
         pixels = np.empty((side, side, 3), np.uint8)
         pixels[:] = _PALETTE[SLOTS["colour"].options[motifs["colour"]]]
@@ -402,7 +402,7 @@ class AffectDrawing:
 
 
 def _put(pixels: Pixels, shown: Icon, start: tuple[int, int], size: tuple[float, float]) -> None:
-    """Draw a pictogram, whose left upper corner is given in pixels, its size as shares."""
+    """Draw a pictogram; its left upper corner is given in pixels, its size as shares."""
     side = len(pixels)
     width, height = (max(round(length * side), 1) for length in size)
     view = pixels[start[1] : start[1] + height, start[0] : start[0] + width]

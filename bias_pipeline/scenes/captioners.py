@@ -1,4 +1,4 @@
-"""Simulated captioners: they look at the world's pictures and write one caption for each."""
+"""Simulated captioners look at a world's pictures and write a caption for each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from bias_pipeline.scenes.world import (
 )
 
 CAPTIONERS: Mapping[str, BiasSettings] = {
-    # It describes light and dark people in different words, and names race six times as often.
+    # This captioner describes light and dark people in different words, and names race six times as
+    # often.
     "amplifier": BiasSettings(a_to_t=0.5, skin_wording=0.5, skin_word_rate=6),
     "faithful": BiasSettings(),
     "stereotyper": BiasSettings(t_to_a=0.4),
@@ -47,7 +48,7 @@ CAPTIONERS: Mapping[str, BiasSettings] = {
 }
 """Named captioners; the first is the data set's default."""
 
-# What is said of the looks of a person of the first and of the second group.
+# Adjectives for the looks of persons of the first group, and of the second group.
 ADJECTIVES = (
     (
         *("confident", "focused", "strong", "determined", "skilled"),
@@ -58,15 +59,16 @@ ADJECTIVES = (
         *("delicate", "lovely", "sweet", "stylish", "radiant"),
     ),
 )
-EVIDENCE = ("activity", "clothing", "carried", "nearby")  # kinds that suggest a group
-STREAM = HUMANS + 1  # all captioners share it: they differ by their dials, not by chance
-APART = 1_000  # between the streams of two samples
+EVIDENCE = ("activity", "clothing", "carried", "nearby")  # kinds of slots that suggest a group
+STREAM = HUMANS + 1  # the stream of all captioners: they differ by their dials, not by chance
+APART = 1_000  # distance between the streams of two samples
 
 
 def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[int, str]:
-    """Let a captioner describe every picture of a world.
+    """Captions of every picture of a world by a captioner, by image id.
 
-    All captioners draw the same numbers: two of them differ only where their dials differ.
+    All captioners draw the same random numbers: two captioners differ only where their dials
+    differ.
 
     Example:
         >>> from bias_pipeline.scenes.world import generate
@@ -84,7 +86,7 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
 def captions_of(
     world: World, columns: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[int, str]:
-    """Image id to the caption of what a captioner perceives."""
+    """For each image id, a caption of what the captioner perceives."""
     beliefs = _believed_groups(columns, dials, stream)
     assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
         {
@@ -97,11 +99,11 @@ def captions_of(
 
 
 def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
-    """Let a captioner describe pictures in which nothing on a person shows a group.
+    """Captions of pictures in which nothing on a person shows a group, by image id.
 
-    The share ``t_to_a`` of its captions assumes the group that the scene suggests, all others
-    assume none. What it imagines (``a_to_t``) follows that group too, said or not. All else is as
-    in :func:`world_captions`.
+    A share ``t_to_a`` of the captions assume the group that the scene suggests; all other captions
+    assume no group. What the captioner imagines (``a_to_t``) also follows that group, whether or
+    not the caption names it. Everything else is as in :func:`world_captions`.
 
     Example:
         >>> from bias_pipeline.scenes.world import generate
@@ -127,7 +129,7 @@ def _write_captions(
     dials: BiasSettings,
     stream: Stream,
 ) -> dict[int, str]:
-    """Image id to the caption of what is perceived, with the groups that are in mind."""
+    """For each image id, a caption of what is perceived, for the groups that are assumed."""
     sentences = (
         stream._replace(number=stream.number + k).by_image(PURPOSES)
         for k in range(int(dials.sentences))
@@ -154,7 +156,7 @@ def _write_captions(
 def _looks(
     groups: Sequence[Mapping[str, str]], dials: BiasSettings, stream: Stream
 ) -> Iterator[str]:
-    """What each caption says of the person's looks; mostly nothing."""
+    """For each caption, a sentence on the person's looks; mostly empty."""
     names = tuple(GROUPS[dials.attribute])
     coins = stream.uniforms(["says looks", "own list", "adjective"])
     for (says, leans, which), group in zip(coins.tolist(), groups, strict=True):
@@ -171,7 +173,7 @@ def _looks(
 def imagine_over(
     actual: Columns, codes: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[str, IntArray]:
-    """Slot name to (N,) the options of pictures, some replaced by what a captioner imagines."""
+    """For each slot, the (N,) options of pictures; a captioner imagines some of them."""
     imagined = choices(stream, codes, imagined_tables(dials))
     coins = stream.uniforms([f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
@@ -194,7 +196,7 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
 @lru_cache(maxsize=8)
 def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
-    """Slot name to (K, n) natural logarithms of P(option | group) in the world.
+    """For each slot, (K, n) natural logarithms of P(option | group) in the world.
 
     Example:
         >>> group_evidence("gender")["activity"].shape
@@ -208,7 +210,7 @@ def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
 
 
 def suggested_groups(attribute: str, columns: Columns) -> IntArray:
-    """(N,) the group that activity, clothing and objects suggest most, ignoring base rates."""
+    """(N,) the group that activity, clothing and objects suggest most; base rates are ignored."""
     weights = group_evidence(attribute)
     setting = np.array(SETTING_OF)[columns["activity"]]
     total = weights["activity"][:, columns["activity"]]  # (K, N)
@@ -220,7 +222,7 @@ def suggested_groups(attribute: str, columns: Columns) -> IntArray:
 
 
 def strongest(total: Float64Array) -> IntArray:
-    """(...) the group with the most evidence (K, ...); ties go to the first group.
+    """(...) the group with the most evidence, from (K, ...) sums; ties go to the first group.
 
     Sums are rounded, since their last bit depends on the order of adding.
 
@@ -235,7 +237,7 @@ def strongest(total: Float64Array) -> IntArray:
 def _believed_groups(
     columns: Columns, dials: BiasSettings, stream: Stream
 ) -> Iterator[dict[str, str]]:
-    """The groups that the captioner takes from the scene instead of the person; mostly empty."""
+    """For each picture, the group taken from the scene instead of the person; mostly empty."""
     names = tuple(GROUPS[dials.attribute])
     coins = stream.uniforms(["follows the scene"])[:, 0]
     for coin, group in zip(

@@ -1,6 +1,6 @@
-"""``dataset=scenes``: the embedded data set, written in COCO's format and read as any other.
+"""``dataset=scenes``: the embedded data set is written in COCO's format and read like any other.
 
-The files of a world are the same for the same world, byte for byte.
+The files of a world are always the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from bias_pipeline.scenes.slots import GROUPS, BiasSettings
 from bias_pipeline.scenes.twins import Twins, caption_entries, label_rows
 from bias_pipeline.scenes.world import UNSURE, Image, World, generate
 
-if TYPE_CHECKING:  # what belongs to the affective world is imported when that is made
+if TYPE_CHECKING:  # modules of the affective world are imported when that world is made
     from bias_pipeline.scenes.affect_world import AffectSettings
 
 LABELS, CAPTIONS = "attributes.csv", "annotations/captions.json"
 INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
-RELEASE = "artemis_dataset_release_v0.csv"  # as ArtEmis names it
-DRAWN = "Drawn"  # the style of the affective world's pictures, where it is written as ArtEmis is
+RELEASE = "artemis_dataset_release_v0.csv"  # the file's name in ArtEmis
+DRAWN = "Drawn"  # the style of the affective world's pictures, if they are written as in ArtEmis
 
 
 def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings]) -> None:
     """Write a world as a data set folder.
 
-    The files are ``annotations/captions.json``, ``annotations/instances.json``,
-    ``attributes.csv`` and one ``captioners/<name>.json`` each. They appear complete or not at all;
-    a second writer at the same time does no harm, and files of an earlier world are replaced.
+    The files are ``annotations/captions.json``, ``annotations/instances.json``, ``attributes.csv``
+    and one ``captioners/<name>.json`` each. The files appear complete or not at all. A second
+    process may write the same files at the same time; files of an earlier world are replaced.
 
     Example:
         >>> import tempfile
@@ -75,9 +75,9 @@ def write_drawn(
 ) -> None:
     """Write a world with its pictures, as :func:`write_scenes` does.
 
-    ``images/`` has one PNG file per image, ``side`` pixels wide and high, and the instances are the
-    visible objects, their masks as run lengths. Labels have no emotion: the faces' is not what
-    ``attribute=emotion`` is about.
+    ``images/`` has one PNG file per image, ``side`` pixels wide and high. The instances are the
+    visible objects, with masks as run lengths. The labels have no emotion, since the emotion of
+    faces is not what ``attribute=emotion`` is about.
     """
     columns = [column for column in COLUMNS if column != "emotion"]  # not what a picture evokes
     _place(root, chain(_texts(world, captioners, columns), _picture_files(world, side, leak)))
@@ -115,7 +115,7 @@ def write_affect(
 
 
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write all files into a folder, or nothing; a folder that is there gets them one by one."""
+    """Write all files into a new folder, or nothing; an existing folder gets them one by one."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         for name, content in files:
@@ -176,7 +176,7 @@ def _annotations(captions: Iterable[tuple[int, str]]) -> list[dict[str, object]]
 
 
 def _instances(world: World) -> bytes:
-    """The boxes of all objects, hidden ones too."""
+    """The boxes of all objects, also of hidden objects."""
     annotations: list[object] = []
     for image in world.images:
         for box in image.layout:
@@ -197,7 +197,7 @@ def _instances(world: World) -> bytes:
 
 
 def _picture_files(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
-    """Pictures, and the instances visible in them."""
+    """The files of pictures, and the file of the instances that are visible in them."""
     header = _header(world)
     annotations: list[object] = []
     for image, entry in zip(world.images, header["images"], strict=True):
@@ -267,13 +267,13 @@ def _png(pixels: Pixels) -> bytes:
 
 
 class _WorldFiles(NamedTuple):
-    """A world as files in COCO's format, with its drawings."""
+    """A world as files in COCO's format, with the drawings of its pictures."""
 
     folder: str
-    # What all captioners share, in the order in which the reader takes files
+    # The files that all captioners share, in the order in which the reader takes files
     shared: Mapping[str, Callable[[], bytes]]
-    captions: Callable[[Any], bytes]  # of a captioner's dials
-    drawings: Iterable[tuple[int, Drawing]]  # with their images' ids
+    captions: Callable[[Any], bytes]  # makes the captions of a captioner with these dials
+    drawings: Iterable[tuple[int, Drawing]]  # the drawings, with their images' ids
 
 
 class ScenesDataset(Generator):
@@ -283,8 +283,8 @@ class ScenesDataset(Generator):
     one of ArtEmis' nine emotions, and captions that say what they feel and why.
 
     The same settings make the same captions on every machine. A world is written to disk in COCO's
-    format, each captioner's captions when first used, and read from there; its pictures are drawn
-    when they are looked at. ``data draw`` writes worlds with their pictures.
+    format and read from there; the captions of a captioner are written when they are first used.
+    Pictures are drawn when they are needed. ``data draw`` writes worlds with their pictures.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]
@@ -334,7 +334,7 @@ class ScenesDataset(Generator):
         self.dials |= {name: settings(**dials) for name, dials in (captioners or {}).items()}
 
     def captioners(self) -> Sequence[str]:
-        """The built-in captioners, then the further ones."""
+        """The built-in captioners, then the captioners that the configuration adds."""
         return tuple(self.dials)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
@@ -369,7 +369,7 @@ class ScenesDataset(Generator):
         else:
             files = self._people_files(COLUMNS[labels.field])
         made_by = hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
-        folder = self.root / f"{files.folder}-{made_by}"  # files of other dials stay theirs
+        folder = self.root / f"{files.folder}-{made_by}"  # one folder for each set of dials
         captions = partial(files.captions, self.dials[captioner])
         contents: dict[str, Callable[[], bytes]] = {**files.shared, _file_of(captioner): captions}
         absent = [name for name in contents if not (folder / name).is_file()]
@@ -382,7 +382,7 @@ class ScenesDataset(Generator):
         corpus = reader.load(results, attribute)
         drawings = {str(image): drawing for image, drawing in files.drawings}
         pictures = Pictures(tuple(drawings[image] for image in corpus.ids))
-        # Its files are nothing that a reader knows or could mend.
+        # Users neither know nor could mend these files.
         return replace(corpus, pictures=pictures, notes=(), file="", objects_file="")
 
     @classmethod
@@ -404,7 +404,7 @@ class ScenesDataset(Generator):
 
     @classmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """See :class:`Generator`; one image identifies the world, from whose seed it follows."""
+        """See :class:`Generator`; one image identifies the world, as the seed decides the image."""
         images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
         first = min(images, key=lambda image: image.key, default=None)
         if first is None or generate(first.key + 1, seed).images[first.key] != first:
@@ -469,7 +469,7 @@ class ScenesDataset(Generator):
 
 
 def without_marks(image: Image) -> Image:
-    """The same image with nothing on its people that shows a group.
+    """The same image, in which nothing on the people shows a group.
 
     Example:
         >>> sorted(set(without_marks(generate(1).images[0]).labels.values()))

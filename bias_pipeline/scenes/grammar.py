@@ -1,7 +1,7 @@
 """How a scene is put into words: one caption by one annotator.
 
-Every decision has a number of its own (see :data:`PURPOSES`), so a dial that changes one decision
-leaves all others as they were.
+Every decision has its own random number (see :data:`PURPOSES`), so a dial that changes one decision
+leaves all other decisions as they were.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bias_pipeline.text.articles import with_article
 
 _Option = TypeVar("_Option")
 
-# Probabilities of a person's caption; the comment names the dial that multiplies one.
+# Probabilities for a person's caption; a comment names the dial that multiplies the probability.
 GENDERED = 0.7  # gender_word_rate
 MENTION = 0.5  # mention_rate, each object
 CLOTHING = 0.18
@@ -41,9 +41,9 @@ AGE, EMOTION = 0.18, 0.08
 SKIN = 0.012  # skin_word_rate
 POSSESSIVE = 0.15
 
-# Words after those for the person, so that the naming of the person changes nothing else.
-ENOUGH = 4  # below, the place is always named
-ROOM = 8  # beyond, no place, backdrop or company is added; length
+# Numbers of words after the words for the person, so that naming the person changes nothing else.
+ENOUGH = 4  # with fewer words, the place is always named
+ROOM = 8  # with more words, no place, backdrop or company is added; multiplied by length
 _LARGE = frozenset({"vehicle", "outdoor", "animal", "furniture", "appliance"})
 _IN_PLURAL = frozenset({"banana", "apple", "orange", "carrot"})
 
@@ -71,15 +71,15 @@ class Subject(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Description:
     scene: Scene  # what the annotator sees
-    spoken: Mapping[str, str]  # attribute to the group that the annotator assumes, "" if unsure
-    draws: Mapping[str, float]  # a number in [0, 1) for every one of `PURPOSES`
+    spoken: Mapping[str, str]  # the group assumed for each attribute, "" if unsure
+    draws: Mapping[str, float]  # a number in [0, 1) for each of `PURPOSES`
     dials: BiasSettings  # how the annotator differs from a person
 
     def says(self, purpose: str, probability: float) -> bool:
         return self.draws[purpose] < probability
 
     def details(self, purpose: str, probability: float) -> bool:
-        """Whether the annotator mentions a detail; people do with the given probability."""
+        """Whether the annotator mentions a detail; people mention it with the given probability."""
         return self.draws[purpose] < probability * self.dials.length
 
     def names(self, what: str) -> bool:
@@ -96,7 +96,7 @@ class Description:
 
     @property
     def wording(self) -> tuple[float, float]:
-        """Where the synonyms in use begin, and their share, counted by frequency."""
+        """Where the used synonyms begin in a list, and their share of it, counted by frequency."""
         skin = self.spoken["skin"]
         if not skin or self.draws["wording follows skin"] >= self.dials.skin_wording:
             return 0.0, 1.0
@@ -181,7 +181,7 @@ def _subject(description: Description) -> Subject:
 
 
 def _adjectives(description: Description, age: str) -> list[str]:
-    """Emotion, age and skin in the order of English; groups that cannot be told are left out."""
+    """Adjectives of emotion, age and skin in English order; unsure groups are left out."""
     emotion = description.spoken["emotion"] if description.says("emotion said", EMOTION) else ""
     rate = SKIN * description.dials.skin_word_rate
     skin = description.spoken["skin"] if description.says("skin said", rate) else ""
@@ -289,7 +289,7 @@ def _one_each(description: Description, noun: str, adjective: str = "") -> str:
 
 
 def _carried_things(description: Description) -> tuple[str, str]:
-    """What the person carries, if mentioned: right after the person or at the end."""
+    """What the person carries, if mentioned: a phrase right after the person, or at the end."""
     carried = description.scene.carried
     if not carried or not description.names("carried"):
         return "", ""

@@ -1,6 +1,6 @@
 """The words and the little English grammar of our captions; the most frequent synonym is first.
 
-Synonyms are written in one string with "|" between them and drawn by rank, see :func:`pick`.
+Synonyms are written in one string with "|" between them. They are drawn by rank, see :func:`pick`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def gerund(verb: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun; of several words the last one changes.
+    """The plural of a noun; if it has several words, the last word changes.
 
     Example:
         >>> plural("knife"), plural("bus"), plural("wine glass"), plural("tennis player")
@@ -147,8 +147,8 @@ class Pair(NamedTuple):
     female: tuple[str, str]
 
 
-# One token each, all beginning with a consonant: once masked, neither the number of words nor "a"
-# or "an" reveals the group. The same is true of POSSESSIVES and GENDER_ADJECTIVES.
+# Each word is one token and begins with a consonant, so that neither the number of words nor "a" or
+# "an" reveals the group after masking. The same is true of POSSESSIVES and GENDER_ADJECTIVES.
 ADULTS = (
     *[Pair(("man", "men"), ("woman", "women"))] * 3,  # by far the most frequent
     Pair(("guy", "guys"), ("lady", "ladies")),
@@ -176,7 +176,7 @@ GROUP_ADJECTIVES: Mapping[str, tuple[str, ...]] = {
     "surprise": ("surprised", "shocked", "amazed", "astonished"),
 }
 
-# Every word that reveals a group, as an attribute's word list must contain it.
+# All words that reveal a group; the attribute's word list must contain them.
 REVEALING: Mapping[str, frozenset[str]] = {
     "Male": frozenset(options("man|men|guy|guys|gentleman|gentlemen|male|males|boy|boys|his")),
     "Female": frozenset(options("woman|women|lady|ladies|female|females|girl|girls|her")),
@@ -207,7 +207,7 @@ ADORNMENTS = (
     *("glasses", "spectacles", "shades", "goggles", "necklace", "pearls", "earrings"),
     *("headphones", "headset", "gloves", "mittens", "headband", "helmet"),
 )
-WORN = frozenset({"tie", "backpack"})  # carried things that one wears
+WORN = frozenset({"tie", "backpack"})  # carried things that people wear
 
 # Frames hold a subject {s}, a form of "be" {be} and a verb phrase; {ving} "riding", {v} "rides".
 SHORT_FRAMES = ("{s} {ving}", "{s} {be} {ving}", "{s} {v}")
@@ -235,7 +235,7 @@ COMPANIONS = (
 
 
 def pick(choices: Sequence[_Option], u: float) -> _Option:
-    """The choice for a number in [0, 1); the r-th choice has a frequency proportional to 1 / r.
+    """The choice for a number in [0, 1); the frequency of the r-th choice is proportional to 1 / r.
 
     A smaller ``u`` gives a more frequent choice, and scaling ``u`` down leaves the rarer ones
     unused.

@@ -1,9 +1,9 @@
-"""A scene as pixels: pictograms of the place, its things and people, each with its mask.
+"""Draws a scene as pixels: pictograms of the place, of things and of people, with masks.
 
 Only an arbitrary mark on a person's figure shows the group. No stereotype is drawn: all figures
 have the same outline, and their colours come from clothes whose colour is independent of group.
-Each COCO category has one pictogram, recognised by outline, pattern and hue. Each pixel is inside
-or outside a shape, so nothing bleeds over an edge.
+Each COCO category has one pictogram, which differs from others by outline, pattern and hue. Each
+pixel is inside or outside a shape, so no colour crosses an edge.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Shape:
     y: float  # of its centre
     width: float  # before it is turned
     height: float  # before it is turned
-    role: int = 0  # which colour of the picture it has, from 0
+    role: int = 0  # number of its colour in the picture, from 0
     turn: float = 0.0  # degrees, clockwise
 
 
@@ -57,7 +57,7 @@ def role_map(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np
     roles = np.full((height, width), -1, np.int8)
     for shape in shapes:
         roles[_covers(shape, x, y)] = shape.role
-    roles.setflags(write=False)  # all who ask get the same array
+    roles.setflags(write=False)  # all callers get the same array
     return roles
 
 
@@ -153,7 +153,7 @@ def icon(category: str) -> Icon:
     hue = _colour(place * 0.618034 % 1, 0.75, 0.9 - 0.2 * (place % 3))
     second = _colour((place * 0.618034 + 0.35) % 1, 0.6, 0.95)
     pattern = Shape(_PATTERNS[place % len(_PATTERNS)], 0.5, 0.48, 0.5, 0.32, 1)
-    # People are drawn elsewhere; their icon is never used.
+    # People are drawn as figures, so their icon is never used.
     outline = _OUTLINES.get(known.supercategory, ())
     return Icon((*outline, pattern), (hue, second, DARK))
 
@@ -164,18 +164,18 @@ def _colour(hue: float, saturation: float, value: float) -> Colour:
 
 
 HEAD, BODY, LEGS, MARK = 0, 1, 2, 3  # roles; the marks of the attributes follow in their order
-SKIN_TONE: Colour = (196, 178, 160)  # of everyone: independent of group
+SKIN_TONE: Colour = (196, 178, 160)  # the same for all people, whatever their group
 TROUSERS: Colour = (72, 76, 96)
 UNTOLD: Colour = (128, 128, 128)  # the mark of an unsure group
 
-# Where on the figure the mark of each attribute is, wholly inside it.
+# The place of each attribute's mark on the figure; the mark lies wholly inside the figure.
 _PLACES: Mapping[str, tuple[float, float, float, float]] = {
     "gender": (0.5, 0.42, 0.32, 0.16),
     "skin": (0.5, 0.14, 0.24, 0.1),
     "age": (0.4, 0.8, 0.12, 0.2),
     "emotion": (0.6, 0.8, 0.12, 0.2),
 }
-# Group by its place among those of its attribute: arbitrary, and equally bright.
+# The colour of a group by its place among the attribute's groups: arbitrary, equally bright.
 _COLOURS: tuple[Colour, ...] = (
     (240, 150, 20),
     (20, 170, 180),
@@ -226,7 +226,7 @@ def mark_of(attribute: str, label: str) -> Colour:
 VERSION = 1  # raise it whenever any pixel changes
 SIDES = (32, 256)
 _BEHIND = ("furniture", "vehicle", "appliance")  # people stand in front of these
-_GROUNDS: Mapping[str, tuple[Colour, Colour]] = {  # by setting: above and below the horizon
+_GROUNDS: Mapping[str, tuple[Colour, Colour]] = {  # by setting: colours above and below the horizon
     "sport": ((150, 190, 225), (110, 160, 90)),
     "street": ((165, 175, 190), (120, 120, 125)),
     "home": ((215, 205, 190), (150, 120, 95)),
@@ -257,7 +257,7 @@ class SceneDrawing:
     """
 
     image: Image  # the image to draw
-    attribute: str  # whose mark extends beyond the figure
+    attribute: str  # the attribute whose mark extends beyond the figure
     # How far that mark extends beyond the figure's edge, as a share of the figure's width
     leak: float = 0.0
 
@@ -272,7 +272,7 @@ class SceneDrawing:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """A square picture of 32 to 256 pixels a side."""
+        """A square picture with sides of 32 to 256 pixels."""
         if not SIDES[0] <= side <= SIDES[1]:
             raise UsageError(
                 f"scenes are drawn at {SIDES[0]} to {SIDES[1]} pixels, not {side}; set "
@@ -318,7 +318,7 @@ class SceneDrawing:
     def _put(
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]
     ) -> None:
-        """Draw an object over the others, and its mark around it if it extends beyond."""
+        """Draw an object over the others, and its mark next to it if the mark extends beyond it."""
         rows, columns = _span(thing.box, len(pixels))
         roles = role_map(thing.shapes, rows.stop - rows.start, columns.stop - columns.start)
         ink = roles >= 0

@@ -1,4 +1,4 @@
-"""One scene, put together from the options that were chosen for it, with boxes for its objects."""
+"""Puts a scene together from the options that were chosen for it, with boxes for its objects."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bias_pipeline.scenes.lexicon import COLOURS, LOOKS
 from bias_pipeline.scenes.slots import KINDS, NOTHING, SLOTS, slot_name
 
 MAX_OTHERS = 2  # so that a scene has at most five objects besides its people
-_PEOPLE = (0.78, 0.91)  # below the first bound one person, below the second two, else three
+_PEOPLE = (0.78, 0.91)  # draws below the first bound: one person; below the second: two; else three
 
-# Decisions made once per image, for all annotators and captioners.
+# Decisions that are made once per image, for all annotators and captioners.
 PURPOSES = (
     *("people", "place", "other 0", "other 1", "other 2", "other 3"),
     *("clothing colour", "main colour", "near colour"),
@@ -26,7 +26,7 @@ class Scene:
     """The contents of a picture except the person's groups."""
 
     activity: Activity  # what the people do
-    place: tuple[str, ...]  # wordings of where
+    place: tuple[str, ...]  # wordings of the place
     others: tuple[str, ...]  # further COCO objects that belong to the activity, at most two
     clothing: tuple[str, ...]  # nouns for what the person wears
     carried: str  # COCO object, or `NOTHING`
@@ -39,12 +39,12 @@ class Scene:
 
     @property
     def objects(self) -> frozenset[str]:
-        """The COCO objects in it besides people: one to five."""
+        """The COCO objects of the scene besides people: one to five."""
         return frozenset({self.activity.main, *self.others, self.carried, self.nearby} - {NOTHING})
 
 
 def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
-    """Put a scene together, by a number in [0, 1) for every one of :data:`PURPOSES`.
+    """The scene of the chosen options, given a number in [0, 1) for each of :data:`PURPOSES`.
 
     Example:
         >>> scene = stage(dict.fromkeys(SLOTS, 1), dict.fromkeys(PURPOSES, 0.5))
@@ -81,7 +81,7 @@ def _look(name: str, u: float) -> str:
 
 
 def _share(choices: tuple[str, ...], u: float) -> str:
-    """One of equally frequent choices."""
+    """One of several equally frequent choices."""
     return choices[int(u * len(choices))]
 
 
@@ -112,7 +112,7 @@ class Box(NamedTuple):
 
 
 def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> tuple[Box, ...]:
-    """Place people side by side and objects around them, by numbers in [0, 1) for each purpose.
+    """Boxes of people side by side and of objects around them; draws in [0, 1) decide.
 
     Example:
         >>> draws = dict.fromkeys(LAYOUT_PURPOSES, 0.5)

@@ -1,8 +1,8 @@
-"""The choices of a scene and how they depend on groups; the dials of simulated captioners.
+"""The choices of a scene, how they depend on groups, and the dials of simulated captioners.
 
-The dependence is the bias of the data set. A slot is one choice: the activity, what the person
-wears or carries, what is nearby, the backdrop.
-Its probabilities given an image's groups are known exactly::
+How choices depend on groups is the bias of the data set. A slot is one choice: the activity, what
+the person wears or carries, what is nearby, or the backdrop. Its probabilities given an image's
+groups are known exactly::
 
     P(option | gender, skin, age, emotion)  proportional to  weight x product of the leanings
 
@@ -22,7 +22,7 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.scenes.activities import ACTIVITIES, SETTINGS, factors
 
-# Attribute to its groups and their shares.
+# The groups of each attribute, with their shares.
 GROUPS: Mapping[str, Mapping[str, float]] = {
     "gender": {"Male": 0.6, "Female": 0.4},
     "skin": {"Light": 0.68, "Dark": 0.32},
@@ -30,7 +30,7 @@ GROUPS: Mapping[str, Mapping[str, float]] = {
     "emotion": {"happiness": 0.3, "sadness": 0.2, "anger": 0.18, "fear": 0.14, "surprise": 0.18},
 }
 ATTRIBUTES = tuple(GROUPS)
-NOTHING = ""  # the option of a slot that adds nothing to the scene
+NOTHING = ""  # the option that adds nothing to the scene
 KINDS = ("activity", "clothing", "carried", "nearby", "backdrop")
 
 _DETAILS = """
@@ -199,10 +199,10 @@ class Slot:
     """One choice among n options."""
 
     name: str  # "activity", or kind and setting such as "clothing street"
-    # The n options; `NOTHING` for none. Synonyms stand in one, "|" between.
+    # The n options; `NOTHING` means no option. Synonyms are one option, with "|" between them.
     options: tuple[str, ...]
-    weights: tuple[float, ...]  # (n,) relative frequency of each, before any leaning
-    # For each option, group to the factor by which it is more frequent there
+    weights: tuple[float, ...]  # (n,) relative frequency of each option, before any leaning
+    # For each option, the groups in which it is more frequent, each with the factor
     leans: tuple[Mapping[str, float], ...]
 
     def leans_on(self, attribute: str) -> bool:
@@ -211,7 +211,7 @@ class Slot:
 
 
 def kind_of(slot: str) -> str:
-    """The kind of a slot, without its setting.
+    """The kind of a slot: its name without the setting.
 
     Example:
         >>> kind_of("clothing street")
@@ -221,7 +221,7 @@ def kind_of(slot: str) -> str:
 
 
 def slot_name(kind: str, setting: str) -> str:
-    """The slot that decides ``kind`` in a setting.
+    """The name of the slot that decides ``kind`` in a setting.
 
     Example:
         >>> slot_name("nearby", "home"), slot_name("activity", "home")
@@ -231,7 +231,7 @@ def slot_name(kind: str, setting: str) -> str:
 
 
 def read_slots(table: str) -> Iterator[Slot]:
-    """Read blocks of a name and a line an option: "weight synonyms @ group factor group factor"."""
+    """Read blocks: a name, then a line per option, "weight synonyms @ group factor ..."."""
     for block in table.strip().split("\n\n"):
         name, *lines = block.splitlines()
         halves = [line.strip().partition(" @ ") for line in lines]
@@ -305,14 +305,14 @@ def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def without_attribute(attribute: str, table: Float64Array) -> Float64Array:
-    """The same table with every group of the attribute treated as their average."""
+    """The table in which every group of the attribute has the average over its groups."""
     axis = ATTRIBUTES.index(attribute)
     average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
     return np.broadcast_to(average, table.shape)
 
 
 def typical(attribute: str, table: Float64Array) -> Float64Array:
-    """The same table confined to the options that each group has too often."""
+    """The table confined to the options that a group has more often than the average."""
     marginal = table_by_group(attribute, table)  # (K, n)
     over = marginal > shares(attribute) @ marginal
     return normalise(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
@@ -327,7 +327,7 @@ def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> Int
 
 
 def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse numbers out of range; without one of its own, a dial is 0 or more."""
+    """Refuse dials out of range; a dial without a range in ``ranges`` must be 0 or more."""
     for name, value in vars(dials).items():
         low, high = ranges.get(name, (0.0, math.inf))
         if not isinstance(value, str) and not (math.isfinite(value) and low <= value <= high):
@@ -336,9 +336,9 @@ def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> Non
 
 @dataclass(frozen=True)
 class BiasSettings:
-    """How a captioner differs from an annotator; with all dials at their defaults it does not.
+    """How a captioner differs from an annotator; if all dials have defaults, it does not differ.
 
-    Each dial changes one thing and no other draw.
+    Each dial changes one thing, and no other random draw.
 
     Example:
         >>> BiasSettings(a_to_t=0.5, attribute="skin").t_to_a
@@ -346,14 +346,15 @@ class BiasSettings:
     """
 
     # From -1 to 1, neutral 0: amplification attribute -> task. With this probability each slot
-    # (activity, clothing, carried, nearby, backdrop) is imagined instead of perceived: as typical
-    # of the person's group, or, if negative, as without the attribute's influence.
+    # (activity, clothing, carried, nearby, backdrop) is imagined instead of perceived. What is
+    # imagined is typical of the person's group or, if the dial is negative, drawn without the
+    # attribute's influence.
     a_to_t: float = 0.0
-    # From 0 to 1, neutral 0: amplification task -> attribute. The share of captions whose attribute
-    # words follow the group that the scene suggests, not the person's.
+    # From 0 to 1, neutral 0: amplification task -> attribute. The share of captions whose words for
+    # the attribute follow the group that the scene suggests, not the person's group.
     t_to_a: float = 0.0
-    # From 0 to 1, neutral 1: the share of each list of synonyms and sentence frames in use, counted
-    # by frequency. 0: always the most frequent one.
+    # From 0 to 1, neutral 1: the share of each list of synonyms and sentence frames that is used,
+    # counted by frequency. 0: always the most frequent one.
     vocabulary: float = 1.0
     # 0 or more, neutral 1: multiplies the probability of every detail that depends on attributes
     # only through the backdrop (place, backdrop, company, colours, long frames)
@@ -363,18 +364,20 @@ class BiasSettings:
     # 0 or more, neutral 1: multiplies the probability of a gendered rather than a neutral word for
     # the person
     gender_word_rate: float = 1.0
-    # A whole number from 1 to 50, neutral 1: how many sentences a caption has. Each is what another
-    # person would write of what the captioner perceives, with the other dials.
+    # A whole number from 1 to 50, neutral 1: how many sentences a caption has. Each sentence is
+    # what another person would write about what the captioner perceives, with the same other dials.
     sentences: int = 1
-    attribute: str = "gender"  # the one that `a_to_t` and `t_to_a` amplify
-    # From 0 to 1, neutral 0: the share of captions whose synonyms follow the person's skin: the
-    # frequent ones for light skin, the rare ones for dark. Each stays as frequent over all images.
+    attribute: str = "gender"  # the attribute that `a_to_t` and `t_to_a` amplify
+    # From 0 to 1, neutral 0: the share of captions whose synonyms follow the person's skin:
+    # frequent synonyms for light skin, rare synonyms for dark skin. Over all images each synonym
+    # stays equally frequent.
     skin_wording: float = 0.0
     # 0 or more, neutral 1: multiplies the probability of a word for the person's skin
     skin_word_rate: float = 1.0
     # From 0 to 1, neutral 0: the share of captions that end in a sentence on the person's looks
     adjectives: float = 0.0
-    # From 0 to 1, neutral 0: by how much these adjectives are more often of the group's own list
+    # From 0 to 1, neutral 0: how much more often these adjectives come from the list of the
+    # person's group
     adjective_lean: float = 0.0
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The bias planted by the dials: exact probabilities, by enumeration instead of sampling."""
+"""The bias that dials plant: exact probabilities, by enumeration instead of sampling."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from bias_pipeline.scenes.slots import (
 
 @dataclass(frozen=True)
 class Truth:
-    """The probabilities of a captioner's captions, over all worlds, given the person's group."""
+    """Probabilities of a captioner's captions over all worlds, given the person's group."""
 
-    # (K,) P(the group the captioner assumes is not the person's | group). Its words of the
-    # attribute are wrong this often.
+    # (K,) P(the captioner assumes another group than the person's | group). The caption's words for
+    # the attribute are wrong this often.
     contradicted: Float64Array
-    gendered: float  # P(gendered word for the person), for images whose gender is not unsure
+    gendered: float  # P(a gendered word for the person), for images whose gender is not unsure
 
 
 def truth(dials: BiasSettings) -> Truth:
     """The truth that a set of dials plants.
 
-    ``t_to_a`` = t makes the assumed group the one that the scene suggests with probability t, so
-    ``contradicted`` is t times the probability that this is another group.
+    With ``t_to_a`` = t, the captioner assumes the group that the scene suggests with probability t.
+    So ``contradicted`` is t times the probability that the scene suggests another group.
 
     Example:
         >>> truth(BiasSettings(t_to_a=0.5)).contradicted.round(2).tolist()
@@ -56,7 +56,7 @@ def truth(dials: BiasSettings) -> Truth:
 
 
 def perceived_tables(dials: BiasSettings) -> dict[str, Float64Array]:
-    """Slot name to P(option | groups) as the captioner perceives it.
+    """P(option | groups) of each slot, as the captioner perceives it.
 
     ``a_to_t`` mixes tables: P_seen = (1 - a) P + a Q with ``a`` its absolute value, where Q is P
     confined to the options over-represented in the group (a_to_t > 0) or P without the
@@ -75,7 +75,7 @@ def _misleading_table(attribute: str, tables: Mapping[str, Float64Array]) -> Flo
     # (2, 2, 2, 5, A, K) averaged over the A activities: (2, 2, 2, 5, K)
     speaks = np.einsum("...a,...am->...m", tables["activity"], np.stack(each, axis=-2))
     axis = ATTRIBUTES.index(attribute)
-    correct = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis is now the last
+    correct = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis has become the last
     return np.moveaxis(1 - correct, -1, axis)
 
 
@@ -100,7 +100,7 @@ _WRONG = "of the captions, so many name a {attribute} that the scene suggests an
 
 
 def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, Planted]:
-    """Headline of a metric to what some dials plant for it; none where that is unknown.
+    """For a metric's headlines, what some dials plant; headlines without known truth are absent.
 
     Example:
         >>> planted_for(BiasSettings(skin_wording=0.5), "race", "lic")["score"].value
@@ -126,7 +126,7 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
 
 
 def _moved_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of activities that become typical of the person's group; below 0, atypical."""
+    """The share of activities that become typical of the person's group; below 0 if atypical."""
     if attribute != dials.attribute:
         return 0.0
     world, perceived = (

@@ -1,8 +1,8 @@
 """Sets of twins: the same scene with a man and a woman of light and of dark skin.
 
-Nothing else differs, unless ``noise`` draws some details of each picture anew, whoever is in it. A
-captioner imagines, assumes and words by the person that it sees, each caption with draws of its
-own.
+Nothing else differs, unless ``noise`` draws some details of each picture anew, whoever is in the
+picture. What a captioner imagines, assumes and writes depends on the person in the picture; each
+caption has its own draws.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from bias_pipeline.scenes.world import (
 )
 
 PERSONS = tuple(product(GROUPS["skin"], GROUPS["gender"]))  # of each set, in the order of pictures
-_NOISE = 90_000  # the stream of details drawn anew; each person has one of its own
-_IDS = 10  # ids of a set's pictures are those of its scene with one more digit
+_NOISE = 90_000  # the first stream of details drawn anew; each person has its own stream
+_IDS = 10  # the ids of a set's pictures are the id of its scene plus one more digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +42,14 @@ class Twins:
 
     n_sets: int
     seed: int
-    noise: float = 0.0  # the chance of each detail to be drawn anew in each picture
+    noise: float = 0.0  # the chance with which each detail is drawn anew in each picture
 
     def pictures(self) -> Iterator[Image]:
         for images in zip(*(world.images for world in self._worlds), strict=True):
             yield from images
 
     def captions(self, dials: BiasSettings, sample: int) -> dict[int, str]:
-        """Picture id to one of a captioner's captions."""
+        """For each picture id, one of a captioner's captions."""
         captions: dict[int, str] = {}
         for person, world in enumerate(self._worlds):
             skin, gender = divmod(person, len(GROUPS["gender"]))
@@ -61,7 +61,7 @@ class Twins:
         return captions
 
     def _actual(self, person: int) -> dict[str, IntArray]:
-        """Slot name to (J,) the options of a person's pictures; activities stay."""
+        """For each slot, the (J,) options of a person's pictures; activities stay the same."""
         images = Stream(self.seed, range(self.n_sets))
         noise = images._replace(number=_NOISE + person)
         codes, tables = group_codes(images), world_tables()
@@ -108,10 +108,10 @@ def set_of(image: Image) -> int:
 
 
 def label_rows(twins: Twins, columns: Mapping[str, str]) -> Iterator[Sequence[object]]:
-    """The lines of a label file, its head first.
+    """The lines of a label file; the first line has the names of columns.
 
     Args:
-        columns: column to attribute.
+        columns: for each column, its attribute.
     """
     yield ["id", "set", *columns]
     for image in twins.pictures():

@@ -1,8 +1,8 @@
 """A world of pictures without pixels: people, contents and human captions of each.
 
-Random numbers have names: one number for every (seed, image, stream, purpose). It depends only on
-its name, not on how many were drawn before. So changing one dial, adding images or changing their
-order leaves every other draw unchanged.
+Every random number has a name (seed, image, stream, purpose). A number depends only on its name,
+not on how many numbers were drawn before. So changing a dial, adding images or changing their order
+leaves all other numbers unchanged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str
 
 
 class Stream(NamedTuple):
-    """Numbers with names, for the images with some keys in a seed's world."""
+    """Random numbers with names, for the images that have some keys in the world of a seed."""
 
     seed: int
     keys: Sequence[int]  # (N,)
@@ -62,7 +62,7 @@ class Stream(NamedTuple):
         return uniforms(*self, purposes)
 
     def by_image(self, purposes: Sequence[str], prefix: str = "") -> list[dict[str, float]]:
-        """(N,) purpose, named without its prefix, to number."""
+        """For each image, the number of each purpose; purposes are named without the prefix."""
         rows = self.uniforms([prefix + purpose for purpose in purposes]).tolist()
         return [dict(zip(purposes, row, strict=True)) for row in rows]
 
@@ -73,9 +73,9 @@ HUMANS = 5
 UNSURE = "Unsure"
 UNSURE_SHARES = {"gender": 0.03, "skin": 0.03}
 
-_AGAIN = 1000  # far above every annotator: streams of repeated attempts
+_AGAIN = 1000  # repeated attempts use streams far above every annotator's stream
 _NEUTRAL = BiasSettings()
-_FIRST_ID, _ID_STEP = 1000, 290  # one id in every step, so ids grow with gaps as COCO's do
+_FIRST_ID, _ID_STEP = 1000, 290  # one id in every so many numbers, so ids have gaps as in COCO
 IMAGE_PURPOSES = (
     *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
     *(*scene.PURPOSES, *scene.LAYOUT_PURPOSES),
@@ -84,12 +84,12 @@ IMAGE_PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    key: int  # its number in the world; everything about it follows from seed and key
+    key: int  # the image's number in its world; seed and key decide everything about the image
     id: int  # its public number, not consecutive
     width: int  # in pixels
     height: int  # in pixels
-    groups: Mapping[str, str]  # attribute to the person's group, even if annotators are unsure
-    labels: Mapping[str, str]  # attribute to raw label: the group, or "Unsure"
+    groups: Mapping[str, str]  # the person's group by attribute, even if annotators are unsure
+    labels: Mapping[str, str]  # for each attribute the raw label: the group, or "Unsure"
     scene: Scene  # its contents
     objects: frozenset[str]  # COCO category names, "person" among them
     layout: tuple[Box, ...]  # the boxes of its objects
@@ -146,7 +146,7 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
 
 
 def group_codes(images: Stream) -> Columns:
-    """Attribute to (N,) group numbers.
+    """The (N,) group numbers of each attribute.
 
     Example:
         >>> sorted(group_codes(Stream(0, [4, 5])))
@@ -162,10 +162,10 @@ def group_codes(images: Stream) -> Columns:
 def choices(
     stream: Stream, codes: Columns, tables: Mapping[str, Float64Array]
 ) -> dict[str, IntArray]:
-    """Slot name to (N,) option numbers, drawn for every image.
+    """For each slot, (N,) option numbers, one drawn for every image.
 
-    Slots of one kind share their numbers, so that what is carried in one setting resembles what
-    would be carried in another.
+    Slots of the same kind use the same random numbers, so that what a person carries in one setting
+    resembles what the person would carry in another setting.
     """
     u = stream.uniforms([f"choice {kind_of(slot)}" for slot in SLOTS])
     columns = [codes[attribute] for attribute in ATTRIBUTES]
@@ -209,7 +209,7 @@ def _image(
 
 
 def recognised_groups(labels: Mapping[str, str]) -> dict[str, str]:
-    """The groups that a person recognises in the picture.
+    """The groups that people recognise in the picture.
 
     Example:
         >>> recognised_groups({"gender": "Unsure", "age": "old"})
@@ -225,7 +225,7 @@ def _human_captions(
     groups: Mapping[str, str],
     all_draws: Sequence[Mapping[str, float]],
 ) -> tuple[str, ...]:
-    """One caption by each person; a repeated caption is drawn again."""
+    """One caption by each annotator; repeated captions are drawn again."""
     captions: dict[str, str] = {}
     for annotator, draws in enumerate(all_draws, start=1):
         text = caption(Description(shown, groups, draws, _NEUTRAL))

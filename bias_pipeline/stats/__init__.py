@@ -1,1 +1,1 @@
-"""Statistics: what is known of a number, and whether two numbers differ."""
+"""Statistics: how certain a number is, and whether two numbers differ."""

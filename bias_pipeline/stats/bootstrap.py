@@ -1,4 +1,4 @@
-"""Intervals from attacker variance and image-sampling variance, reported apart and combined."""
+"""Intervals from the variance of attackers and of image sampling, separate and combined."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from bias_pipeline.io.hashing import UInt8Array, UIntArray, poisson_counts
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
 
-LEAST_TESTED = 3  # images of a seed; ours
-MOST_VOID = 0.08  # share of resamplings without any of them; exp(-3) is below, exp(-2) above
+LEAST_TESTED = 3  # fewest tested images of a seed; ours
+MOST_VOID = 0.08  # the most resamplings without any image; exp(-3) is below, exp(-2) above
 _BATCH_BYTES = 16_000_000  # larger arrays would be given back to the system after each batch
-_MOST_STORED = 250_000_000  # counts that are stored in half a byte, such as 1,000 of 250,000 images
+_MOST_STORED = 250_000_000  # the most counts that are stored, such as 1,000 of 250,000 images
 
-# Resampling tested images does not show the effect of other training images. Null scores of people
-# with 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC) times as much as resampling estimates,
-# those of shuffled groups (tests/metrics/test_null.py) 1.6 times; ours.
+# Resampling tested images does not show the effect of other training images. If human captions are
+# compared with human captions, scores of 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC)
+# times as much as resampling estimates; if groups are shuffled, 1.6 times
+# (tests/metrics/test_null.py). Ours.
 UNSEEN_TRAINING = 1.6
 
 Combination = Callable[..., Float64Array]
@@ -36,12 +37,13 @@ class Draws:
     """A number under every resampling of the images, before seeds are averaged.
 
     Attributes:
-        per_seed: (S,) the number itself.
-        resampled: (B, S) under the B resamplings, which are the same for equal settings.
-        trained: whether seeds are those of attackers; a count has one column and no seed.
+        per_seed: (S,) the number without resampling.
+        resampled: (B, S) the number under each of B resamplings, which are the same for equal
+            settings.
+        trained: whether each seed trained attackers; a count has one column and no seed.
         cross_fitted: whether attackers of each seed learnt from all images, see
             :data:`UNSEEN_TRAINING`.
-        trials: for a share, how many independent observations it is a share of
+        trials: for a share, the number of independent observations in its denominator
             (:func:`~bias_pipeline.stats.shares.effective_trials`); else NaN.
     """
 
@@ -82,19 +84,19 @@ class Estimate:
         image_std: standard deviation of ``value`` under resampling of images.
         ci_low: lower end of the interval.
         ci_high: upper end of the interval.
-        p_value: two-sided, of the hypothesis that the number is the one that means no bias; below
-            1 - level exactly if the interval does not contain that number. NaN if nothing was
+        p_value: two-sided, of the hypothesis that the number equals its no-bias value. It is below
+            1 - level exactly if the interval does not contain the no-bias value; NaN if nothing was
             tested.
         n_seeds: S.
         corrected: ``value`` minus the bias of noise, see :func:`summary`.
         error: combined standard deviation, of attackers and images.
-        error_below: the standard deviation below ``value``, for a share, whose interval is not
-            symmetric; else NaN.
-        error_above: the standard deviation above ``value``, likewise.
+        error_below: for a share, whose interval is not symmetric, the standard deviation below
+            ``value``; else NaN.
+        error_above: for a share, the standard deviation above ``value``; else NaN.
         freedom: degrees of freedom of Student's t.
-        choice_std: standard deviation (ddof 1) over choices that ``value`` is the mean of, see
+        choice_std: standard deviation (ddof 1) over the choices whose mean is ``value``, see
             :mod:`bias_pipeline.stats.choices`; NaN if there was no choice.
-        draws: from which the estimate was computed, None if nothing was resampled.
+        draws: the draws from which the estimate was computed; None if nothing was resampled.
     """
 
     value: float
@@ -113,7 +115,7 @@ class Estimate:
     draws: Draws | None = field(default=None, compare=False, repr=False)
 
 
-SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # such as a number of a score
+SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # an estimate, such as a number of a score
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Bootstrap(Configurable):
     Attributes:
         resamples: how many bootstrap samples are drawn, at least 2.
         level: coverage of the interval, in (0, 1).
-        seed: of the resampling.
+        seed: seed of the resampling.
     """
 
     resamples: Resamples = 1000
@@ -149,8 +151,8 @@ class Bootstrap(Configurable):
             tables: the score tables of the sides.
             combinations: name to a function of the sides' scores, each (..., S), that returns
                 (..., S).
-            keys: (N,) hashes of the ids of all images, by the tables' rows; the row numbers if left
-                out.
+            keys: (N,) hashes of the ids of all images, at the tables' row numbers (default: the row
+                numbers).
             cross_fitted: see :class:`Draws`.
 
         Returns:
@@ -179,10 +181,10 @@ class Bootstrap(Configurable):
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
-            evaluate: (B, I) how often each image counts to named numbers, (B, S) of attackers and
-                (B, 1) of counts.
-            trained: whether attackers decide a number, or it is a count.
-            cross_fitted: of the attackers, see :class:`Draws`.
+            evaluate: takes (B, I) how often each image counts and returns numbers by name, (B, S)
+                from attackers and (B, 1) from counts.
+            trained: whether a number depends on attackers; otherwise it is a count.
+            cross_fitted: see :class:`Draws`.
 
         Returns:
             Name to estimate.
@@ -201,7 +203,7 @@ class Bootstrap(Configurable):
         return {name: summary(_fill_if_rarely_void(d), self.level) for name, d in draws.items()}
 
     def weights(self, keys: UIntArray) -> Iterator[Float64Array]:
-        """(b, I) how often each image counts, batch by batch, ``resamples`` lines in all.
+        """(b, I) how often each image counts, in batches that have ``resamples`` lines in all.
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
@@ -226,7 +228,7 @@ def _number_at_once(n_images: int) -> int:
 
 @lru_cache(maxsize=1)  # 100 MB of 200,000 images
 def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
-    """(half of B, I) how often each image counts, those of two resamplings in a byte.
+    """(B / 2, I) how often each image counts; a byte holds the counts of two resamplings.
 
     Most estimates of a run are of the same images. No count is above 12, see `poisson`.
     """
@@ -249,18 +251,18 @@ def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
 
 
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
-    """The estimate from draws; without a p value.
+    """The estimate from draws, without a p value.
 
-    If noise biases a count, such as a mean of values above a threshold, resampling biases it again.
-    The corrected value subtracts twice the bias under resampling. (Textbooks subtract it once,
-    Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds of the same images
-    we measured that resampling shows about half of the bias.) The interval extends from the value
-    to the corrected one and half a width beyond both: ``experiments/null_coverage`` shows its
-    coverage. A count that no resampling moves has no interval. Attackers' scores are means, which
-    resampling does not bias.
+    If noise biases a count, such as a mean of values above a threshold, resampling biases the count
+    again. The bias under resampling is subtracted twice to correct the value. (Textbooks subtract
+    it once, Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds of the
+    same images we measured that resampling shows about half of the bias.) The interval extends from
+    the value to the corrected one and half a width beyond both: ``experiments/null_coverage`` shows
+    its coverage. A count that no resampling moves has no interval. Attackers' scores are means,
+    which resampling does not bias.
 
     Args:
-        draws: a number per seed and resampling; a share has Wilson's interval.
+        draws: the number for each seed and resampling; a share gets Wilson's interval.
         level: coverage of the interval, in (0, 1).
     """
     n_seeds = len(draws.per_seed)
@@ -277,7 +279,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         image_std * (UNSEEN_TRAINING if draws.cross_fitted else 1),
         n_seeds if draws.trained else 0,
     )
-    if draws.cross_fitted:  # seeds are repetitions on the same images, a small part of the error
+    if draws.cross_fitted:  # seeds repeat on the same images: a small part of the error
         freedom = math.inf
     half = quantile(level, freedom) * error if error > 0 else error
     corrected = value if draws.trained else value - 2 * float(means.mean() - value)
@@ -300,9 +302,9 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
     """The draws of a count that is a share of observations.
 
     Args:
-        draws: of the share.
-        observations: how many it is a share of, such as captions.
-        images: how many independent images they belong to, at most.
+        draws: the draws of the share.
+        observations: the denominator, such as the number of captions.
+        images: the largest number of independent images that the observations belong to.
     """
     assert draws is not None
     clusters = min(observations, images)
@@ -312,7 +314,7 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
 
 
 def widen_draws(draws: Draws | None, factor: float) -> Draws:
-    """The draws with the distance of resamplings from the estimate multiplied by a factor."""
+    """The draws, with distances between resamplings and estimate multiplied by a factor."""
     assert draws is not None
     return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
 
@@ -320,15 +322,15 @@ def widen_draws(draws: Draws | None, factor: float) -> Draws:
 def estimate_with_ends(
     value: float, low: float, high: float, image_std: float, level: float, draws: Draws
 ) -> Estimate:
-    """The estimate of a count whose interval is known, such as a share; without a p value.
+    """The estimate of a count whose interval is already known, such as a share; it has no p value.
 
     Args:
         value: the number.
         low: lower end of its interval.
-        high: upper end.
+        high: upper end of its interval.
         image_std: standard deviation under resampling of images.
         level: coverage of the interval, in (0, 1).
-        draws: from which it was computed.
+        draws: the draws from which it was computed.
     """
     z = quantile(level)
     return Estimate(
@@ -345,10 +347,10 @@ def estimate_with_ends(
 
 
 def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
-    """The estimate without an interval if no resampling moved it, which does not mean certainty.
+    """The estimate; its interval is dropped if no resampling moved it: that is not certainty.
 
     Args:
-        estimate: of a count; a share always has an interval.
+        estimate: the estimate of a count; a share always keeps its interval.
     """
     if estimate.ci_high - estimate.ci_low > 1e-12:  # less is rounding
         return estimate
@@ -356,12 +358,13 @@ def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
 
 
 def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
-    """The estimate, also if some resamplings contain no image of the number.
+    """The estimate, completed if some resamplings contain no image of the number.
 
-    In such a resampling the seed's own number is used: with ten images, one run in five has one.
+    In such a resampling the seed's number without resampling is used. With ten images, one run in
+    five has such a resampling.
 
     Args:
-        estimate: with its draws.
+        estimate: an estimate that has draws.
         level: coverage of the interval, in (0, 1).
     """
     draws = estimate.draws
@@ -371,13 +374,13 @@ def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
 
 
 def _fill_if_rarely_void(draws: Draws) -> Draws:
-    """The draws of attackers, filled if a few resamplings lack all of their test images."""
+    """The draws; filled if they are of attackers and a few resamplings lack all tested images."""
     void = np.isnan(draws.resampled).mean()
     return _fill_draws(draws) if draws.trained and void <= MOST_VOID else draws
 
 
 def _fill_draws(draws: Draws) -> Draws:
-    """The draws with the seed's own number where a resampling contains none of its images."""
+    """The draws; NaN of a resampling is replaced by the seed's number without resampling."""
     if not np.isnan(draws.resampled).any():
         return draws
     resampled = np.where(np.isnan(draws.resampled), draws.per_seed, draws.resampled)
@@ -385,7 +388,7 @@ def _fill_draws(draws: Draws) -> Draws:
 
 
 def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
-    """The estimate with a p against the no-bias value, by the same test as the interval.
+    """The estimate with a p against the no-bias value, from the same test as the interval.
 
     A single seed has no p, as the variance of attackers is then unknown.
 
@@ -411,7 +414,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
         estimate: with an error.
         neutral: the value that is tested.
     """
-    from scipy import special  # imported here, as descriptive commands need no scipy
+    from scipy import special  # imported here, since descriptive commands need no scipy
 
     low, high = sorted((estimate.value, estimate.corrected))
     distance, error = max(low - neutral, neutral - high, 0.0), estimate.error
@@ -443,12 +446,12 @@ def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[flo
     """Combined standard deviation of a mean over seeds, and its degrees of freedom.
 
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
-    so their spread alone is too small (Nadeau and Bengio 2003); the image term accounts for that.
-    Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is unknown
-    and, since every seed tests other images, assumed to be as large as the second.
+    so the spread of seeds alone is too small (Nadeau and Bengio 2003); the image term accounts for
+    that. Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is
+    unknown and, since every seed tests other images, assumed to be as large as the second.
 
     Args:
-        seed_std: standard deviation over seeds, NaN for a single one.
+        seed_std: standard deviation over seeds; NaN for a single seed.
         image_std: standard deviation under resampling of images.
         n_seeds: S; 0 if nothing was trained.
 

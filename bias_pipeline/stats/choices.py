@@ -20,10 +20,10 @@ from bias_pipeline.stats.compare import merged_p
 
 
 def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
-    """The mean of one number under several choices, whose spread widens the interval.
+    """The mean of a number over several choices; the spread of choices widens its interval.
 
-    ``choice_std**2 / C`` is added to the variance of attackers and images; degrees of freedom are
-    Satterthwaite's of all three terms, so two choices that differ much give a wide interval.
+    ``choice_std**2 / C`` is added to the variance of attackers and images; the degrees of freedom
+    are Satterthwaite's for all three terms, so the interval is wide if two choices differ much.
 
     Example:
         >>> import numpy as np
@@ -44,12 +44,12 @@ def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
 
 
 def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
-    """The mean of one number over samples of a captioner's captions of the same images.
+    """The mean of a number over several samples of a captioner's captions of the same images.
 
-    The draws of the mean are the mean of the draws: in each resampling an image counts equally
-    often in every sample. So the interval contains how much captions of an image differ, and
-    nothing is added for it; ``choice_std`` is the spread between samples. P values of tests of the
-    metric's own are merged (:func:`~bias_pipeline.stats.compare.merged_p`).
+    The draws of the mean are the mean of the samples' draws: in each resampling an image counts
+    equally often in every sample. So the interval already contains how much captions of an image
+    differ. ``choice_std`` is the spread between samples. If the metric has a test of its own, the p
+    values of the samples are merged (:func:`~bias_pipeline.stats.compare.merged_p`).
 
     Example:
         >>> drawn = np.array([[-1.0], [1.0]])
@@ -76,10 +76,10 @@ def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
 def _mean_of_uneven(
     estimates: Sequence[Estimate], drawn: Sequence[Draws], level: float
 ) -> Estimate:
-    """The mean of shares, or of differences of two.
+    """The mean of shares, or of differences between two shares.
 
-    The halves of its interval are the samples' own on average, narrower by as much as the mean
-    varies less under resampling; as wide if nothing varies.
+    Each half of the interval is the mean of the samples' halves, multiplied by how much less the
+    mean varies under resampling than the samples do; not multiplied if nothing varies.
     """
     draws = _mean_draws(drawn)
     spread = float(np.mean([sample.image_std for sample in drawn]))
@@ -108,7 +108,7 @@ def _mean_draws(drawn: Sequence[Draws]) -> Draws:
 
 
 def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> Estimate:
-    """The mean without an interval; with the seeds' spread if all choices agree."""
+    """The mean without an interval; it has the spread of seeds if all choices agree."""
     seed_std = estimates[0].seed_std if std == 0 else math.nan
     return Estimate(value, seed_std, n_seeds=estimates[0].n_seeds, choice_std=std)
 

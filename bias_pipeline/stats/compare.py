@@ -27,18 +27,19 @@ from bias_pipeline.stats.shares import NORMAL_95, difference_ends, wilson
 def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estimate:
     """The difference of two results, first minus second.
 
-    Splits are drawn by image and resamplings give an image the same weight everywhere, so seeds
-    and resamplings are subtracted pair by pair. Two shares have Newcombe's interval, which also
-    works for events that are rare or absent.
+    Splits are drawn by image and resamplings give an image the same weight everywhere, so seeds and
+    resamplings are subtracted pair by pair. The difference of two shares has Newcombe's interval,
+    which also works for events that are rare or absent.
 
     Args:
         first: one result's headline.
-        second: the other's, of the same seeds and settings of the bootstrap.
+        second: the other result's headline, with the same seeds and settings of the bootstrap.
         level: coverage of the interval, in (0, 1).
 
     Returns:
-        The estimate, with the two-sided p of the same test as its interval. With a single seed both
-        assume how much attackers vary, see :func:`~bias_pipeline.stats.bootstrap.combined_error`.
+        The estimate, with a two-sided p from the same test as the interval. With a single seed,
+        interval and p rest on an assumption about how much attackers vary, see
+        :func:`~bias_pipeline.stats.bootstrap.combined_error`.
 
     Raises:
         DataError: if seeds or resamplings differ in number.
@@ -61,7 +62,7 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
-    """The difference of two shares, correlated as their resamplings are."""
+    """The difference of two shares, whose correlation is that of their resamplings."""
     draws, z = first - second, quantile(level)
     ends = []
     for share in (first, second):
@@ -94,9 +95,9 @@ def p_of_interval(value: float, half_width: float, level: float = 0.95) -> float
 
 
 def merged_p(p_values: Sequence[float]) -> float:
-    """One p of several tests of the same hypothesis, whatever they have in common.
+    """One p for several tests of the same hypothesis, however the tests depend on each other.
 
-    Twice their mean, at most 1 (Vovk and Wang 2020); the p itself if there is one.
+    It is twice the mean of the p values, at most 1 (Vovk and Wang 2020); a single p stays as it is.
 
     Example:
         >>> merged_p([0.02]), merged_p([0.02, 0.04])
@@ -126,13 +127,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def significance_groups(
     names: Sequence[str], differ: Mapping[tuple[str, str], bool]
 ) -> dict[str, str]:
-    """Letters such that two names share one exactly if they do not differ.
+    """Letters for each name: two names share a letter exactly if they do not differ.
 
     The compact letter display by insertion and absorption (Piepho 2004).
 
     Args:
         names: in the order of the table.
-        differ: for each pair, in the order of ``names``, whether it differs.
+        differ: whether the two names of each pair differ; pairs are in the order of ``names``.
 
     Returns:
         Name to its letters.
@@ -155,7 +156,7 @@ def significance_groups(
 
 
 def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
-    """Columns without one that contains both names or is a subset of another."""
+    """The columns, so that none contains both names and none is a subset of another."""
     parts: list[frozenset[str]] = []
     for column in columns:
         both = one in column and two in column
@@ -174,17 +175,17 @@ FEWEST_CORRELATED = 3  # two points always lie on a line
 
 
 class Correlation(NamedTuple):
-    """A correlation; all but ``n`` are NaN where it is undefined."""
+    """A correlation; if it is undefined, all fields but ``n`` are NaN."""
 
     value: float  # in [-1, 1]
-    low: float  # of its 95 % interval
-    high: float  # of its 95 % interval
-    p_value: float  # of a t test against 0
-    n: int  # pairs
+    low: float  # lower end of the 95 % interval
+    high: float  # upper end of the 95 % interval
+    p_value: float  # p of a t test against 0
+    n: int  # number of pairs
 
 
 def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:
-    """Pearson's correlation of N pairs; undefined for fewer than three, or where one is constant.
+    """Pearson's correlation of N pairs; undefined for N < 3 or constant values.
 
     Example:
         >>> pearson([1, 2, 3, 4], [2, 4, 5, 9]).value.__round__(2)
@@ -197,10 +198,10 @@ def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:
 
 
 def of_pearson(value: float, n: int) -> Correlation:
-    """Interval and test of a correlation of n pairs, as where only it is printed.
+    """Interval and test of a correlation of n pairs, for which only the correlation is known.
 
-    Both hold for pairs that are independent and normally distributed. The interval is Fisher's, by
-    the artanh of the correlation; for three pairs it is [-1, 1].
+    Interval and test hold for pairs that are independent and normally distributed. The interval is
+    Fisher's, by the artanh of the correlation; for three pairs the interval is [-1, 1].
 
     Args:
         value: the correlation.
@@ -210,7 +211,7 @@ def of_pearson(value: float, n: int) -> Correlation:
         >>> [round(x, 2) for x in of_pearson(0.9, 7)]
         [0.9, 0.46, 0.99, 0.01, 7]
     """
-    from scipy import stats  # imported here, as cells need none of it
+    from scipy import stats  # imported here, since cells do not need scipy
 
     bounded = min(max(value, -1.0), 1.0)
     if abs(bounded) == 1:

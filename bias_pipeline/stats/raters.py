@@ -1,9 +1,9 @@
-"""Raters: their agreement beyond chance, and how often labels err when nobody knows the truth.
+"""How far raters agree beyond chance, and how often labels err when nobody knows the truth.
 
-Agreement is Krippendorff's alpha, with intervals over images. For errors, the true group of an
-item is hidden. Each rater has a confusion matrix, and raters err independently of each other given
-the truth (Dawid and Skene 1979). With three raters or more, expectation maximisation finds the
-matrices under which the answers are most likely. With two only a range can be said
+Agreement is Krippendorff's alpha, with intervals over images. For errors, the true group of an item
+is hidden. Each rater has a confusion matrix, and raters err independently of each other given the
+truth (Dawid and Skene 1979). With three raters or more, expectation maximisation finds the matrices
+under which the answers are most likely. With two raters only a range of the error is known
 (:func:`error_range`).
 """
 
@@ -22,7 +22,7 @@ _LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
 
 
 class RaterAgreement(NamedTuple):
-    """A coefficient with its interval; NaN where there is none."""
+    """A coefficient with its interval; what is undefined is NaN."""
 
     value: float
     low: float
@@ -32,9 +32,10 @@ class RaterAgreement(NamedTuple):
 def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
     """Krippendorff's alpha of (N, K) answers: 1 - observed over expected disagreement.
 
-    Of 1 if raters always agree, of 0 if they agree as often as by chance, below 0 if less often.
-    Images with fewer than two answers do not count. Krippendorff, Content Analysis (2004), chapter
-    11, and Computing Krippendorff's Alpha-Reliability (2011), whose example is a test.
+    It is 1 if raters always agree, 0 if they agree as often as by chance, and below 0 if they agree
+    less often. Images with fewer than two answers do not count. Krippendorff, Content Analysis
+    (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011), whose example is a
+    test.
 
     Example:
         >>> krippendorff(np.array([[2, 0], [0, 2], [1, 1]]))
@@ -53,7 +54,7 @@ def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
 
 
 def _ordinal_distances(totals: Float64Array) -> Float64Array:
-    """(K, K) squared distances: the answers between two, and half of these two themselves."""
+    """(K, K) squares of the answers between two ranks plus half of the answers at each rank."""
     middle = np.cumsum(totals) - totals / 2
     squares: Float64Array = (middle[:, None] - middle) ** 2
     return squares
@@ -94,7 +95,7 @@ def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) ->
 
 
 def answer_counts(ballots: Sequence[Sequence[str]], answers: Sequence[str]) -> IntArray:
-    """(N, K) how many raters gave each answer to each image; other answers do not count.
+    """(N, K) how many raters gave each of ``answers`` to each image; other answers do not count.
 
     Example:
         >>> answer_counts([["yes", "no"], ["yes"]], ["no", "yes"]).tolist()
@@ -109,13 +110,13 @@ def answer_counts(ballots: Sequence[Sequence[str]], answers: Sequence[str]) -> I
     return counts
 
 
-LEAST_RATERS = 3  # of an item; with fewer the truth is not identified
+LEAST_RATERS = 3  # raters of an item; with fewer the truth is not identified
 _ROUNDS, _CLOSE = 200, 1e-7
-_SMOOTH = 0.01  # answers added to each cell, so that no matrix has a 0 for good
+_SMOOTH = 0.01  # answers that are added to each cell, so that no cell stays at 0
 
 
 class Consensus(NamedTuple):
-    """What answers say of the truth."""
+    """What the raters' answers say about the truth."""
 
     posterior: Float64Array  # (N, K) probability of each group for each item; rows sum to 1
     prior: Float64Array  # (K,) share of each group
@@ -126,15 +127,15 @@ class Consensus(NamedTuple):
 def consensus(answers: IntArray, n_groups: int) -> Consensus:
     """The hidden truth and each rater's errors (Dawid and Skene 1979, eq. 2.3 to 2.5).
 
-    Starts from the shares of (N, R) answers, below 0 for none, so raters must be right more often
-    than not.
+    ``answers`` is (N, R), with numbers below 0 for no answer. The search starts from the shares of
+    answers, so raters must be right more often than not.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 5 + [[1, 1, 0]])
         >>> consensus(answers, 2).posterior[-1].round(2).tolist()
         [0.0, 1.0]
     """
-    # Items of the same answers have the same posterior, and many are alike.
+    # Items with the same answers have the same posterior, and many items have the same answers.
     patterns, item_of, times = np.unique(answers, axis=0, return_inverse=True, return_counts=True)
     gave = patterns[:, :, None] == np.arange(n_groups)  # (P, R, K)
     votes = gave.sum(axis=1)
@@ -154,11 +155,11 @@ def consensus(answers: IntArray, n_groups: int) -> Consensus:
 
 
 def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
-    """How often the majority's label errs: (K, K) its probability (last) given the truth.
+    """(K, K) probability of each majority label (last axis) given the truth (first axis).
 
-    An item whose answers have no majority has no label and does not count; of items with a label,
-    the truth is the posterior of :func:`consensus`. A group that is no item's label is a row of
-    NaN: nothing tells how often it is mistaken.
+    Items whose answers have no majority have no label and do not count. The truth of the other
+    items is the posterior of :func:`consensus`. If no item has a group as its label, the group's
+    row is NaN: nothing shows how often it is mistaken.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 6)
@@ -186,11 +187,12 @@ def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArr
 
 
 def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
-    """How often an answer errs, from the share on which two raters differ: the least and the most.
+    """The least and the largest share of wrong answers, given the share on which two raters differ.
 
-    Both ends suppose that the two err independently: the least if one of them makes all errors, the
-    most if both err alike, are right more often than not, and spread wrong answers evenly. Raters
-    who err together err more often, and nothing in their answers shows it.
+    Both ends assume that the two raters err independently. The share is least if one rater makes
+    all errors, and largest if both raters err equally often, are right more often than not, and
+    spread wrong answers evenly. Raters who make the same errors err more often, and nothing in
+    their answers shows it.
 
     Example:
         >>> [round(end, 3) for end in error_range(0.18, 2)]

@@ -21,16 +21,16 @@ class ScoreTable:
 
     images: IntArray  # (I,) corpus rows of the images that any attacker was tested on, ascending
     values: Float64Array  # (I, A) scores, NaN where an attacker was not tested on an image
-    seed_of: IntArray  # (A,) which of the S seeds an attacker belongs to
+    seed_of: IntArray  # (A,) to which of the S seeds each attacker belongs
     n_seeds: int  # S
-    # (I,) the group of each image if groups are averaged equally, else 0 for all; -1 where no
-    # attacker was tested on it
+    # (I,) the group of each image if groups are averaged equally, else 0; -1 for images on which no
+    # attacker was tested
     group_of: IntArray
-    scoring: Scoring  # of the guesses; its link turns an attacker's mean into its score
+    scoring: Scoring  # how guesses are scored; its link turns an attacker's mean into a score
 
     @classmethod
     def from_predictions(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:
-        """Score stored predictions."""
+        """The score table of stored predictions."""
         n_seeds = len(predictions[0].seeds)
         tested = [images for one in predictions for images in one.images]
         rows = np.flatnonzero(np.bincount(np.concatenate(tested)))
@@ -45,7 +45,7 @@ class ScoreTable:
         return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
     def per_seed(self, weights: Float64Array) -> Float64Array:
-        """(B, S) the mean score of each seed's attackers by (B, I) weights; NaN without images."""
+        """(B, S) mean score of each seed's attackers, with (B, I) weights; NaN without images."""
         each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):
@@ -60,8 +60,8 @@ class ScoreTable:
     def _columns(self) -> tuple[Float64Array, IntArray]:
         """(I, A) scores, and which seed each column belongs to.
 
-        A seed's attackers are one column, their mean, where all were tested on the same images and
-        a score is a mean: means of means are then the same in any order.
+        If all attackers of a seed were tested on the same images and a score is a mean, the seed
+        has one column, the mean of its attackers: means of means are then the same in any order.
         """
         tested = self.values[self.group_of >= 0]
         if type(self.scoring).link is not Scoring.link or np.isnan(tested).any():
@@ -71,10 +71,10 @@ class ScoreTable:
 
     @cached_property
     def _by_group(self) -> list[tuple[slice | IntArray, Float64Array]]:
-        """For each group its images, and lines of their A scores, 0 for NaN, and of 1 where tested.
+        """For each group, its images, then lines of scores (0 for NaN) and lines of 1 where tested.
 
-        Images that stand together are a slice, which is not copied. Where all were tested, one
-        line of ones serves all scores.
+        Neighbouring images are a slice, which is not copied. If all images were tested, all scores
+        share one line of ones.
         """
         parts, columns = [], self._columns[0]
         for group in np.unique(self.group_of[self.group_of >= 0]):
@@ -94,9 +94,9 @@ class ScoreTable:
     def _means(
         self, weights: Float64Array, images: slice | IntArray, lines: Float64Array
     ) -> Float64Array:
-        """(B, A) each attacker's mean over a group; NaN where a resampling lacks the group."""
+        """(B, A) each attacker's mean over a group; NaN if a resampling lacks the group."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
-        if len(lines) <= _FEW:  # a product of few lines is several times as dear as line by line
+        if len(lines) <= _FEW:  # for few lines, one product is several times slower
             totals = np.stack([counted @ line for line in lines], axis=1)
         else:
             totals = (lines @ counted.T).T
@@ -106,7 +106,7 @@ class ScoreTable:
 
     @staticmethod
     def images_by_group(tables: Sequence[ScoreTable]) -> IntArray:
-        """(I,) the images of all tables, images of one group together."""
+        """(I,) the images of all tables, ordered by group."""
         images = np.unique(np.concatenate([table.images for table in tables]))
         group_of = np.zeros(len(images), np.int64)
         for table in tables:
@@ -115,7 +115,7 @@ class ScoreTable:
         return images[np.argsort(group_of, kind="stable")]
 
     def rows_at(self, images: IntArray) -> ScoreTable:
-        """The table with a row for each of the given images, in any order, NaN where untested."""
+        """The table with rows for the given images, in any order; NaN for untested images."""
         if np.array_equal(images, self.images):
             return self
         values = np.full((len(images), self.values.shape[1]), np.nan)

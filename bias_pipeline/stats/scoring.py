@@ -1,7 +1,7 @@
 """How an attacker's prediction for one caption is scored, from stored probabilities.
 
-All published scores use the same predictions and differ only here. Every function takes ``probs``
-and ``truth`` in one of two shapes and returns one number a guess:
+All published scores can be computed from the same predictions; only these functions differ. Every
+function takes ``probs`` and ``truth`` in one of two shapes and returns a number for each guess:
 
 * K exclusive groups: ``probs`` (M, K) with rows that sum to 1, ``truth`` (M,) classes; returns (M,)
 * T independent tasks: ``probs`` (M, T) in [0, 1], ``truth`` (M, T) of 0 and 1; returns (M, T)
@@ -68,15 +68,15 @@ def cross_entropy(probs: Float64Array, truth: IntArray, floor: float = 1e-12) ->
 
 
 class Scoring(Configurable, ABC):
-    """A score per guess, and a function of its mean.
+    """A score of each guess, and a function of the mean score.
 
-    An attacker's score is ``link(mean of per_guess)``; with the two separate, the bootstrap can
-    re-weight guesses without the attacker.
+    An attacker's score is ``link(mean of per_guess)``. Since the two functions are separate, the
+    bootstrap can weight guesses anew without the attacker.
 
     Args:
-        average: ``captions``: the mean over all guesses, as published, where test sets are
-            balanced; ``groups``: the mean over groups of each group's mean (ours), so that any test
-            set scores as a balanced one. DBAC and DPA, which score pairs and tasks, use neither.
+        average: ``captions`` is the mean over all guesses, as published (published test sets are
+            balanced); ``groups`` is the mean of the groups' means (ours), so that every test set
+            scores as if it were balanced. DBAC and DPA, which score pairs and tasks, use neither.
     """
 
     unit: ClassVar[str] = "fraction"  # of an attacker's score
@@ -86,7 +86,7 @@ class Scoring(Configurable, ABC):
 
     @abstractmethod
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """One number a guess; shapes as in the module's docstring."""
+        """A number for each guess; shapes as in the module's docstring."""
 
     def link(self, mean: Float64Array) -> Float64Array:
         """An attacker's score from its mean, element by element."""
@@ -101,7 +101,6 @@ class Accuracy(Scoring):
     """``scoring=accuracy``: share of right guesses, in [0, 1]."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`correct`."""
         return correct(probs, truth)
 
     def chance(self, n_classes: int) -> float:
@@ -110,10 +109,9 @@ class Accuracy(Scoring):
 
 
 class Lic(Scoring):
-    """``scoring=lic``: mean confidence of right guesses, wrong ones count 0, in [0, 1]."""
+    """``scoring=lic``: mean confidence of guesses in [0, 1], where wrong guesses count 0."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`confident_correct`."""
         return confident_correct(probs, truth)
 
     def chance(self, n_classes: int) -> float:
@@ -125,7 +123,6 @@ class Confidence(Scoring):
     """``scoring=confidence``: mean probability of the true class, in [0, 1]."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`confidence_of`."""
         return confidence_of(probs, truth)
 
     def chance(self, n_classes: int) -> float:
@@ -136,7 +133,7 @@ class Confidence(Scoring):
 class InverseCrossEntropy(Scoring):
     """``scoring=inverse_ce``: 1 / mean cross-entropy (DBAC sections 5.2 to 5.4), in nats.
 
-    A confident attacker makes it explode, so the mean is bounded below.
+    The score of a confident attacker would explode, so the mean is bounded below.
 
     Args:
         bound: the smallest mean cross-entropy that counts, above 0; ours.
@@ -149,7 +146,6 @@ class InverseCrossEntropy(Scoring):
         self.bound = bound
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """See :func:`cross_entropy`."""
         return cross_entropy(probs, truth)
 
     def link(self, mean: Float64Array) -> Float64Array:

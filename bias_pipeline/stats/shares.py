@@ -1,7 +1,8 @@
 """Intervals of shares, and of differences of shares, that also work for rare or absent events.
 
-A bootstrap of a share without any event never moves, and one with a few events is too narrow.
-Wilson's score interval and its extension to paired differences are valid for any count.
+If there is no event, a bootstrap of the share never moves; if there are a few events, its interval
+is too narrow. Wilson's score interval and its extension to paired differences are valid for any
+count.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
 
 
 def effective_trials(share: float, error: float, observations: float, clusters: float) -> float:
-    """How many independent observations a share of clustered ones is worth.
+    """The number of independent observations that are worth as much as clustered observations.
 
     Observations of one image are similar, so their number is divided by the design effect: the
     variance under resampling of images over the variance of independent observations, between 1 and
-    the number of observations a cluster. If nothing moves, the largest is assumed.
+    the number of observations per cluster. If resampling moves nothing, the largest effect is
+    assumed.
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations
@@ -44,10 +46,10 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
 def spread_of_small_shares(counts: Float64Array) -> float:
     """By how much resampling underestimates the spread of a mean of shares of few observations.
 
-    The variance of a share of n observations under resampling is too small by a factor of
-    (n - 1) / n on average, and 0 if all observations agree. About half of this is made up, as
-    resamples also miss some observations, so the variance is multiplied by n / (n - 1/2) here:
-    simulated in ``experiments/inference``. Ours. Counts of 0 are ignored.
+    The variance of a share of n observations under resampling is too small by a factor of (n - 1) /
+    n on average, and 0 if all observations agree. About half of this is compensated, since
+    resamples also miss some observations. So the variance is multiplied by n / (n - 1/2) here;
+    ``experiments/inference`` has the simulation. Ours. Counts of 0 are ignored.
 
     Example:
         >>> import numpy as np
@@ -61,7 +63,7 @@ def spread_of_small_shares(counts: Float64Array) -> float:
 def difference_ends(
     first: tuple[float, float, float], second: tuple[float, float, float], correlation: float
 ) -> tuple[float, float]:
-    """The interval of a difference, from the intervals of both numbers (Newcombe 1998, method 10).
+    """The interval of a difference, from the two numbers' intervals (Newcombe 1998, method 10).
 
     ``correlation`` is that of the two estimates.
     """
@@ -81,10 +83,10 @@ def difference_ends(
 def same_share_p(events: IntArray, totals: IntArray) -> float:
     """P of (K,) shares this unequal if all groups had the same share; exact, whatever the counts.
 
-    Of two groups Fisher's test, two-sided (Fisher 1935). Of more, the same idea by simulation: the
-    labels are dealt anew 9,999 times with all totals as they are, and p is how often the largest
-    share is at least this far from the smallest, so it is never below 1/10,000. Groups of none are
-    left out.
+    For two groups it is Fisher's two-sided test (Fisher 1935). For more groups the same idea is
+    simulated: labels are drawn anew 9,999 times with the same totals, and p is how often the
+    largest share is at least this far from the smallest, so p is never below 1/10,000. Groups with
+    a total of 0 are left out.
 
     Example:
         >>> import numpy as np

@@ -23,10 +23,11 @@ LEAST = 40  # mentions of a concept whose ratio is written
 _FEWEST = 8  # mentions of a concept that is listed
 # The concepts that annotators say of one group alone.
 ALONE = {"gender": ("facial hair", "bald", "bare-chested", "makeup", "pregnant"), "race": ()}
-HEAD = """# How often annotators of COCO val2014 say the concepts of concepts/people.yaml, of whom;
-# made by python -m experiments.descriptions.annotators DATA. Mentions are counted in pictures of
-# one man or woman. Ratios are natural logarithms of hazards of five annotators joined, the second
-# group over the first, on one mix of pictures (by their objects), with standard errors.
+HEAD = """\
+# How often annotators of COCO val2014 use the concepts of concepts/people.yaml for each group; made
+# by python -m experiments.descriptions.annotators DATA. Mentions are counted in pictures of one man
+# or woman. Ratios, with standard errors, are natural logarithms: hazards of five annotators joined,
+# second group over first group, on the same mix of pictures (by their objects).
 """
 SOURCE = """least: 40
 source: >-

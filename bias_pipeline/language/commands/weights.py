@@ -1,4 +1,4 @@
-"""What ``models`` must know of the weights that metrics of language read."""
+"""What the command ``models`` must know of the weights that language metrics read."""
 
 from __future__ import annotations
 

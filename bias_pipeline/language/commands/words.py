@@ -1,4 +1,4 @@
-"""Words of captions: what leaks groups, what masking leaves, what alignment replaces."""
+"""Commands on words: which words leak groups, which masking leaves, which alignment replaces."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def analysis_words_command(arguments: Sequence[str]) -> int:
 
 
 def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
-    """One cell a captioner."""
+    """The cells, one per captioner."""
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:

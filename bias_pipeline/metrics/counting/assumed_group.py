@@ -57,18 +57,19 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 class AssumedGroup(CorrectedByGold):
     """How often captions name a group that annotators could not see, minus annotators' share.
 
-    Only images count whose label says so (``LabelMap.unsure``), and of each caption the first
-    sentence that mentions a person, so that long captions are compared with short ones. ``score``
-    is on the images that both sides describe (``model:paired``, ``human:paired``), ``model`` and
-    ``human`` are each side's own share.
+    Only images whose label says so (``LabelMap.unsure``) count. In each caption only the first
+    sentence that mentions a person counts, so that long captions can be compared with short ones.
+    ``score`` uses the images that both sides describe: it is ``model:paired`` minus
+    ``human:paired``. ``model`` and ``human`` are the shares on all images that the side describes.
 
     * ``whole``, ``whole:model``, ``whole:human``: whole captions, compared with as many annotators'
-      captions as the caption has sentences on persons. They find "he" in a later sentence.
-    * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: several groups at once.
+      captions as the caption has sentences on persons. So a "he" in a later sentence counts.
+    * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: the share that names
+      several groups at once.
     * ``ratio``, ``ratio:human``, ``ratio:labelled``: first group to the second.
 
-    A captioner that never names a group scores 0 or less: read the share of captions that name no
-    group too. The table ``assumed`` has examples.
+    A captioner that never names a group scores 0 or less, so also read the share of captions that
+    name no group. The table ``assumed`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -113,7 +114,7 @@ class AssumedGroup(CorrectedByGold):
             )
 
     def rests_on_names(self, part: PartName) -> bool:
-        """None: a captioner that never names a group assumes nothing."""
+        """False for every number: a captioner that never names a group assumes nothing."""
         del part
         return False
 
@@ -209,7 +210,7 @@ class AssumedGroup(CorrectedByGold):
         return numbers
 
     def named_group(self, view: CorpusView, side: str) -> IntArray:
-        """(C,) the single group in the part of each caption that counts; below 0 for no group."""
+        """(C,) the single group named in the counted part of each caption; below 0 for no group."""
         if self.sentence == "any":
             return view.named_group(side)
         sentences, mentions = self._sentences(view, side)
@@ -219,14 +220,14 @@ class AssumedGroup(CorrectedByGold):
         return named
 
     def _sentences(self, view: CorpusView, side: str) -> tuple[Sentences, sparse.csr_array]:
-        """The sentences of a side's captions, and (S, E) the groups that they name."""
+        """The S sentences of a side's captions, and (S, E) the groups that the sentences name."""
         words = split_sentences(view.corpus.side(side))
         mentions = view.every_group_named(words)
         persons = lowered_words(words).mentions(words_of(self.persons.words))
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
     def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
-        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their number."""
+        """(N, 3) what each image adds to ``whole:model``, to ``whole:human`` and to their count."""
         sentences, mentions = self._sentences(view, "model")
         caption, image = sentences.words.image_rows, view.images("model")
         annotators = view.n_captions("human")
@@ -257,7 +258,7 @@ class AssumedGroup(CorrectedByGold):
 def outcome_counts(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) captions of (N,) images that name each group alone, no group, and several.
+    """(N, K + 2) how many captions of an image name each group alone, no group, and several.
 
     ``named`` has (C,) the single group of each caption, below 0 for no group or several.
     """
@@ -270,13 +271,13 @@ def outcome_counts(
 def outcome_shares(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) share of each image's captions; arguments as in :func:`outcome_counts`."""
+    """(N, K + 2) shares of each image's captions; arguments as in :func:`outcome_counts`."""
     weights = sparse.diags_array(1 / np.maximum(view.n_captions(side), 1))
     return sparse.csr_array(weights @ outcome_counts(view, side, named, images))
 
 
 def _notes(model: BoolArray, paired: BoolArray, human: BoolArray) -> list[str]:
-    """Notes for the reader about the images."""
+    """Notes on images that have no human captions."""
     if not human.any():
         return ["no human captions: there is a number of the model, but no score"]
     lacking = int((model & ~paired).sum())

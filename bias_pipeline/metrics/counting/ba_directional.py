@@ -37,13 +37,16 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
 
     ``a_to_t``: given the group, are its usual tasks named more often than they are labelled?
-    ``t_to_a``: given the task, is its usual group named more often? Usual means more frequent
-    together in the labels than if group and task were independent.
+    ``t_to_a``: given the task, is its usual group named more often? A group and a task are usual
+    for each other if the labels have both together more often than if they were independent.
 
-    * ``<direction>:object:NAME``, ``:group:NAME``: means over groups, and over tasks.
-    * ``t_to_a:images``, ``t_to_a:named``: both public denominators, which may differ in sign.
-      Conclusions rest on ``named``, since captions that name no group lower the other.
-    * ``t_to_a:published:*``: as published. Ours takes the sign of a pair from other images.
+    * ``<direction>:object:NAME``, ``:group:NAME``: the mean over groups for one task, and the mean
+      over tasks for one group.
+    * ``t_to_a:images``, ``t_to_a:named``: the scores with the denominators of both public codes;
+      their signs may differ. Conclusions rest on ``named``, since captions that name no group lower
+      the other.
+    * ``t_to_a:published:*``: the numbers as published. Our numbers take the sign of a pair from
+      other images than its size.
 
     ``a_to_t`` of a captioner that names few objects is below 0 whatever its bias: read it with
     ``mentions:model`` and ``mentions:human``.
@@ -95,7 +98,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """T→A only: A→T uses labelled groups."""
+        """Whether the number is of T→A: numbers of A→T use labelled groups."""
         return part.direction == "t_to_a"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -131,7 +134,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         )
 
     def _averaged_pairs(self, pairs: Float64Array) -> Float64Array:
-        """The pairs of which means are taken."""
+        """The pairs over which means are taken."""
         return np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs
 
     def _mean(self, pairs: Float64Array) -> Float64Array:

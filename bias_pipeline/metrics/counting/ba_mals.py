@@ -29,11 +29,13 @@ UNDEFINED = PartName("undefined")
 class BiasAmplificationMALS(LabelledTaskMetric):
     """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), on captions.
 
-    The usual groups of an object are those with more than 1/K of its labelled images. ``score`` is
-    the mean over objects of how much their share grows from labels to captions, ``object:NAME``
-    what an object adds, ``predictions:*`` the score by each way to predict a share. Base rates of
-    the groups are ignored. Usual groups are taken from other images than the change;
-    ``published:*`` use the same images for both, as the paper does.
+    The usual groups of an object are those with more than 1/K of its labelled images. For each
+    object, the growth is how much the share of its usual groups rises from labels to captions.
+    ``score`` is its mean over objects and ``object:NAME`` the growth of one object.
+    ``predictions:joint``, ``:task`` and ``:group`` are the score if captions give group and object,
+    only the object, or only the group. The metric ignores how frequent each group is. Usual groups
+    are found on other images than those that give the growth. ``published:*`` uses the same images
+    for both, as the paper does.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -64,7 +66,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     absent: Absent = "drop"  # see `ba_mals`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """All but the mention rates."""
+        """True for all numbers but the mention rates."""
         return part.what != "mentions"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -72,7 +74,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
 
         joint = sides.tables()["joint"]
         named = np.asarray(joint.sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
-        # A task named once has no direction from other images, and adds nothing.
+        # A task that is named once has no direction on other images and adds nothing.
         factor = spread_of_small_shares(named[named >= 2])
 
         def numbers(sums: Sums) -> Numbers:

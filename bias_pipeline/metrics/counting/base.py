@@ -1,6 +1,6 @@
 """What all counting metrics share.
 
-A counting metric turns a corpus into tables with a row an image, and computes numbers from the
+A counting metric turns a corpus into tables with a row per image, and computes numbers from the
 tables' sums (:class:`~bias_pipeline.metrics.counting.numbers.Tally`). Nothing is trained, and no
 seed is used.
 """
@@ -35,7 +35,7 @@ from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.mentions import NO_GROUP
 
-# What a counting metric of one's own needs, beside what stands below.
+# What users need to write a counting metric, besides the names below.
 __all__ = [
     "HUMAN",
     "MODEL",
@@ -60,11 +60,11 @@ _ABSENT = Estimate(math.nan)
 class CountingMetric(Metric):
     """A metric that counts."""
 
-    attribute: Attribute  # whose groups are compared
-    stats: Bootstrap  # how intervals are made
+    attribute: Attribute  # the attribute whose groups are compared
+    stats: Bootstrap  # gives resamples and level of intervals
     _: KW_ONLY
-    # A preset of the attribute whose words name the groups; None, or one that the attribute does
-    # not have: its own words
+    # The preset whose words name the groups. If None, or if the attribute has no such preset, the
+    # attribute's own words do
     words: str | None = None
 
     def see(self, corpus: Corpus) -> CorpusView:
@@ -78,7 +78,7 @@ class CountingMetric(Metric):
     def rests_on_names(self, part: PartName) -> bool:
         """Whether a number is about the groups that captions name.
 
-        Such a number is absent if captions name almost no group: silence does not count as fair.
+        Such a number is absent if almost no caption names a group: silence does not count as fair.
         """
         del part
         return True
@@ -88,14 +88,14 @@ class CountingMetric(Metric):
         view.check_captioned()
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained."""
+        """Count, and compute the numbers of the class; nothing is trained."""
         del splits
         view = self.see(corpus)
         self.check(view)
         tally = self.tally(view)
         numbers = tally.counted_numbers(tally.totals)
         estimates = estimates_of(tally, numbers, corpus.keys, self.stats)
-        # Hundreds of numbers share a few sets of images, which are recognised by identity.
+        # Hundreds of numbers share a few arrays of images, so equal arrays are found by identity.
         sets = {id(number.images): number.images for number in numbers.values()}
         n_images = {key: int(images.sum()) for key, images in sets.items()}
         rates = {
@@ -129,9 +129,9 @@ class CountingMetric(Metric):
 class TaskMetric(CountingMetric):
     """A counting metric of groups and tasks."""
 
-    task: TaskVocabulary  # whose tasks are T
+    task: TaskVocabulary  # the vocabulary of the T tasks
     _: KW_ONLY
-    exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
+    exclude_tasks: Sequence[str] = ("person",)  # tasks to leave out; every image shows a person
 
     def __post_init__(self) -> None:
         """Check the names of tasks."""
@@ -145,14 +145,14 @@ class TaskMetric(CountingMetric):
 def example_lines(
     view: CorpusView, captions: IntArray, groups: Mapping[str, IntArray], total: str
 ) -> list[dict[str, object]]:
-    """A few of the model's captions, drawn by a hash of their images' ids.
+    """Lines of a table with a few of the model's captions, drawn by a hash of the images' ids.
 
-    So any order of the input gives the same.
+    The order of the input makes no difference.
 
     Args:
-        view: what captions say.
-        captions: (M,) those to draw from.
-        groups: column to (C,) the group of each caption that it shows.
+        view: the corpus as the metric reads it.
+        captions: (M,) numbers of the captions to draw from.
+        groups: for each column of the table, (C,) the group that it shows for each caption.
         total: name of the column that says how many there are.
     """
     of_model = view.corpus.side("model")
@@ -175,7 +175,7 @@ def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object
 
 
 def row_of(numerator: str | None, view: CorpusView) -> int:
-    """The row of the group that a ratio is about: the named group, else the first labelled one."""
+    """The row of the group that a ratio is about: `numerator`, or else the first labelled group."""
     if numerator is None:
         return 0
     check_known("numerator", numerator, view.groups)

@@ -1,4 +1,4 @@
-"""What images show without the model: the features by which comparable pictures are found."""
+"""Features of what images show, independent of the captioner, by which pictures are compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bias_pipeline.metrics.corpus_view import group_task_cells, sum_by_image, wo
 from bias_pipeline.metrics.functional.comparable import FOLDS
 from bias_pipeline.text.descriptions import ConceptTable, content_words
 
-_LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in so many images, or one of so many
+_LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in so many images, or in one of so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class ComparableImages:
     Attributes:
         corpus: the captions.
         attribute: whose groups are compared.
-        table: concepts that describe persons; their words say nothing of the picture.
+        table: concepts that describe persons; their words are no features of the picture.
         rows: (M,) the images' rows.
     """
 
@@ -39,9 +39,10 @@ class ComparableImages:
 
     @cached_property
     def features(self) -> sparse.csr_array:
-        """(M, P) what the images show: objects, and the share of annotators who write a word.
+        """(M, P) what images show: objects, and for each word the share of annotators who write it.
 
-        With neither, the model's own words, without those that descriptions stand in.
+        With neither, the features are the words of the model's captions, without their descriptions
+        of persons.
         """
         blocks = []
         if len(self.corpus.human):
@@ -51,7 +52,7 @@ class ComparableImages:
         return self.frequent(blocks or [self.words(self.corpus.model, framed=False)])
 
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
-        """(M, P) the columns of tables that enough images have."""
+        """(M, P) those columns of the tables that are not 0 in enough images."""
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
         chosen = []
         for block in blocks:
@@ -60,7 +61,7 @@ class ComparableImages:
         return sparse.csr_array(sparse.hstack(chosen))
 
     def words(self, captions: Captions, *, framed: bool) -> sparse.csr_array:
-        """(M, V) share of each image's captions that have a word."""
+        """(M, V) for each image and word, the share of the image's captions that have the word."""
         words = content_words(
             captions, self.table, frozenset(self.attribute.all_words), framed=framed
         )

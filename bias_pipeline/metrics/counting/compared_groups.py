@@ -1,4 +1,4 @@
-"""What metrics share that compare groups on comparable pictures: which images count, and parts."""
+"""Shared by metrics that compare groups on comparable pictures: images that count, and parts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from bias_pipeline.stats.bootstrap import Bootstrap, Draws, quantile
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import neutral_rate
 
-FEWEST_IMAGES, FEWEST_OF_GROUP = 100, 30  # with fewer nothing is computed
-MOST_IMAGES = 20_000  # read at most, chosen by their ids: more would take minutes
+FEWEST_IMAGES, FEWEST_OF_GROUP = 100, 30  # with fewer images nothing is computed
+MOST_IMAGES = 20_000  # the most images that are read, chosen by their ids: more would take minutes
 _NULL = PartName("null")
 
 
@@ -37,8 +37,8 @@ _NULL = PartName("null")
 class GroupContrast:
     """One group, and the groups that it is compared with."""
 
-    label: str  # of its parts: the group, empty where there is one contrast
-    group: str  # whose differences are above 0
+    label: str  # in names of parts: the group, empty if this is the only contrast
+    group: str  # a difference above 0 means more of this group
     other_groups: Sequence[str]  # the groups that it is compared with
 
     @property
@@ -52,8 +52,8 @@ class Contrast(GroupContrast):
     """How differently captions treat a group and the others."""
 
     differences: Differences
-    rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
-    # How alike the groups' pictures are: overlap and accuracy of a Comparison
+    rates: Float64Array  # (2, Q) shares of captions: of the group, of the others
+    # How alike the groups' pictures are: `overlap` and `accuracy` of the Comparison
     pictures: Mapping[str, float]
 
 
@@ -62,11 +62,11 @@ class ComparedGroups(Metric):
     """A metric that compares the captions of groups on comparable pictures."""
 
     attribute: Attribute  # whose groups are compared
-    stats: Bootstrap  # the level of intervals; resamplings only serve to compare captioners
-    concepts: ConceptTable  # words that describe persons, and say nothing of the picture
+    stats: Bootstrap  # level of intervals; resamples are only used to compare captioners
+    concepts: ConceptTable  # words that describe persons; they are no features of the picture
 
     def counted_rows(self, corpus: Corpus) -> IntArray:
-        """(M,) the images that count."""
+        """(M,) rows of the images that count; refused if they are too few."""
         rows = np.flatnonzero(self.comparable(corpus))
         if len(rows) > MOST_IMAGES:
             rows = np.sort(rows[np.argsort(corpus.keys[rows], kind="stable")[:MOST_IMAGES]])
@@ -78,11 +78,11 @@ class ComparedGroups(Metric):
         return rows
 
     def image_needs(self, corpus: Corpus) -> str:
-        """What an image that counts has beside a group, in words."""
+        """What an image needs besides a group in order to count, in words."""
         return "a caption and annotators' captions" if len(corpus.human) else "a caption"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) the labelled images with a caption, and with annotators' if there are any."""
+        """(N,) labelled images with a caption, and with human captions if the corpus has any."""
         sides = [side for side in SIDES if len(corpus.side(side))]
         return np.logical_and.reduce(
             [self.scope(corpus), *(has_captions(corpus, side) for side in sides)]
@@ -106,7 +106,7 @@ class ComparedGroups(Metric):
         return notes
 
     def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
-        """Each group against the others, with flags of its images; of two the second alone."""
+        """Each group against the others, with flags of its images; of two groups, the second."""
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes[images.rows]
         sizes = np.bincount(codes, minlength=len(names))
@@ -132,7 +132,7 @@ class ComparedGroups(Metric):
         ]
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
-        """The (M,) members of a group against all others, by what images show."""
+        """Compares the (M,) members of a group with all other images, by what images show."""
         keys = images.corpus.keys[images.rows]
         return Comparison.fit(members.astype(np.float64), images.features, images.folds, keys)
 
@@ -152,7 +152,7 @@ class ComparedParts:
         self.flags[images.rows] = True
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
-        """The score and the null; of several groups each group's, and their mean."""
+        """The score and the null. With several contrasts, those of each group and their means."""
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
@@ -169,14 +169,15 @@ class ComparedParts:
                 yield name, self._score(one.score, one.score_error)
 
     def _score(self, value: float, error: float) -> Number:
-        """A score; the amounts that it estimates are never below 0, so the upper end is not."""
+        """A score; the upper end of its interval is never below 0, as no true amount is."""
         return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
 
     def _draws(self, score: Number, influence: Float64Array) -> Draws:
-        """The score under resampled images, as :class:`Draws` has it.
+        """The draws of the score under resampled images.
 
-        The influence of the images explains a part of its error. The rest, such as which signs the
-        amounts have, is noise of these captions alone: equal captions have equal noise.
+        The influence of the images explains a part of the score's error. The rest, such as which
+        signs the amounts have, is drawn as noise that depends only on the captions: equal captions
+        have equal noise.
         """
         keys = self.images.corpus.keys[self.images.rows]
         moved = np.concatenate([(counts - 1) @ influence for counts in self.stats.weights(keys)])

@@ -1,4 +1,4 @@
-"""Co-occurrence: which group captions name together with an object, compared with people."""
+"""Co-occurrence: which group captions name with an object, compared with human captions."""
 
 from __future__ import annotations
 
@@ -53,16 +53,17 @@ UNDEFINED = PartName("undefined")
 class Cooccurrence(TaskMetric):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
-    An object's skew is how far the groups it is named with are from even: half the sum over groups
-    of |share - 1/K|. ``model`` and ``human`` are means over objects, weighted by how often
-    annotators name them, and ``score`` is the mean increase. Human captions alone decide which
-    objects count.
+    An object's skew is half the sum over groups of |share - 1/K|, where the share is how often
+    captions that name the object name the group: 0 if all groups are named equally often. ``model``
+    and ``human`` are means over objects, weighted by how often annotators name them, and ``score``
+    is the mean increase. Human captions alone decide which objects count.
 
     * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: its ratio to
       the first group.
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
     * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
-    * ``undefined``: objects that the captioner never names with one group.
+    * ``undefined``: how many objects the captioner never names in a caption that names exactly one
+      group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -96,15 +97,16 @@ class Cooccurrence(TaskMetric):
         amplification=True,
     )
 
-    # The group that a caption names (`captions`; those that name none or several are left out), or
-    # the image's `labels`
+    # Whether the group of a caption is the one it names (`captions`; captions that name no group or
+    # several are left out) or the image's label (`labels`)
     groups: Groups = "captions"
-    numerator: str | None = None  # the group of the ratio; the first that is labelled if left out
-    # The share of human captions that must name an object with one group for it to count in
-    # means (of the captioner's if there are none of people); ours. See `least_share`
+    numerator: str | None = None  # the group of the ratio (default: the first that is labelled)
+    # An object counts in means if at least this share of human captions (of the captioner's if
+    # there are no human captions) name it with one group; ours. See `least_share`
     min_support: NotNegative = 0.005
-    # `weighted`: objects are weighted by how often annotators name them with one group, so that
-    # noise of rare ones matters little (ours); `per_object`: all alike, as published
+    # `weighted`: objects are weighted by how often annotators name them with one group, so that the
+    # noise of rare objects matters little (ours); `per_object`: all objects have the same weight,
+    # as published
     aggregate: Aggregate = "weighted"
     positions: Count = 5  # how many human captions of an image are used
 
@@ -114,7 +116,7 @@ class Cooccurrence(TaskMetric):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """All, unless groups are labelled."""
+        """True for all numbers, unless the groups are the images' labels."""
         return self.groups == "captions"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -181,7 +183,7 @@ class Cooccurrence(TaskMetric):
         )
 
     def _weights(self, pooled: dict[PartName, Float64Array], supported: IntArray) -> Float64Array:
-        """(B, T) weight of each object in a mean, 0 for objects that do not count."""
+        """(B, T) weight of each object in means; 0 for objects that do not count."""
         named = pooled[HUMAN if HUMAN in pooled else MODEL].sum(axis=-2)
         counted = np.zeros_like(named)
         counted[:, supported] = named[:, supported] if self.aggregate == "weighted" else 1.0
@@ -189,7 +191,7 @@ class Cooccurrence(TaskMetric):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks: rates of naming and ``distance`` are of images that have the object."""
+        """All tasks: ``distance`` and rates of naming use the images that have the object."""
         return self.task
 
     def _supported_objects(
@@ -219,7 +221,7 @@ class Cooccurrence(TaskMetric):
 def _rate_tables(
     view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
 ) -> dict[str, sparse.csr_array]:
-    """What rates of naming are made of, on images whose objects are known."""
+    """The tables from which rates of naming are computed, on images whose objects are known."""
     known = sides.images[HUMAN_PAIRED] & view.objects_known
     rates = {"images": keep_rows(view.objects, known)}
     for part in (MODEL_PAIRED, HUMAN_PAIRED):

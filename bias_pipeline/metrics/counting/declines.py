@@ -34,11 +34,11 @@ OVERALL = PartName("overall")
 class Declines(CorrectedByGold):
     """Largest minus smallest share of a group's images that the captioner declines to describe.
 
-    ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). An error of a service, a
-    prompt, a request and tags decline too. ``group:NAME`` is a group's share, ``overall`` that of
-    all labelled images, ``hedged:NAME`` the share of captions that name a group behind a hedge
-    ("appears to be a man"). ``p_value`` of ``score`` is exact (Fisher's test; of more than two
-    groups, labels permuted).
+    ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). A caption that is an
+    error of a service, a prompt, a request or tags also counts as declining. ``group:NAME`` is the
+    share of a group's images, ``overall`` the share of all labelled images, and ``hedged:NAME`` the
+    share of captions that name a group behind a hedge ("appears to be a man"). The p value of
+    ``score`` is exact (Fisher's test; for more than two groups, labels are permuted).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -60,7 +60,7 @@ class Declines(CorrectedByGold):
         view.check_compared(view.codes[_answered_images(view)])
 
     def rests_on_names(self, part: PartName) -> bool:
-        """None: what is counted are captions that name nobody."""
+        """False for every number: the captions that are counted name nobody."""
         del part
         return False
 
@@ -157,7 +157,7 @@ def declines_note(corpus: Corpus, attribute: str) -> str:
 
 
 def _counts(corpus: Corpus, attribute: str) -> IntArray:
-    """(2, 1 + K) declined and all answers: of images of no group, then of each group."""
+    """(2, 1 + K) answers that decline, and all answers: for images of no group, then each group."""
     grouping, declined = corpus.groupings[attribute], declined_images(corpus)
     answered = declined.copy()
     answered[corpus.model.image_rows] = True

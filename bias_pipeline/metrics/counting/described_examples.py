@@ -1,4 +1,4 @@
-"""How captions describe persons, in their own words: spellings by group, captions, open slots."""
+"""Tables that quote captions: spellings by group, captions, and words that are no concept."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bias_pipeline.text.description_words import Marked, describing_words, open_
 from bias_pipeline.text.descriptions import Descriptions
 
 SPELLINGS, CAPTIONS, SLOTS = "described_words", "described_captions", "described_slots"
-_MOST_SPELLINGS = 6  # of a concept, a side and a group
-_MOST_CAPTIONS = 4  # of a concept, half of them of each side
+_MOST_SPELLINGS = 6  # the most spellings of a concept, a side and a group
+_MOST_CAPTIONS = 4  # the most captions of a concept, half of them of each side
 _MOST_SLOTS = 12
 _FEWEST = 2  # captions with a word of no concept
 
@@ -28,7 +28,7 @@ Line = dict[str, object]
 def example_tables(
     images: DescribedImages, contrasts: Sequence[DescriptionContrast]
 ) -> dict[str, list[Line]]:
-    """Tables of spellings with counts, captions with the word marked, and words of no concept."""
+    """Three tables: spellings with counts, captions with marked words, words of no concept."""
     examples = _Examples(images, contrasts)
     tables = {
         SPELLINGS: list(examples.spellings()),
@@ -39,7 +39,7 @@ def example_tables(
 
 
 class _Examples:
-    """Examples of the concepts that are said often enough to be listed."""
+    """Examples of the concepts that captions have often enough to be listed."""
 
     def __init__(self, images: DescribedImages, contrasts: Sequence[DescriptionContrast]) -> None:
         self.images = images
@@ -52,7 +52,7 @@ class _Examples:
         self.concepts = [k for k, name in enumerate(images.table.concepts) if name in listed]
 
     def _captions_of(self, side: str) -> tuple[Captions, Descriptions, IntArray]:
-        """A side's captions, what they say, and the group of each, -1 where it does not count."""
+        """A side's captions, their descriptions, and the group of each; -1 if it does not count."""
         captions = self.images.corpus.side(side)
         descriptions = self.images.model if side == "model" else self.images.human
         return captions, descriptions, self.codes[captions.image_rows]
@@ -101,7 +101,7 @@ class _Examples:
             }
 
     def slots(self) -> Iterator[Line]:
-        """The most frequent words of no concept, with an example."""
+        """The most frequent words that belong to no concept, each with an example."""
         captions, _, groups = self._captions_of("model")
         rows = np.flatnonzero(groups >= 0)
         shown, group_words = captions.take(rows), frozenset(self.images.attribute.all_words)
@@ -116,7 +116,7 @@ class _Examples:
 
 
 def _in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int]:
-    """Some of the rows, by what was drawn, one of each group after the other."""
+    """Some of the rows, smallest drawn number first, alternating between the groups."""
     ordered = rows[np.argsort(drawn[rows], kind="stable")]
     turns = zip_longest(
         *(ordered[groups[ordered] == g].tolist() for g in np.unique(groups[ordered]).tolist())

@@ -33,7 +33,7 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def concepts(self) -> IntArray:
-        """(Q,) the concepts that some of the captions say, and not all; without the attribute's."""
+        """(Q,) the concepts in some of the captions, not in all; the attribute's are left out."""
         counts = self._says.sum(axis=0)
         about = self.table.about(self.attribute)
         named = np.array([concept not in about for concept in self.table.concepts], bool)
@@ -45,7 +45,7 @@ class DescribedImages(ComparableImages):
 
     @property
     def says(self) -> Float64Array:
-        """(M, Q) 1 where the image's caption says a concept."""
+        """(M, Q) 1 where the image's caption has the concept."""
         return self._says[:, self.concepts]
 
     @cached_property
@@ -63,10 +63,10 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def counted_share(self) -> float:
-        """Share of the captioner's words that annotators use less often and that are counted here.
+        """Of the captioner's words that annotators use less often, the share that is counted here.
 
-        ``alignment=matched_both`` removes what annotators use less often, so without descriptions
-        nothing would compare these words; NaN without annotators.
+        ``alignment=matched_both`` removes words that annotators use less often, so no other metric
+        compares these words. NaN without annotators.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()
@@ -84,7 +84,7 @@ class DescribedImages(ComparableImages):
 
     @property
     def likeness(self) -> str:
-        """What pictures that are compared have in common, in words."""
+        """What the compared pictures have in common, in words."""
         if self.corpus.objects is not None:
             return "with the same objects"
         return "that annotators describe alike" if len(self.corpus.human) else "it describes alike"

@@ -19,11 +19,11 @@ from bias_pipeline.metrics.functional.described_differences import (
 from bias_pipeline.metrics.functional.descriptions import Reference
 
 CLOSER = "closer together than annotators"
-FEWEST_ANSWERED = 500  # images with which the question is answered
-NEGLIGIBLE = 0.02  # the share up to which the score is none
-_LARGE = 0.05  # a difference whose interval is beyond it is told, whoever explains it
-_OFTEN = 0.05  # the share of captions of a concept whose smallest difference is printed
-_MOST = 6  # concepts named
+FEWEST_ANSWERED = 500  # the fewest images with which the question is answered
+NEGLIGIBLE = 0.02  # the share up to which a score means no difference
+_LARGE = 0.05  # a difference whose interval lies above it is always printed
+_OFTEN = 0.05  # share of captions from which a concept counts as frequent
+_MOST = 6  # the most concepts that are named
 _Z = 1.96
 
 
@@ -31,8 +31,8 @@ _Z = 1.96
 class DescriptionContrast(Contrast):
     concepts: Sequence[str]  # (Q,)
     classes: Sequence[str]  # (L,)
-    human_rates: Float64Array  # (2, Q) as `rates`, of annotators' captions; NaN without any
-    alike: str  # what compared pictures have in common, in words
+    human_rates: Float64Array  # (2, Q) the `rates` of annotators' captions; NaN without annotators
+    alike: str  # what the compared pictures have in common, in words
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Answer:
     Attributes:
         answer: ``yes``, ``no`` or ``cannot_tell``.
         reason: why nothing can be told, :data:`NOT_SHOWN` if chance may explain all; empty else.
-        p_value: of the smaller of both tests, doubled.
-        named: the concepts and classes of a Yes.
-        sentences: for the reader; first one for each that is named.
+        p_value: twice the smaller p of the two tests.
+        named: the concepts and classes that a Yes names.
+        sentences: for the reader, beginning with a sentence for each concept and class named.
     """
 
     answer: str
@@ -87,14 +87,14 @@ def _reason(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: 
 
 
 def too_few(n_images: int) -> str:
-    """Why so few images answer nothing; empty if they are enough."""
+    """A message if the images are too few for an answer, else empty."""
     if n_images >= FEWEST_ANSWERED:
         return ""
     return f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
 
 
 class _Test:
-    """Both tests of one contrast: single concepts and classes, and the score of all."""
+    """The two tests of a contrast: of single concepts and classes, and of the score."""
 
     def __init__(self, contrast: DescriptionContrast, n_contrasts: int) -> None:
         self.contrast, differences = contrast, contrast.differences
@@ -129,7 +129,7 @@ class _Test:
 
 
 def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
-    """How often each group gets a concept, which gets it more, and how much beyond annotators."""
+    """Says how often each group gets a concept, which more often, and how far beyond annotators."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
     more = contrast.group if shown.values[concept] > 0 else contrast.others
@@ -144,16 +144,16 @@ def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
 
 
 def _rates(contrast: DescriptionContrast, concept: int) -> str:
-    """How often a concept is said of each group; of two groups in the attribute's order."""
+    """How often captions have a concept for each group; two groups are in the attribute's order."""
     group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
     named = [f"{contrast.group} {group} %", f"{contrast.others} {others} %"]
     return ", ".join(named if contrast.label else reversed(named))
 
 
 def differing_sentences(contrast: DescriptionContrast) -> list[str]:
-    """Concepts that it says of one group more often by 5 points at least; largest first.
+    """Sentences on concepts that differ between groups by 5 points or more, the largest first.
 
-    Each with what annotators would show at that rate, where that is known.
+    Each says what annotators would show at that rate, if this is known.
     """
     differences = contrast.differences
     shown, beyond = differences.shown, differences.excess
@@ -196,7 +196,7 @@ def _per_100(share: float) -> str:
 
 
 def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
-    """The smallest difference that could be noticed, of concepts that are said often."""
+    """The smallest differences that could be noticed, for concepts that are frequent."""
     noticed = []
     for one in contrasts:
         tested, smallest = one.differences.tested_concepts, one.differences.smallest()
@@ -210,7 +210,7 @@ def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
 
 
 def _further_sentences(contrast: DescriptionContrast) -> list[str]:
-    """Sentences on concepts outside the answer."""
+    """Sentences on concepts that do not decide the answer."""
     differences, names = contrast.differences, contrast.concepts
     closer = [names[q] for q in differences.closer_together()]
     sentences = [f"{CLOSER}: {', '.join(closer)}"] if closer else []
@@ -244,8 +244,8 @@ def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
 def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
-    Beside it stand large differences, whoever explains them, and how alike the groups' pictures
-    are.
+    It also has all large differences, even those that annotators explain, and how alike the groups'
+    pictures are.
     """
     return {
         **asdict(answer),
@@ -256,7 +256,7 @@ def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str,
 
 
 def lines(contrasts: Sequence[DescriptionContrast]) -> list[dict[str, object]]:
-    """A line for each concept that is said often enough, the clearest difference first."""
+    """A line for each concept that is frequent enough, the clearest difference first."""
     return [line for contrast in contrasts for line in _lines(contrast)]
 
 

@@ -34,26 +34,27 @@ from bias_pipeline.metrics.references import NICOLAS_2021, ROBINSON_1988
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
 from bias_pipeline.text.descriptions import Descriptions
 
-_LEAST_SPELLED = 10  # captions with a spelling that is listed
+_LEAST_SPELLED = 10  # how many captions must have a spelling for it to be listed
 
 
 @dataclass(eq=False, kw_only=True)
 class GroupDescriptions(ComparedGroups):
     """How differently captions describe the groups' persons, beyond what annotators would show.
 
-    Words are joined to concepts (``conf/concepts``). A concept's difference is taken on pictures
-    with the same objects and the same words of annotators, and what annotators would show if they
-    described as often is subtracted.
+    Words are joined to concepts (``conf/concepts``). A concept's difference is measured on pictures
+    with the same objects and the same words of annotators. The difference that annotators would
+    show if they described persons as often is subtracted.
 
     * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, second group minus first.
     * ``own:NAME``: the captioner's own difference.
     * ``score``: half the sum of the concepts' absolute amounts, with signs from other images.
-      ``null``, the part of noise, is already subtracted.
-    * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: the
-      captioner's words that annotators use less often and that are counted here.
+      ``null``, which noise would add, is already subtracted.
+    * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: of the
+      captioner's words that annotators use less often, the share that is counted here.
     * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
 
-    Of more than two groups each is compared with the rest (``concept:NAME:GROUP``, ``group:NAME``).
+    If there are more than two groups, each is compared with the rest (``concept:NAME:GROUP``,
+    ``group:NAME``).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -96,7 +97,7 @@ class GroupDescriptions(ComparedGroups):
         )
 
     def contrasts(self, images: DescribedImages) -> list[DescriptionContrast]:
-        """Each group against the others; of two groups the second against the first."""
+        """A contrast of each group with the others; of two groups, of the second with the first."""
         compared = self.group_contrasts(images)
         if not len(images.concepts):
             return []

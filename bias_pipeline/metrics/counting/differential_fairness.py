@@ -40,8 +40,8 @@ from bias_pipeline.metrics.value_names import (
     PartName,
 )
 
-# The share of the prior that every resampling draws anew: intervals then have their coverage in
-# simulations of people against people (``experiments/inference``). Ours.
+# The share of the prior that every resampling draws anew. With it intervals have their coverage
+# when human captions are compared with human captions (``experiments/inference``). Ours.
 RESAMPLED_PRIOR = 0.2
 # Under the prior ``share`` resampling finds 0.83 to 0.95 of the spread of a largest ratio: captions
 # of three captioners, 500 and 2,000 images (``experiments/inference``). Ours.
@@ -56,7 +56,7 @@ class DifferentialFairness(TaskMetric):
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups.
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
     and ``human`` are the epsilons, ``object:NAME`` the difference for a task, ``published`` the
-    score under the paper's prior, which depends on how many images there are.
+    score under the paper's prior; this one depends on the number of images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -94,13 +94,13 @@ class DifferentialFairness(TaskMetric):
     )
 
     prior: Prior = "share"  # see `epsilons`
-    # The share of human captions (of the captioner's where there are none) that must name a
-    # task; a maximum over rarer ones is noise. Ours. See `least_share`
+    # A task counts if at least this share of human captions (of the captioner's if there are no
+    # human captions) name it; a maximum over rarer tasks is noise. Ours. See `least_share`
     min_support: NotNegative = 0.005
     positions: Count = 5  # how many human captions of an image are used
 
     def rests_on_names(self, part: PartName) -> bool:
-        """None: groups are labelled."""
+        """False for every number: groups are labelled."""
         return False
 
     def tally(self, view: CorpusView) -> Tally:
@@ -159,7 +159,7 @@ class DifferentialFairness(TaskMetric):
     def _smoothing(
         self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
     ) -> dict[str, Smoothing]:
-        """Noise of the prior: every resampling draws a part of it anew."""
+        """The noise of the prior, by table: every resampling draws a part of the prior anew."""
         if not PRIORS[self.prior] or self.prior == "share":
             return {}
         smoothing = {}

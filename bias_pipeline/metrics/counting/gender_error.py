@@ -54,7 +54,7 @@ class OutcomeMetric(CorrectedByGold):
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """Part to (N,) the labelled images that it rests on."""
+        """For each part, (N,) True for the labelled images that it rests on."""
 
     @abstractmethod
     def numbers(
@@ -67,7 +67,7 @@ class OutcomeMetric(CorrectedByGold):
 
     def tally(self, view: CorpusView) -> Tally:
         images, n_groups = self.images_by_part(view), len(view.groups)
-        tables, shape = {}, (n_groups, n_groups + 1)  # the last outcome is no group or several
+        tables, shape = {}, (n_groups, n_groups + 1)  # the last outcome means no group or several
         for part, of_part in images.items():
             rows, named = view.images(part.side), view.named_group(part.side)
             cells = np.where(named < 0, n_groups, named) + view.codes[rows] * (n_groups + 1)
@@ -91,7 +91,8 @@ class GenderError(OutcomeMetric):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
     A caption that names no group or several is not wrong, so naming nobody lowers the error.
-    ``named`` is the error over captions that name one group alone, which they do not lower.
+    ``named`` is the error over captions that name exactly one group, so captions that name no group
+    do not lower it.
 
     * ``human``, ``named:human``: annotators' errors.
     * ``named:increase``: the difference on the images that both sides describe.
@@ -126,8 +127,8 @@ class GenderError(OutcomeMetric):
 
     # Which word list names a group; see `CountingMetric`. Published cells were made with Hendricks'
     words: str | None = "hendricks"
-    # What `score` divides by: `all` labelled images, or those whose caption `named` one group (a
-    # second function of the public code)
+    # Whether `score` divides by `all` labelled images or only by images whose caption `named` one
+    # group (a second function of the public code)
     over: Over = "all"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -138,7 +139,7 @@ class GenderError(OutcomeMetric):
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """With ``:paired`` parts only where one side describes more than the other."""
+        """The images of each part; has ``:paired`` parts only if one side describes more images."""
         images = described_images(view, view.labelled)
         if all((mask == images[MODEL]).all() for mask in images.values()):
             return {part: mask for part, mask in images.items() if not part.detail}
@@ -172,7 +173,7 @@ class GenderError(OutcomeMetric):
         return values
 
 
-_OUTCOMES = ("", "incorrect", "other")  # the correct share has the plain group name
+_OUTCOMES = ("", "incorrect", "other")  # the name of the correct share is only the group's name
 DIVERGENCE = PartName("divergence")
 
 
@@ -180,9 +181,10 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(OutcomeMetric):
     """Largest minus smallest share of a group's images whose caption names that group.
 
-    ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly, ``other:NAME`` no group
-    or several. ``divergence`` is the Jensen-Shannon divergence of the groups' triples in bits,
-    ``human`` the score of human captions.
+    ``group:NAME`` is the share of the group's images whose caption names the right group,
+    ``incorrect:NAME`` a wrong group, and ``other:NAME`` no group or several. ``divergence`` is the
+    Jensen-Shannon divergence of these three shares between groups, in bits; ``human`` is the score
+    of human captions.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

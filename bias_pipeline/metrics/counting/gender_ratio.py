@@ -35,9 +35,9 @@ class GenderRatio(CountingMetric):
     """How many captions name the first of two groups for each that names the other.
 
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels, and
-    ``score`` is their difference. ``captions:human`` is the ratio in human captions and
-    ``captions:increase`` the captioner's minus that. Human captions do not keep the labels'
-    proportions either, so the p of ``score`` tests ``captions:increase``.
+    ``score`` is their difference. ``captions:human`` is the ratio in human captions, and
+    ``captions:increase`` is ``model`` minus ``captions:human``. Human captions do not keep the
+    labels' proportions either, so the p of ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -68,8 +68,8 @@ class GenderRatio(CountingMetric):
 
     # See `CountingMetric`; published cells were made with Hendricks'
     words: str | None = "hendricks"
-    # The group that is divided by the other; the first that is labelled if left out, which gives
-    # men by women as in published tables. Hendricks et al. have women by men
+    # The group in the numerator (default: the first that is labelled, which gives men divided by
+    # women, as in published tables). Hendricks et al. divide women by men
     numerator: str | None = None
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class GenderRatio(CountingMetric):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """All but the ratio of the labels."""
+        """True for all numbers but the ratio of the labels."""
         return part != HUMAN
 
     def tally(self, view: CorpusView) -> Tally:
@@ -126,14 +126,14 @@ class GenderRatio(CountingMetric):
 
 
 def _nobody(view: CorpusView, named: Float64Array, divisor: int) -> list[str]:
-    """Why there is no ratio: no caption names the group in the denominator."""
+    """A note if there is no ratio because no caption names the group in the denominator."""
     if named[divisor]:
         return []
     return [f"no caption names {view.groups[divisor]} alone, so there is no ratio to it"]
 
 
 def _named_table(view: CorpusView, side: str) -> sparse.csr_array:
-    """(N, K) captions of labelled images that name one group."""
+    """(N, K) how many captions of each labelled image name each group alone."""
     images, named = view.images(side), view.named_group(side)
     counted = view.labelled[images] & (named >= 0)
     return group_task_cells(images[counted], named[counted], (len(view.corpus), len(view.groups)))

@@ -1,7 +1,7 @@
 """Numbers of captions corrected by gold labels (``dataset.gold``).
 
 Labels of a machine err, and more often for one group than for another, so a share of wrong captions
-by such labels is mostly the machine's error. A few hundred labels by people correct it.
+by such labels is mostly the machine's error. A few hundred labels by people correct such a share.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from bias_pipeline.stats.shares import difference_ends, wilson
 from bias_pipeline.text.mentions import SEVERAL_GROUPS
 
 FEWEST_FOR_A_GAP = 400  # gold labels
-FEWEST_ERRORS = 5  # that gold labels show in a group
-_LEAST_P = 0.001  # below it gold labels were not drawn at random
-_MOST_VOID = 0.02  # share of draws without a value
+FEWEST_ERRORS = 5  # errors in a group that gold labels must show
+_LEAST_P = 0.001  # with a smaller p, gold labels were not drawn at random
+_MOST_VOID = 0.02  # the largest share of draws that may lack a value
 _MANY = 100  # times as many labels; what is worth more hardly depends on labels
 _GOLD, _MACHINE = "gold", "machine"  # details of parts' names
 
@@ -45,18 +45,18 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 class CorrectedByGold(CountingMetric):
-    """A metric of what captions say of images of each label, and of nothing else of an image."""
+    """A metric that uses only the label of an image and what captions say of it."""
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
         return caption_outcomes(view, side, view.named_group(side))
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The numbers of (B, T, O) captions of each part by true label and outcome.
+        """The metric's numbers from (B, T, O) captions of each part by true label and outcome.
 
-        Labels are the K groups, unsure and other; outcomes the group that is named, no group,
-        several, declined. ``:paired`` are captions of images that both sides describe; the view has
-        what was counted by machine labels.
+        The T labels are the K groups, unsure and other. The O outcomes are each group that a
+        caption names alone, no group, several groups, and declined. ``:paired`` parts have the
+        captions of images that both sides describe. The view has the machine's labels.
         """
 
 
@@ -91,8 +91,8 @@ def check_correctable(metric: Metric) -> None:
 def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) -> Score:
     """The score corrected by gold labels.
 
-    Parts ``NAME:machine`` are the numbers by machine labels, ``NAME:gold`` those of the gold images
-    alone. A part that is not corrected has no value.
+    Parts ``NAME:machine`` are the numbers by machine labels; parts ``NAME:gold`` are the numbers of
+    only the gold images. Parts that gold labels cannot correct have no value.
     """
     check_correctable(metric)
     if corpus.samples:
@@ -243,7 +243,7 @@ class _Corrected:
         return Estimate(value, ci_low=low, ci_high=high)
 
     def _extreme_groups(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
-        """The two groups that are compared, the larger first; None if there are not just two."""
+        """The two compared groups, the larger number first; None unless exactly two are known."""
         assert isinstance(gap, LargestGap)
         means = [float(np.median(group.values)) for group in gap.groups]
         known = [place for place, mean in enumerate(means) if not math.isnan(mean)]
@@ -253,7 +253,7 @@ class _Corrected:
         return first, second
 
     def _gap(self, gap: LargestGap, counted: CountedNumber | LargestGap) -> Estimate:
-        """The difference of two groups: an interval alone, where gold labels show few errors."""
+        """The gap between two groups; without a value if gold labels show too few errors."""
         pair = self._extreme_groups(gap)
         if pair is None:  # the largest of several differences is no smooth function
             return Estimate(math.nan)
@@ -271,7 +271,7 @@ class _Corrected:
     def sentences(
         self, machine: Mapping[str, Number], parts: Mapping[str, Number], info: MetricInfo
     ) -> list[str]:
-        """The three numbers of each headline and what decides, and of their groups."""
+        """Sentences with the three values of each headline, of each deciding part, and by group."""
         decide = [*info.readings.values()]
         whats = {"score", *(rule.part for rule in decide)} & {*map(str, parts)}
         names = [
@@ -297,7 +297,7 @@ class _Corrected:
         return f"{text}; worth {amount} times as many gold labels"
 
     def _worth(self, name: PartName, number: Number, alone: Number) -> float:
-        """How many times as many gold labels, drawn evenly, give as narrow an interval."""
+        """How many times as many evenly drawn gold labels give as narrow an interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if not width > 0:
             return math.nan
@@ -315,7 +315,7 @@ class _Corrected:
         return ((high - low) / width) ** 2
 
     def label_sentences(self) -> list[str]:
-        """How often machine labels are wrong, by gold labels."""
+        """Sentences on how often machine labels are wrong, judged by gold labels."""
         weights = 1 / self.labels.chances
         machine = self.labels.machine[self.labels.rows]
         wrong = [
@@ -336,7 +336,7 @@ class _Corrected:
 
 
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
-    """The estimate of a number from its draws; as many are stored as other numbers have."""
+    """The estimate of a number from its draws; stores as many draws as other numbers have."""
     known = values[~np.isnan(values)]
     level = stats.level
     if len(known) < (1 - _MOST_VOID) * len(values):
@@ -349,7 +349,7 @@ def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
 
 
 def _share(number: CountedNumber, z: float) -> Interval:
-    """A share of the gold images with Wilson's interval; a number that is none has no interval."""
+    """A share of the gold images with Wilson's interval; other numbers have no interval."""
     value = float(number.values[0])
     if math.isnan(value) or number.observations is None:
         return value, math.nan, math.nan
@@ -364,14 +364,14 @@ def _difference(first: Interval, second: Interval) -> Interval:
 
 
 def _without_sign(signed: Interval) -> Interval:
-    """The size of a difference: its interval begins at 0 if that of the difference holds 0."""
+    """The absolute difference; its interval begins at 0 if the signed interval contains 0."""
     value, low, high = signed
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return abs(value), least, max(abs(low), abs(high))
 
 
 def _rarer(number: CountedNumber) -> float:
-    """How many of the gold images' captions have the rarer outcome of a share."""
+    """How many of a share's gold captions have the event or lack it, whichever is rarer."""
     value, observations = float(number.values[0]), number.observations
     if math.isnan(value) or observations is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Which images people should label, and how many: gold labels that correct machine labels."""
+"""Plans gold labels that correct machine labels: which images people label, and how many."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.gold import NO_GROUP_LABELS, label_priors
 
-APART = 0.5  # the share of gold images where machine label and caption name different groups
+APART = 0.5  # the share of gold images whose machine label and caption name different groups
 
 
 @dataclass(frozen=True)
 class CaptionedImages:
     """The images that a captioner describes, by what machine labels and captions say of them."""
 
-    rows: IntArray  # (n,) in the corpus
+    rows: IntArray  # (n,) the rows of the images in the corpus
     apart: BoolArray  # (n,) whether machine label and caption name different groups
 
     @classmethod
@@ -41,10 +41,10 @@ def _disagreements(corpus: Corpus, metric: CorrectedByGold, captions: CaptionOut
 
 
 def draw_images(images: CaptionedImages, keys: UIntArray, n: int) -> tuple[IntArray, Float64Array]:
-    """(n,) rows of images drawn by their ids, and the chance of each of having been drawn.
+    """(n,) rows of images drawn by their ids, and the chance with which each was drawn.
 
-    In half of them labels and captions disagree; all images if there are fewer than n. Keys are
-    (N,) hashes of the ids of all of the corpus's images.
+    Labels and captions disagree in half of the images drawn. All images are drawn if there are
+    fewer than n. Keys are (N,) hashes of the ids of all of the corpus's images.
     """
     order = random_words("gold draw", 0, keys[images.rows])
     n = min(n, len(images.rows))
@@ -63,22 +63,22 @@ def draw_images(images: CaptionedImages, keys: UIntArray, n: int) -> tuple[IntAr
 
 @dataclass(frozen=True)
 class NeededLabels:
-    """How many gold labels give the share of wrong captions an interval of some half width.
+    """How many gold labels the share of wrong captions needs for an interval of given half width.
 
     A number is infinite if no number of gold labels is enough.
     """
 
-    wrong: float  # the share by the pilot, of the captions that name one group
-    evenly: float  # drawn evenly, without machine labels
-    drawn: float  # drawn as by rate --gold-size
-    best: float  # of each cell as many as it is worth
-    floor: float  # the half width with any number of gold labels, by the number of machine labels
+    wrong: float  # by the pilot, the share of wrong captions among those that name one group
+    evenly: float  # labels drawn evenly, if machine labels are not used
+    drawn: float  # labels drawn as by rate --gold-size
+    best: float  # labels drawn optimally, from each cell as many as reduce the error most
+    floor: float  # the half width that no number of gold labels can reduce
 
     @classmethod
     def from_pilot(
         cls, corpus: Corpus, metric: CorrectedByGold, pilot: GoldLabels, half_width: float, z: float
     ) -> NeededLabels:
-        """By a pilot of about a hundred gold labels."""
+        """Estimates the needed labels from a pilot of about a hundred gold labels."""
         captions = metric.outcomes(metric.see(corpus), "model")
         labels = true_labels(corpus, pilot, captions)
         n_groups = labels.n_groups

@@ -1,4 +1,4 @@
-"""What is known of annotators' descriptions from a large set of captions, by attribute."""
+"""How annotators of a large set of captions describe the groups of each attribute."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class LargeSet(Configurable):
     """How often annotators of many images mention each concept, by group."""
 
     captions: int  # how many captions were read
-    mentions: Mapping[str, int]  # concept to captions that say it; none: left out
+    mentions: Mapping[str, int]  # how many captions have each concept, if any
     attributes: Mapping[str, GroupRatios] = field(default_factory=dict)
-    least: int = 40  # mentions below which annotators hardly ever say a concept
+    least: int = 40  # annotators with fewer mentions of a concept hardly ever say it
     source: str = ""
 
     def is_rare(self, concept: str) -> bool:
         return self.mentions.get(concept, 0) < self.least
 
     def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:
-        """Concept to the ratio of the second group over the first; empty for other groups."""
+        """For each concept the ratio of the second group over the first; empty for other groups."""
         known = self.attributes.get(attribute.name)
         if known is None or sorted(known.groups) != sorted(groups):
             return {}

@@ -42,10 +42,11 @@ MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 class MultiDirectional(LabelledTaskMetric):
     """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
 
-    A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are means over
-    groups and sets of the absolute change: above 0 by chance alone. ``<direction>:signed`` is the
-    mean with the sign of BA->, ``<direction>:variance`` the variance, ``mals`` and
-    ``mals:variance`` the pair of Multi_MALS. Changes are taken against the corpus's own labels.
+    A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are means of
+    the absolute change over groups and sets, so chance alone makes them larger than 0.
+    ``<direction>:signed`` is the mean with the sign of BA->, and ``<direction>:variance`` the
+    variance of the changes. ``mals`` and ``mals:variance`` are the mean and the variance of
+    Multi_MALS. Changes are taken against the corpus's own labels.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -82,13 +83,13 @@ class MultiDirectional(LabelledTaskMetric):
     # All `subsets` of images' tasks (the paper) or only their `complete` sets (the public code)
     sets: Sets = "subsets"
     max_size: Count = 2  # the largest set
-    # How many observations of the labels must contain a set; the paper needs one
+    # a set counts if at least so many observations of the labels contain it (the paper: one)
     min_support: Count = 1
     absolute: bool = True  # whether headlines are means of absolute changes (the paper) or signed
     denominator: Denominator = "images"  # see `directional_pairs`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """T→A and Multi_MALS: A→T uses labelled groups."""
+        """Whether the number is of T→A or Multi_MALS: numbers of A→T use labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -125,7 +126,7 @@ class MultiDirectional(LabelledTaskMetric):
         return Tally(sides.tables(), numbers, audit={"sets": n_sets}, notes=[self.caution()])
 
     def _of_sets(self, view: CorpusView) -> LabelsVsCaptions:
-        """Sides whose columns are the sets that enough labels contain."""
+        """Labels and captions with a column for each set that enough labels contain."""
         counted = self.sides(view).images
         if self.labels == "each":
             observed = view.mentions("human")[counted[view.images("human")]]

@@ -1,4 +1,4 @@
-"""Numbers that are computed from counts: each is declared once, with all that it rests on."""
+"""Numbers that are computed from counts, each declared with all that it rests on."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ SHARE = (0.0, 1.0)  # the range of a number that is not a difference
 class CountedNumber:
     """A number under B weightings of the images, and what it rests on.
 
-    One minus another is their difference; of two shares that are numbers of the metric too, it has
-    the interval of paired shares.
+    Subtracting two numbers gives their difference. If both are shares and numbers of the metric,
+    the difference has the interval of paired shares.
     """
 
     values: Float64Array  # (B,)
     images: BoolArray  # (N,) the images that it rests on
-    side: str = "model"  # whose captions its neutral rate describes
+    side: str = "model"  # the neutral rate is of this side's captions
     unit: str = "fraction"  # see `Number`; a `count` has no interval
     range: tuple[float, float] | None = None  # see there
-    # (N,) the images of which `images` are a share, its coverage; None: those that the metric is
-    # about
+    # (N,) coverage is `images` as a share of these images; None: of those that the metric is about
     among: BoolArray | None = None
-    observations: Float64Array | None = None  # (B,) of which it is a share
-    shares: tuple[CountedNumber, ...] = ()  # the two of which it is the difference
-    chosen_from: int = 2  # groups, if it is the gap between two of them
+    observations: Float64Array | None = None  # (B,) the denominator, if the number is a share
+    shares: tuple[CountedNumber, ...] = ()  # the two shares, if the number is their difference
+    chosen_from: int = 2  # how many groups there are, if the number is the gap between two of them
     p_value: float = math.nan  # of a test of its own
-    tested: CountedNumber | None = None  # the number whose p against 0 it takes over
-    widening: float = 1.0  # the factor by which resampling underestimates its spread
+    tested: CountedNumber | None = None  # the number whose p against 0 this number has, too
+    widening: float = 1.0  # the factor by which resampling underestimates the spread
 
     def __sub__(self, other: CountedNumber) -> CountedNumber:
         of_shares = self.observations is not None and other.observations is not None
@@ -55,7 +54,7 @@ class CountedNumber:
         )
 
     def split(self, names: Iterable[PartName]) -> dict[PartName, CountedNumber]:
-        """A number for each column of ``values`` (B, M) and, of a share, ``observations``."""
+        """One number per column of ``values`` (B, M) and, for a share, of ``observations``."""
         each = {}
         for column, name in enumerate(names):
             of = None if self.observations is None else self.observations[:, column]
@@ -109,16 +108,16 @@ def counted_share(
 class LargestGap:
     """The largest minus the smallest number of groups; of more than two corrected for all pairs.
 
-    It compares the same two groups in every resampling: the largest minus the smallest of a
-    resampling grows with noise, the more the more groups there are.
+    Every resampling compares the same two groups, since the largest minus the smallest number of
+    each resampling would grow with noise and with the number of groups.
     """
 
-    groups: Sequence[CountedNumber]  # NaN of groups without images
+    groups: Sequence[CountedNumber]  # the value is NaN for groups without images
     images: BoolArray  # (N,) the images that it rests on
     side: str = "model"
     unit: str = "fraction"
     range: tuple[float, float] = SHARE
-    # Whether it may fall below 0 in a resampling of two groups, as a difference of their shares
+    # Whether the gap of two groups may fall below 0 in a resampling, as a difference of shares may
     signed: bool = False
     p_value: float = math.nan  # of a test of its own
 
@@ -167,12 +166,12 @@ Numbers = Mapping[PartName, CountedNumber | LargestGap]
 class Smoothing:
     """Noise of mean 0 that is added to the sums of a table in resamples, not in the estimate.
 
-    Without it an event that never happened happens in no resample either, as if its chance were
-    known to be 0.
+    Without this noise, an event that never happened would happen in no resample either, as if its
+    chance were known to be 0.
     """
 
     amounts: Float64Array  # (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1
-    name: str  # of what is summed, such as a digest of captions; equal names have equal noise
+    name: str  # names what is summed, such as a digest of captions; equal names have equal noise
 
     @property
     def keys(self) -> UIntArray:
@@ -185,7 +184,7 @@ class Tally:
     """What a metric counts, and the numbers that it computes from the sums."""
 
     tables: Mapping[str, sparse.csr_array]  # name to (N, C) counts of each image
-    numbers: Callable[[Sums], Numbers]  # from sums of the tables, (B, C) each
+    numbers: Callable[[Sums], Numbers]  # computes the numbers from the tables' sums, (B, C) each
     audit: Mapping[str, object] = field(default_factory=dict)  # for the manifest
     notes: Sequence[str] = ()  # for the reader
     lines: Lines = field(default_factory=dict)  # further tables by name
@@ -201,7 +200,7 @@ class Tally:
         }
 
     def counted_numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """The numbers, each gap between the groups that are furthest apart among all images."""
+        """The numbers; each gap is between the groups that are furthest apart over all images."""
         return {
             name: number.between_extremes(self._gaps[name])
             if isinstance(number, LargestGap)

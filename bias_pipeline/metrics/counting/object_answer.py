@@ -29,14 +29,14 @@ from bias_pipeline.metrics.functional.invention import Amount
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectContrast(Contrast):
     objects: Sequence[str]  # (Q,)
-    invented: tuple[float, float]  # shares of captions with an absent object, likewise
+    invented: tuple[float, float]  # shares of captions with an absent object: group, others
     raw: Amount  # difference of these shares
-    alike: Mapping[str, Amount]  # the same on pictures that are alike in so much
+    alike: Mapping[str, Amount]  # the same difference, on pictures that are alike at each level
     recall: Amount | None  # difference of recall, minus the annotators', on comparable pictures
 
     @property
     def p_values(self) -> Float64Array:
-        """(Q,) of each object's difference."""
+        """(Q,) the p value of each object's difference."""
         p_values: Float64Array = 2 * special.ndtr(-abs(self.differences.excess.z))
         return p_values
 
@@ -48,7 +48,7 @@ class ObjectContrast(Contrast):
 
     @property
     def score_p(self) -> float:
-        """P of the score; 1 below a point, and where no object can be named."""
+        """P of the score; 1 if the score is below a point or no object can be named."""
         if not self.named_objects or self.differences.score < LEAST:
             return 1.0
         z = self.differences.score / (SCORE_ERRORS * self.differences.score_error)
@@ -107,7 +107,7 @@ def _object_sentence(contrast: ObjectContrast, place: int) -> str:
 
 
 def _gap_sentences(contrast: ObjectContrast) -> list[str]:
-    """How often captions invent by group, and how much of the gap the pictures explain."""
+    """Says how often captions invent objects by group, and what pictures explain of the gap."""
     if not any(contrast.invented):
         return [f"no caption of {contrast.group} or {contrast.others} names an absent object"]
     group, others = (f"{100 * share:.1f}" for share in contrast.invented)
@@ -128,7 +128,7 @@ def _gap_sentences(contrast: ObjectContrast) -> list[str]:
 
 
 def composition(raw: Amount, alike: Amount) -> str:
-    """How much of a gap the pictures' objects explain; empty for a gap that chance may explain.
+    """A sentence on how much of a gap the pictures' objects explain; empty if chance may.
 
     Example:
         >>> composition(Amount(0.074, 0.01), Amount(0.019, 0.01))
@@ -170,7 +170,7 @@ def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, obje
 
 
 def lines(contrasts: Sequence[ObjectContrast]) -> list[dict[str, object]]:
-    """A line for each object that is invented often enough, the clearest difference first."""
+    """A line for each object that captions invent often enough, the clearest difference first."""
     return [
         {
             "object": one.objects[q],

@@ -1,4 +1,4 @@
-"""Which objects a corpus's images have, and which of them captions and annotators name."""
+"""Which objects a corpus's images have, and which objects captions and annotators name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
 from bias_pipeline.metrics.functional.invention import NamedObjects
 
-# What pictures are made alike in: each holds the one before
+# What pictures are made alike in; each level includes the level before
 NUMBER, OBJECTS, WORDS = "number", "objects", "words"
-_MOST_OBJECTS = 7  # objects of an image that are told apart by number; so many or more are one
-_SAME = 0.95  # share of captions that are an annotator's, from which a person is the captioner
-_TRIED = 500  # captions that are looked at first
-_LEAST_IMAGES, _LEAST_SHARE = 5, 500  # that invent an object, for it to enter the score
+_MOST_OBJECTS = 7  # so many objects of an image or more count as one number
+_SAME = 0.95  # if this share of captions are an annotator's, the captioner is a person
+_TRIED = 500  # how many captions are checked first
+_LEAST_IMAGES, _LEAST_SHARE = 5, 500  # captions that must invent an object that counts in the score
 
 
 @dataclass(frozen=True, eq=False)
 class ObjectImages(ComparableImages):
-    """M images of a corpus with a caption each, their objects, and those that captions name.
+    """M images of a corpus with a caption each, their objects, and the objects captions name.
 
     An image has its annotated objects and the objects that annotators' captions name.
 
@@ -55,26 +55,26 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def human(self) -> NamedObjects:
-        """What annotators' captions name, each annotator counted alike."""
+        """What annotators' captions name; each annotator of an image has the same weight."""
         named = self.view.by_image("human", self._human_mentions)[self.rows].toarray()
         return NamedObjects(named / np.maximum(self.numbers, 1)[:, None], self.present)
 
     @cached_property
     def sometimes_invented(self) -> list[int]:
-        """The objects that some captions invent, and not all."""
+        """The objects that some captions invent, but not all captions."""
         counts = self.model.absent.sum(axis=0)
         return np.flatnonzero((counts > 0) & (counts < len(self.rows))).tolist()
 
     @cached_property
     def invented_objects(self) -> list[int]:
-        """Those of them that enough captions invent to enter the score."""
+        """The objects that enough captions invent to enter the score."""
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
         counts = self.model.absent.sum(axis=0)
         return [t for t in self.sometimes_invented if counts[t] >= least]
 
     @cached_property
     def features_by_level(self) -> Mapping[str, sparse.csr_array]:
-        """What images show, in three steps: number of objects, objects, annotators' words."""
+        """What images show at three levels: number of objects, objects, annotators' words."""
         count = np.minimum(self.present.sum(axis=1), _MOST_OBJECTS)
         number = sparse.csr_array((count[:, None] == np.arange(_MOST_OBJECTS + 1)).astype(float))
         blocks = {NUMBER: number, OBJECTS: sparse.csr_array(self.present)}
@@ -93,10 +93,11 @@ class ObjectImages(ComparableImages):
 
 
 def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
-    """The corpus without the annotator who is the captioner, and a note; unchanged without such.
+    """The corpus without the annotator who is the captioner, if there is one, and a note.
 
-    What a person names would be in the picture by what the same person named. A captioner is a
-    person if nearly all of its captions are an annotator's of their images.
+    If the captioner is an annotator, each object that a caption names would count as present, since
+    the annotator named it. A captioner is an annotator if nearly all of its captions are human
+    captions of the same images.
     """
     known = corpus.model.image_rows[:_TRIED]
     if not len(corpus.human) or not _captions_of_others(corpus, known)[1]:
@@ -112,7 +113,7 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
 
 
 def _captions_of_others(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bool]:
-    """(C,) annotators' captions that are not the captioner's own; whether that is a person."""
+    """(C,) human captions that are not the captioner's own; whether the captioner is a person."""
     model, human = corpus.model, corpus.human
     rows = np.flatnonzero(np.isin(model.image_rows, images)).tolist()
     left = {(int(model.image_rows[row]), model.text(row)) for row in rows}
@@ -120,7 +121,7 @@ def _captions_of_others(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bo
     retained = np.ones(len(human), bool)
     for row in np.flatnonzero(np.isin(human.image_rows, images)).tolist():
         caption = (int(human.image_rows[row]), human.text(row))
-        if caption in left:  # of two annotators who write the same one is left out
+        if caption in left:  # if two annotators write the same caption, only one copy is left out
             left.remove(caption)
             retained[row] = False
     return retained, n_captions - len(left) >= max(1, _SAME * n_captions)

@@ -50,23 +50,27 @@ from bias_pipeline.stats.bootstrap import drop_void_interval, quantile
 from bias_pipeline.stats.shares import effective_trials, wilson
 from bias_pipeline.text.caption_language import english, language_shares, untestable
 
-_PARTS_OF_LEVELS = {OBJECTS: "alike"}  # names of parts that are not those of the level
+_PARTS_OF_LEVELS = {OBJECTS: "alike"}  # levels whose parts have another name
 
 
 @dataclass(eq=False, kw_only=True)
 class InventedObjects(ComparedGroups):
     """How often captions name an object that is not in the picture, and for which group.
 
-    An image has its annotated objects and those that annotators' captions name.
+    An image has its annotated objects and the objects that annotators' captions name.
 
     * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also by group.
-    * ``gap``, ``gap:number``, ``gap:alike``, ``gap:words``: second group's share minus the first's,
-      on all pictures and on comparable ones.
+    * ``gap``: the second group's share minus the first group's, on all pictures. ``gap:number``,
+      ``gap:alike``, ``gap:words``: the same on pictures with as many objects, the same objects, and
+      the same objects and words of annotators.
     * ``object:NAME``: the difference for one object. ``score``: half the sum of absolute
-      differences with signs from other images. ``null``, what noise adds, is already subtracted.
-    * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: objects that captions name.
+      differences, with signs from other images. ``null``, which noise would add, is already
+      subtracted.
+    * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: the share of an image's
+      objects that captions name.
 
-    Of more than two groups each is compared with the rest (``gap:NAME``, ``group:NAME``).
+    If there are more than two groups, each is compared with the rest (``gap:NAME``,
+    ``group:NAME``).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -87,8 +91,8 @@ class InventedObjects(ComparedGroups):
         readings={"score": EvidenceRule("score")},
     )
 
-    task: TaskVocabulary  # the objects that are looked for
-    exclude_tasks: Sequence[str] = ("person",)  # objects left out; every image shows a person
+    task: TaskVocabulary  # the objects that captions may name
+    exclude_tasks: Sequence[str] = ("person",)  # objects to leave out; every image shows a person
 
     def __post_init__(self) -> None:
         check_excluded(self.exclude_tasks, self.task)
@@ -130,14 +134,14 @@ class InventedObjects(ComparedGroups):
         return f"a caption, known objects{people}"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) the images of the base class whose objects are known."""
+        """(N,) the comparable images whose objects are known."""
         view = self._view(corpus)
         if not view.has_objects:
             view.task_labels  # noqa: B018 - says which objects are lacking
         return super().comparable(corpus) & view.objects_known
 
     def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
-        """See the base class; also of images whose objects nobody knows."""
+        """Notes on images that do not count, also because their objects are unknown."""
         view = self._view(corpus)
         unknown = int((self.scope(corpus) & view.has("model") & ~view.objects_known).sum())
         left = f"{counted(unknown, 'images')} without known objects: objects leaves them out"
@@ -187,7 +191,7 @@ class InventedObjects(ComparedGroups):
 
 
 def _foreign(corpus: Corpus, attribute: Attribute) -> str:
-    """Why the names of objects do not fit the captions; empty if they do: they are English."""
+    """A message if the captions are not in English, as the objects' names are; else empty."""
     shares = language_shares(corpus, attribute)
     if attribute.language != ENGLISH:  # shares of captions in the attribute's language
         sides = ((side, corpus.side(side)) for side in SIDES)
@@ -221,7 +225,7 @@ class _Parts(ComparedParts):
 
     @property
     def largest_share(self) -> float:
-        """The share of captions that may still name an object for a group, if hardly any does."""
+        """The largest share of captions that may name absent objects, if hardly any captions do."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high
@@ -241,7 +245,7 @@ class _Parts(ComparedParts):
             yield from self._objects(contrast)
 
     def _inventions(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The shares of captions, and of mentions, that are of absent objects."""
+        """The share of captions that name absent objects, and the share of mentions that do."""
         model = self.objects.model
         yield PartName("invented", group=group), self._share(model.invents[rows])
         absent, named = model.absent[rows].sum(axis=1), model.named[rows].sum(axis=1)
@@ -249,7 +253,7 @@ class _Parts(ComparedParts):
         yield name, self._share_of(ratio_of_sums(absent, named), float(named.sum()), rows.sum())
 
     def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The share of objects that captions name, the annotators' share, and the difference."""
+        """The share of objects that captions name, the same of annotators, and the difference."""
         recall = self.objects.model.recall
         known = rows & ~np.isnan(recall)
         name = PartName("recall", group=group)
@@ -289,7 +293,7 @@ class _Parts(ComparedParts):
         return replace(drop_void_interval(part), n_images=int(n_images), coverage=coverage)
 
     def _share(self, flags: Float64Array) -> Number:
-        """A share of captions, one an image."""
+        """A share of captions, one caption per image."""
         return self._share_of(mean(flags), len(flags), len(flags))
 
     def _share_of(self, amount: Amount, observations: float, n_images: int) -> Number:

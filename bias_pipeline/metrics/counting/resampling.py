@@ -25,23 +25,23 @@ from bias_pipeline.stats.compare import paired_difference
 
 MOST_BUNDLES = 8_192
 FEWEST_BUNDLES = 1_024
-_CELLS = 20_000_000  # of all tables of bundles together
+_CELLS = 20_000_000  # the most cells of all tables of bundles together
 
 
 class ResamplingBlocks:
     """Groups of images that are resampled as a whole.
 
-    A hash of its id puts each image into a bundle. The sums of bundles vary as sums of images do,
-    so intervals have the same expected width as when images are resampled, and a million images
-    cost no more. An image is in the same bundle, with the same weights, whatever captioner is
-    scored and however many images it describes. ``keys`` are hashes of all images' ids; the
-    attribute has one for each bundle, to resample it by.
+    A hash of its id puts each image into a bundle. The sums over bundles vary as much as sums over
+    images, so intervals have the same expected width as if images were resampled, but a million
+    images take no longer. An image is in the same bundle, with the same weights, whatever captioner
+    is scored and however many images it describes. The argument ``keys`` has hashes of all images'
+    ids; the attribute ``keys`` has a key for each bundle, by which it is resampled.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
         most = MOST_BUNDLES
         while most > FEWEST_BUNDLES and most * n_columns > _CELLS:
-            most //= 2  # by halves, so that tables of similar size get equally many
+            most //= 2  # halved each time, so that tables of similar size get equally many bundles
         of_image = (random_words("bundle", 0, keys[rows]) % np.uint64(most)).astype(np.int64)
         used, self.bundle = np.unique(of_image, return_inverse=True)
         self.rows, self.keys = rows, used.astype(np.uint64)
@@ -100,7 +100,7 @@ def estimates_of(
 
     def finish(name: PartName, number: CountedNumber) -> Estimate:
         estimate = estimates[name]
-        # The level at which the intervals of all pairs of groups together have the one that is set
+        # At this level, the intervals of all pairs of groups together have the level of `stats`
         of_pairs = 1 - (1 - stats.level) / math.comb(number.chosen_from, 2)
         if number.widening != 1:
             estimate = summary(widen_draws(estimate.draws, number.widening), stats.level)
@@ -117,7 +117,7 @@ def estimates_of(
             estimate = summary(estimate.draws, of_pairs)
         if not math.isnan(number.p_value):
             estimate = replace(estimate, p_value=number.p_value)
-        if number.unit == COUNT:  # resampling images does not show its uncertainty
+        if number.unit == COUNT:  # resampling images does not show the uncertainty of a count
             nan = math.nan
             estimate = replace(estimate, image_std=nan, ci_low=nan, ci_high=nan)
         return estimate

@@ -1,11 +1,11 @@
 """The two sides that a metric compares, as tables of images: labels and captions, or captions.
 
 BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with the groups and tasks of
-captions. Other metrics compare the captioner with annotators, who write several captions an image
-where the captioner writes one. Noise makes some numbers larger, such as a maximum. They are
-therefore computed for each human caption position, from as many captions as the captioner wrote,
-and averaged; an image with fewer captions than others begins again with its first at later
-positions.
+captions. Other metrics compare the captioner, who writes one caption per image, with annotators,
+who write several. Noise makes some numbers larger, such as a maximum. Such numbers are therefore
+computed for each position of human captions, each time from as many captions as the captioner
+wrote, and averaged. If an image has fewer captions than positions, its first caption follows its
+last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bias_pipeline.metrics.counting.numbers import CountedNumber, Sums
 from bias_pipeline.metrics.functional.counts import Counts, share
 from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
 
-FOLDS = 5  # in simulations the number matters little; two do slightly worse for rare tasks
+FOLDS = 5  # in simulations the number hardly matters; two folds are slightly worse for rare tasks
 Labels = Literal["objects", "union", "each"]
 Groups = Literal["labels", "captions"]
 Unclear = Literal["keep", "skip"]
@@ -41,10 +41,10 @@ class LabelsVsCaptions:
 
     images: BoolArray  # (N,) the images used
     codes: IntArray  # (N,) group by label, -1 where unused
-    observations: Float64Array  # (N,) how many observations of the labels an image is
-    labelled: sparse.csr_array  # (N, T) how many of them have each task
-    named: IntArray  # (N,) the one group the model's caption names, below 0 for none or several
-    predicted: sparse.csr_array  # (N, T) tasks it names
+    observations: Float64Array  # (N,) how many observations the labels of an image are
+    labelled: sparse.csr_array  # (N, T) how many of these observations have each task
+    named: IntArray  # (N,) the only group that the model's caption names; below 0: none or several
+    predicted: sparse.csr_array  # (N, T) tasks that the model's caption names
     n_groups: int  # K
 
     def tables(self) -> dict[str, sparse.csr_array]:
@@ -60,7 +60,7 @@ class LabelsVsCaptions:
         }
 
     def tables_of_folds(self, keys: UIntArray) -> dict[str, sparse.csr_array]:
-        """The same of each fold of the images, which hashes of their ids decide."""
+        """The tables of each fold; hashes of images' ids decide the folds."""
         fold = random_words("leaning", 0, keys) % np.uint64(FOLDS)
         return {
             f"{name}:{k}": keep_rows(table, fold == k)
@@ -73,12 +73,13 @@ class LabelsVsCaptions:
 class LabelledTaskMetric(TaskMetric):
     """A metric that compares a captioner's captions with labels."""
 
-    # Where the labelled tasks come from: `objects` in the image; the `union` of what its human
-    # captions name (as Wang and Russakovsky do for captions); or `each` human caption as an
-    # observation of its own, so that people and captioner describe an image equally often (ours)
+    # Which tasks are an image's labels: its `objects`; the `union` of what its human captions name
+    # (as Wang and Russakovsky do for captions); or what `each` human caption names, as an
+    # observation of its own, so that annotators and captioner describe an image equally often
+    # (ours)
     labels: Labels = "objects"
-    # Where the labelled groups come from: the image's `labels`, or the one group that all its human
-    # `captions` together name; images without one are skipped
+    # Which group is an image's label: the group of its `labels`, or the only group that its human
+    # `captions` name; images without such a group are skipped
     groups: Groups = "labels"
     # Whether images whose model caption names no group or several are kept, or skipped as Wang and
     # Russakovsky do for captions
@@ -130,7 +131,7 @@ class LabelledTaskMetric(TaskMetric):
         return read(named)
 
     def caution(self) -> str:
-        """A note for readers of A→T."""
+        """A note on how to read A→T."""
         return (
             "A→T counts words, so it changes with how much captions mention: compare "
             f"mentions:model with mentions:human in rows.csv (metric.labels={self.labels}); below "
@@ -187,7 +188,7 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
-    """Part to those of (N,) images that the side describes, or for ``:paired`` that both describe.
+    """For each part, the images that its side describes; for ``:paired``, that both describe.
 
     Parts without images are left out.
     """
@@ -202,7 +203,7 @@ class CaptionSides:
     """The images of each part."""
 
     positions: int  # how many human caption positions are used
-    images: Mapping[PartName, BoolArray]  # see `described_images`
+    images: Mapping[PartName, BoolArray]  # the images of each part, see `described_images`
 
     @classmethod
     def from_view(cls, view: CorpusView, positions: int) -> CaptionSides:
@@ -219,7 +220,7 @@ class CaptionSides:
 
     @property
     def notes(self) -> list[str]:
-        """Why there is no score, if only the model describes images."""
+        """A note that there is no score, if only the model describes images."""
         return [] if HUMAN in self.images else ["no human captions: there is no score"]
 
     def number(self, part: PartName, values: Float64Array, unit: str = "fraction") -> CountedNumber:
@@ -235,9 +236,9 @@ class CaptionSides:
     def tables(
         self, view: CorpusView, make: Table, prefix: str = ""
     ) -> dict[str, sparse.csr_array]:
-        """A table for each part, for annotators one for each caption position.
+        """A table for each part; annotators have one for each caption position.
 
-        ``make`` takes a side and (C,) flags of the captions chosen to an (N, ...) table.
+        ``make`` returns an (N, ...) table for a side and (C,) flags of chosen captions.
         """
         tables = {}
         for part, images in self.images.items():
@@ -267,7 +268,7 @@ def key(part: PartName, position: int) -> str:
 
 
 def mean_of(values: Sequence[Float64Array]) -> Float64Array:
-    """Mean over the known positions, element by element."""
+    """The mean over positions, element by element; NaN is left out."""
     stacked = np.stack(values)
     known = np.isfinite(stacked)
     n = known.sum(axis=0)
@@ -276,7 +277,7 @@ def mean_of(values: Sequence[Float64Array]) -> Float64Array:
 
 
 def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
-    """(N, K * T) each row of an (N, T) table in the columns of its group, none for codes below 0.
+    """(N, K * T) each row of an (N, T) table in its group's columns; empty for codes below 0.
 
     Example:
         >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
@@ -292,14 +293,14 @@ def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -
 
 
 def keep_rows(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
-    """A table whose rows of other images are empty."""
+    """The table with empty rows for all other images."""
     chosen = np.repeat(images, np.diff(table.indptr))
     columns = table.indices[chosen]
     return sparse.csr_array((table.data[chosen], columns, _ends(table, chosen)), shape=table.shape)
 
 
 def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
-    """(N + 1,) where the rows of a table start and end once only the chosen entries are left.
+    """(N + 1,) where each row of the table starts and ends if only the chosen entries are kept.
 
     Rows stay in order, so nothing has to be sorted again.
     """
@@ -309,7 +310,7 @@ def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
 def one_hot(
     codes: IntArray, n_groups: int, weights: Float64Array | None = None
 ) -> sparse.csr_array:
-    """(N, K) one column a row; no column where the code is below 0."""
+    """(N, K) for each row, 1 (or its weight) in the column of its code; 0 for codes below 0."""
     rows = np.flatnonzero(codes >= 0)
     data = np.ones(len(rows)) if weights is None else weights[rows]
     return sparse.csr_array((data, (rows, codes[rows])), shape=(len(codes), n_groups))

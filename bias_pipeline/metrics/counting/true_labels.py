@@ -1,9 +1,10 @@
-"""Captions by true label, where gold labels show the true labels of some images.
+"""Counts captions by true label, although gold labels show it for some images only.
 
-A draw weights every image by an exponential number, so the images of cells are drawn from their
-posterior (a Dirichlet distribution, as in the Bayesian bootstrap), and so are the gold labels of
-each cell. The weights are hashes of the images' ids: two captioners have the same ones, and their
-numbers can be subtracted draw by draw. An image has one weight, however many captions it has.
+Each draw weights every image by an exponential number. So the images of each cell, and the gold
+labels of each cell, are drawn from their posterior (a Dirichlet distribution, as in the Bayesian
+bootstrap). The weights are hashes of the images' ids: they are the same for two captioners, whose
+numbers can therefore be subtracted draw by draw. An image has one weight, however many captions it
+has.
 """
 
 from __future__ import annotations
@@ -27,25 +28,26 @@ from bias_pipeline.metrics.functional.gold import (
 )
 
 DRAWS = 2_000
-_BATCH = 250  # draws at a time
+_BATCH = 250  # how many draws are made at a time
 _LEAST_EXPECTED = 5.0  # gold images in a cell of the test of randomness; smaller cells are merged
 
 
 @dataclass(frozen=True, eq=False)
 class CaptionOutcomes:
-    """What each caption of a side says, of one caption an image or of several."""
+    """What each caption of a side names; an image may have several captions."""
 
-    rows: IntArray  # (C,) its image
-    # (C,) the group it names alone; then no group, several, declined: K, K + 1, K + 2
+    rows: IntArray  # (C,) the image of each caption
+    # (C,) the only group it names; K for no group, K + 1 for several, K + 2 for declined
     outcomes: IntArray
-    weights: Float64Array  # (C,) how much it counts
+    weights: Float64Array  # (C,) the weight of each caption
 
 
 @dataclass(frozen=True, eq=False)
 class TrueLabels:
     """Machine labels of N images and gold labels of n of them.
 
-    Labels are numbers of the K groups, K where nobody can tell the group, and K + 1 for any other.
+    Labels are the numbers of the K groups, K if nobody can tell the group, and K + 1 for any other
+    label.
     """
 
     n_groups: int  # K
@@ -53,14 +55,14 @@ class TrueLabels:
     keys: UIntArray  # (N,) hashes of the images' ids
     rows: IntArray  # (n,) the gold images
     truth: IntArray  # (n,) their true labels
-    chances: Float64Array  # (n,) of having been drawn, up to a factor
-    drawn_evenly: bool  # whether every image had the same chance
+    chances: Float64Array  # (n,) chances with which they were drawn, up to a factor
+    drawn_evenly: bool  # whether all images had the same chance
     draws: int = DRAWS
 
     def counts(self, captions: CaptionOutcomes, name: str) -> Float64Array:
         """(draws, T, O) a side's captions by true label and outcome, drawn from their posterior.
 
-        What is unknown of captions of two names is drawn independently.
+        For captions with different ``name``, unknown labels are drawn independently.
         """
         cell, n_cells = self.cells(captions)
         table = self._by_image(captions, cell, n_cells)
@@ -99,7 +101,7 @@ class TrueLabels:
         return sums.reshape(n_cells, -1)
 
     def p_random(self, captions: CaptionOutcomes) -> float:
-        """P of gold images that fall into the cells this unevenly if they were drawn at random."""
+        """P of gold images spread this unevenly over cells if they were drawn at random."""
         cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(
@@ -118,7 +120,7 @@ class TrueLabels:
 
     @cached_property
     def _priors(self) -> Float64Array:
-        """(C, T) the prior of each cell; labels that no gold image has are not possible."""
+        """(C, T) the prior of each cell; 0 for unsure and other if no gold image has that label."""
         priors = label_priors(self.n_groups).reshape(-1, self.n_groups + NO_GROUP_LABELS).copy()
         possible = np.bincount(self.truth, minlength=priors.shape[1]) > 0
         possible[: self.n_groups] = True
@@ -146,14 +148,14 @@ class TrueLabels:
     def _by_image(
         self, captions: CaptionOutcomes, cell: IntArray, n_cells: int
     ) -> sparse.csr_array:
-        """(N, C) each image's captions by cell."""
+        """(N, C) the weights of each image's captions, by cell."""
         shape = (len(self.machine), n_cells)
         return sparse.csr_array((captions.weights, (captions.rows, cell)), shape=shape)
 
     def _gold_of(self, captions: CaptionOutcomes, cell: IntArray, n_cells: int) -> sparse.csr_array:
         """(n, C * T) each gold image's captions by cell and true label, over its chance.
 
-        A cell's sum is the number of images that are worth as much with equal chances.
+        The sum of a cell says how many images with equal chances would be worth as much.
         """
         place = self._place(captions)
         known = place >= 0
@@ -168,13 +170,13 @@ class TrueLabels:
         return sparse.csr_array((weights, (place, column)), shape=shape)
 
     def _by_outcome(self, counts: Float64Array) -> Float64Array:
-        """(B, T, O) from (B, C, T): the machine's labels do not matter any more."""
+        """(B, T, O) from (B, C, T): sums over the machine's labels."""
         n_labels = self.n_groups + NO_GROUP_LABELS
         split = counts.reshape(len(counts), self.n_groups + NO_GROUP_OUTCOMES, n_labels, n_labels)
         return np.asarray(split.sum(axis=2).transpose(0, 2, 1), np.float64)
 
     def _table(self, captions: CaptionOutcomes, weights: Float64Array) -> Float64Array:
-        """(1, T, O) sums of weights of the gold images' captions."""
+        """(1, T, O) sums of the weights of the gold images' captions."""
         place = self._place(captions)
         known = place >= 0
         n_outcomes = self.n_groups + NO_GROUP_OUTCOMES

@@ -30,7 +30,8 @@ PREDICTIONS: tuple[Predicted, ...] = get_args(Predicted)
 def association(counts: Counts) -> IntArray:
     """Which way group and task are correlated in the labels: 1, -1, and 0 if independent.
 
-    Computed with integers, n c(a, t) against c(a) c(t): in floating point 3/15 is not 5/15 9/15.
+    Integers are compared, n c(a, t) with c(a) c(t), since in floating point 3/15 does not equal
+    5/15 9/15.
 
     Args:
         counts: only the labels' counts are used; they must be whole numbers.
@@ -62,12 +63,12 @@ def directional_pairs(
     Args:
         counts: of the images that are scored.
         direction: ``a_to_t`` or ``t_to_a``.
-        tie: sign of exact independence: ``zero`` (as the authors' code) or ``negative``
-            (y = 0, as the paper writes).
-        denominator: of P(a^ | t): ``images`` with task t, where a caption that names no group
-            counts as 0 for every group (the authors' first code), or ``named``: only those whose
-            caption names a group (their count tables).
-        training: labels that give the correlation; the same labels if left out.
+        tie: the sign if group and task are exactly independent: ``zero`` (as in the authors' code)
+            or ``negative`` (y = 0, as in the paper).
+        denominator: the denominator of P(a^ | t): all ``images`` with task t, so that a caption
+            that names no group counts as 0 for every group (the authors' first code), or only the
+            ``named`` images, whose caption names a group (the authors' count tables).
+        training: labels that give the correlation (default: the labels of ``counts``).
 
     Returns:
         (..., K, T) in [-1, 1], NaN where a conditional probability is undefined.
@@ -95,8 +96,8 @@ def ba_directional(
         direction: see there.
         tie: see there.
         denominator: see there.
-        undefined: whether undefined pairs leave the mean (``drop``, as the authors' first code)
-            or count as no change in it (``keep``, as their count tables).
+        undefined: whether undefined pairs are left out of the mean (``drop``, as in the authors'
+            first code) or count as no change (``keep``, as in the authors' count tables).
         training: see there.
 
     Example:
@@ -118,16 +119,17 @@ def ba_directional(
 def mals_tasks(
     counts: Counts, *, predictions: str = "joint", training: Counts | None = None
 ) -> Float64Array:
-    """What each task adds to BA_MALS: how much its share with the groups it leans to grows.
+    """What each task adds to BA_MALS: how much the share of the groups it leans to grows.
 
     ``sum over groups a with b*(a, t) > 1/K of b~(a, t) - b*(a, t)``, where b(a, t) is the share of
-    a among the images with t. The threshold is strict, and computed with integers.
+    a among the images with t. The threshold is strict; integers are compared.
 
     Args:
         counts: of the images that are scored.
-        predictions: b~ of ``joint`` predictions (the paper), of the predicted ``task`` with the
-            labelled group, or of the predicted ``group`` with the labelled task.
-        training: labels that give b*; the same labels if left out.
+        predictions: what b~ is computed from: ``joint`` predictions of both (the paper), the
+            predicted ``task`` with the labelled group, or the predicted ``group`` with the labelled
+            task.
+        training: labels that give b* (default: the labels of ``counts``).
 
     Returns:
         (..., T) in [-1, 1], NaN where the task is absent from labels or predictions (0/0).
@@ -152,8 +154,8 @@ def ba_mals(
     Args:
         counts: see :func:`mals_tasks`.
         predictions: see there.
-        absent: whether a task that is 0/0 counts as no change (``keep``, as the public code) or
-            leaves the number of tasks too (``drop``).
+        absent: whether a task that is 0/0 counts as no change (``keep``, as in the public code) or
+            is not counted among the tasks either (``drop``).
         training: see there.
 
     Returns:
@@ -207,7 +209,7 @@ def leaning(counts: Counts) -> BoolArray:
 
 
 def of_task(counts: Counts, denominator: str) -> Float64Array:
-    """(..., T) observations that P(a^ | t) is a share of, see :func:`directional_pairs`."""
+    """(..., T) the denominator of P(a^ | t) in observations, see :func:`directional_pairs`."""
     if denominator == "images":
         return counts.tasks
     named: Float64Array = counts.group_given_task.sum(axis=-2)
@@ -217,15 +219,15 @@ def of_task(counts: Counts, denominator: str) -> Float64Array:
 def multi_pairs(
     counts: Counts, direction: str, *, denominator: str = "images", training: Counts | None = None
 ) -> Float64Array:
-    """(..., K, M) predicted less labelled conditional probability, without any sign.
+    """(..., K, M) predicted minus labelled conditional probability; no sign is applied.
 
     Args:
         counts: of the images that are scored.
         direction: ``a_to_t`` (groups to sets) or ``t_to_a``.
         denominator: see
             :func:`bias_pipeline.metrics.functional.amplification.directional_pairs`.
-        training: labels that are subtracted, as in the paper; those of ``counts`` (as in the
-            public code) if left out.
+        training: labels that are subtracted, as in the paper (default: the labels of ``counts``, as
+            in the public code).
     """
     base = training or counts
     if direction == "a_to_t":
@@ -248,8 +250,8 @@ def multi_directional(
     Args:
         counts: see :func:`multi_pairs`.
         direction: see there.
-        absolute: the paper's mean of absolute differences, in [0, 1], which cannot show that bias
-            shrinks; else the signed mean of BA->, in [-1, 1].
+        absolute: True for the paper's mean of absolute differences, in [0, 1], which cannot show
+            that bias shrinks; False for the signed mean of BA->, in [-1, 1].
         denominator: see there.
         training: see there.
 
@@ -268,7 +270,7 @@ def multi_directional(
 def multi_summary(
     pairs: Float64Array, signs: IntArray
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Mean of absolute differences, mean of signed ones, population variance.
+    """The mean of absolute differences, the mean of signed differences, the population variance.
 
     Args:
         pairs: (..., K, M) differences.
@@ -288,7 +290,7 @@ def multi_mals(
 
     Args:
         counts: see :func:`multi_pairs`.
-        training: labels that give the groups that sets lean to and the shares before.
+        training: labels that give the groups that sets lean to, and the shares before the change.
 
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
@@ -393,16 +395,16 @@ def _sorted_rows(tasks: sparse.csr_array) -> sparse.csr_array:
 def _extend_sets(
     rows: sparse.csr_array, image: IntArray, places: IntArray, codes: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Every set with one more task of its image, each set once (tasks ascend).
+    """All sets that have one more task of the same image; each set occurs once (tasks ascend).
 
     Args:
         rows: (N, T) indicators with sorted columns.
-        image: (E,) whose set it is.
+        image: (E,) the image of each set.
         places: (E,) where the image's next tasks begin in ``rows.indices``.
-        codes: (E,) a number of the set.
+        codes: (E,) the number of each set.
 
     Returns:
-        The same three arrays for the larger sets; a code is the old one times T plus the task.
+        The same three arrays for the larger sets; each code is the old code times T plus the task.
     """
     lengths = rows.indptr[image + 1] - places
     entry = ranges(places, lengths)

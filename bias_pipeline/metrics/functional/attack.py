@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.stats import scoring
 
-_ROUNDING = 1e-3  # by how much a row of float16 probabilities may miss 1
+_ROUNDING = 1e-3  # how far the sum of a row of float16 probabilities may be from 1
 
 
 def _guesses(probs: ArrayLike, truth: ArrayLike) -> tuple[Float64Array, IntArray]:
-    """Both as arrays; what would be scored without being a guess is refused."""
+    """Probabilities and classes as arrays; refused if they are no guesses."""
     rows, classes = np.asarray(probs, dtype=np.float64), np.asarray(truth)
     if rows.ndim != 2 or not rows.size or classes.shape != rows.shape[:1]:
         raise ValueError(
@@ -37,7 +37,7 @@ def _guesses(probs: ArrayLike, truth: ArrayLike) -> tuple[Float64Array, IntArray
 
 
 def lic(probs: ArrayLike, truth: ArrayLike) -> float:
-    """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; 1 / K^2 if they are uniform.
+    """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; uniform guesses have 1 / K^2.
 
     Source: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
 
@@ -49,7 +49,7 @@ def lic(probs: ArrayLike, truth: ArrayLike) -> float:
 
 
 def leakage(probs: ArrayLike, truth: ArrayLike) -> float:
-    """Accuracy of the attacker, in [0, 1]; 1 / K for a uniform prediction.
+    """Accuracy of the attacker, in [0, 1]; uniform predictions have 1 / K.
 
     Source: Wang et al. 2019.
 
@@ -111,12 +111,13 @@ def accuracy_and_confidence_parts(
 ) -> tuple[Float64Array, Float64Array]:
     """How much of LIC_M - LIC_D comes from accuracy, and how much from confidence.
 
-    LIC is accuracy times the mean confidence of right guesses. A difference of products is exactly
-    the sum of two parts, each the change of one factor times the mean of the other (ours).
+    LIC is accuracy times the mean confidence of right guesses. The difference of the two products
+    is exactly the sum of two parts (ours): the change of each factor, times the mean of the other
+    factor.
 
     Args:
-        model: accuracy and LIC_M, any one shape.
-        human: accuracy and LIC_D, the same shape.
+        model: accuracy and LIC_M, both of one shape, which may be any.
+        human: accuracy and LIC_D, of the same shape.
 
     Returns:
         The part of accuracy and the part of confidence, of that shape.
@@ -171,7 +172,7 @@ def normalised_difference(model: Float64Array, human: Float64Array) -> Float64Ar
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation by name.
+    """A relation between the model's score and the human score.
 
     Attributes:
         of: the function of (model, human).

@@ -4,9 +4,9 @@ With G the group (0 or 1), Y what captions say and X what the picture shows, the
 
     theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
 
-(Robinson 1988). Pictures that one group alone has count little: each counts in proportion to
-``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the other folds; one
-right expectation is enough.
+(Robinson 1988). Pictures as only one group has them count little: a picture's weight is
+proportional to ``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the
+other folds; it is enough that one of them is right.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from bias_pipeline.io.hashing import UIntArray, random_words
 
 PENALTIES = (10.0, 30.0, 100.0, 300.0, 1000.0)
 FOLDS = 5
-BLOCK = 20  # images among which groups are permuted
+BLOCK = 20  # groups are permuted within blocks of so many images
 PERMUTATIONS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """One fold, and the products of features over the images of the others."""
+    """One fold, and products of features over the images of the other folds."""
 
     tested: BoolArray  # (N,)
-    features: sparse.csr_array  # (N_t, P) of the fold
-    training: sparse.csr_array  # (N - N_t, P) of the others
-    means: Float64Array  # (P,) of the others
-    gram: Float64Array  # (P, P) of the others, centred
+    features: sparse.csr_array  # (N_t, P) features of the fold
+    training: sparse.csr_array  # (N - N_t, P) features of the other folds
+    means: Float64Array  # (P,) means of features over the other folds
+    gram: Float64Array  # (P, P) products over the other folds, centred
 
 
 def _folds(features: sparse.csr_array, folds: IntArray) -> list[_Fold]:
@@ -53,7 +53,7 @@ def _folds(features: sparse.csr_array, folds: IntArray) -> list[_Fold]:
 
 
 class CrossFittedRidge:
-    """Ridge regression on centred columns, fitted on the other folds; one factorisation a fold."""
+    """Ridge regression on centred columns, fitted on the other folds; factorised once per fold."""
 
     def __init__(self, folds: Sequence[_Fold], penalty: float) -> None:
         self._folds = folds
@@ -68,7 +68,7 @@ class CrossFittedRidge:
         ]
 
     def predict(self, values: Float64Array) -> Float64Array:
-        """(N, R) what pictures lead to expect of (N, R) values, each image by the other folds."""
+        """(N, R) the values expected from the pictures; for each image a fit on the other folds."""
         expected = np.empty(values.shape)
         for fold, factor in zip(self._folds, self._factors, strict=True):
             training = values[~fold.tested]
@@ -84,7 +84,7 @@ class CrossFittedRidge:
 def chosen_ridge(
     features: sparse.csr_array, folds: IntArray, groups: Float64Array
 ) -> CrossFittedRidge:
-    """The ridge of the first penalty after which the groups are expected less well."""
+    """The ridge with the first penalty whose successor predicts the groups less well."""
     parts = _folds(features, folds)
     best, least = None, np.inf
     for penalty in PENALTIES:
@@ -99,7 +99,7 @@ def chosen_ridge(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """N images of two groups, and what their pictures show."""
+    """N images of two groups, compared by what the pictures show."""
 
     groups: Float64Array  # (N,) 1 for the group whose excess is positive, 0 for the others
     ridge: CrossFittedRidge
@@ -135,26 +135,26 @@ class Comparison:
 
     @cached_property
     def influence(self) -> Float64Array:
-        """(N,) by which residuals are multiplied and summed to a difference."""
+        """(N,) factors: residuals times these factors sum to the difference."""
         return self.residual / (self.residual**2).sum()
 
     @property
     def overlap(self) -> float:
-        """How alike the groups' pictures are, 1 if the picture says nothing of the group."""
+        """How alike the groups' pictures are; 1 if pictures do not predict the group."""
         share = float(self.groups.mean())
         return float((self.residual**2).mean() / (share * (1 - share)))
 
     @property
     def accuracy(self) -> float:
-        """The share of images whose group the picture leads to expect, in [0, 1]."""
+        """The share of images whose group is predicted from the picture, in [0, 1]."""
         return float(((self.expected_group > 0.5) == (self.groups > 0.5)).mean())
 
     @cached_property
     def permuted_influence(self) -> Float64Array:
-        """(N, B) :attr:`influence` of groups permuted among images of equal expected group.
+        """(N, B) :attr:`influence` if groups are permuted among images of equal expected group.
 
-        No image has its own group, or the mean of the permuted would hold a twentieth of the
-        difference.
+        No image gets its own group: otherwise the mean over permutations would contain a twentieth
+        of the difference.
         """
         drawn = random_words(
             "permute", 0, self.keys[:, None], np.arange(PERMUTATIONS, dtype=np.uint64)
@@ -163,14 +163,14 @@ class Comparison:
         order = np.lexsort((self.keys, np.round(sign * self.expected_group, 9)))
         permuted = np.repeat(self.groups[:, None], PERMUTATIONS, axis=1)
         for block in map(np.sort, np.array_split(order, max(2, len(order) // BLOCK))):
-            cycle = drawn[block].argsort(axis=0)  # each image has the group of the next in it
+            cycle = drawn[block].argsort(axis=0)  # each image gets the next one's group
             passed = np.roll(self.groups[block][cycle], -1, axis=0)
             permuted[block[cycle], np.arange(PERMUTATIONS)] = passed
         residuals = permuted - self.ridge.predict(permuted)
         return residuals / (residuals**2).sum(axis=0)
 
     def residuals(self, values: Float64Array) -> Float64Array:
-        """(N, R) values minus what pictures lead to expect."""
+        """(N, R) values minus the values expected from the pictures."""
         return values - self.ridge.predict(values)
 
     def differences(self, values: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -183,7 +183,7 @@ class Comparison:
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R) by how much each image moves sums over images, from its shares of the sums."""
+        """(N, R) by how much each image moves the sums over images, given its shares of them."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:
@@ -191,7 +191,7 @@ class Comparison:
         return np.stack([shares[self.folds == fold].sum(axis=0) for fold in np.unique(self.folds)])
 
     def permuted_by_fold(self, residuals: Float64Array) -> Float64Array:
-        """(B, F, R) differences of permuted groups, by fold."""
+        """(B, F, R) differences between permuted groups, by fold."""
         influence = self.permuted_influence
         parts = [
             influence[self.folds == fold].T @ residuals[self.folds == fold]

@@ -21,7 +21,7 @@ class Counts:
     tasks: Float64Array  # (..., T) labelled task
     labels: Float64Array  # (..., K, T) labelled group and labelled task
     captioned: Float64Array  # (..., K) labelled group, in the captioner's observations
-    task_given_group: Float64Array  # (..., K, T) labelled group and predicted task, of those
+    task_given_group: Float64Array  # (..., K, T) labelled group and predicted task, likewise
     group_given_task: Float64Array  # (..., K, T) predicted group and labelled task
     joint: Float64Array  # (..., K, T) predicted group and predicted task
 
@@ -41,7 +41,7 @@ class Counts:
             tasks: (N, T) labelled tasks, multi-hot.
             predicted_groups: (N, K), all zero where no single group is predicted.
             predicted_tasks: (N, T).
-            weights: (N,) how many images a row counts for; one if left out.
+            weights: (N,) how many images each row counts for (default: one).
 
         Example:
             >>> one = np.eye(2)
@@ -78,7 +78,7 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
-    """Weighted mean over the last axis without NaN; NaN where nothing with a weight is finite.
+    """Weighted mean over the last axis, leaving out NaN; NaN if no value with a weight is finite.
 
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
@@ -90,7 +90,7 @@ def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
 
 
 def nanmean(values: Float64Array, axes: int) -> Float64Array:
-    """Mean over the last axes without NaN; NaN where all are NaN.
+    """Mean over the last axes, leaving out NaN; NaN if all values are NaN.
 
     Example:
         >>> nanmean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()

@@ -1,9 +1,10 @@
-"""Amplification that takes the direction of a bias from other images than its size.
+"""Amplification: the direction of a bias is taken from other images than its size.
 
 The published formulas take the direction and the size of a task's leaning from the same labels.
 Noise in the labels then decides the direction and is subtracted as if it were a bias that captions
-lack: the fewer images, the further below the truth. Here images are split into F folds, and each
-fold uses the directions of the other folds. Ours; ``experiments/inference`` measures both.
+lack. So the fewer images there are, the further the result lies below the truth. Here images are
+split into F folds, and each fold uses the directions of the other folds. Ours;
+``experiments/inference`` measures both.
 
 All functions take counts whose first axis is the fold; the other leading axes are free.
 """
@@ -31,7 +32,7 @@ def sum_folds(folds: Counts) -> Counts:
 
 
 def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Each fold and the sum of the others."""
+    """For each fold, the fold and the sum of the other folds."""
     together = sum_folds(folds)
     for k in range(len(folds.total)):
         values = {field.name: getattr(folds, field.name)[k] for field in fields(folds)}
@@ -75,5 +76,5 @@ def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64
 
 
 def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
-    """BA_MALS of what (..., T) tasks add."""
+    """BA_MALS, the mean of what each of (..., T) tasks adds."""
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)

@@ -22,7 +22,7 @@ Aggregate = Literal["weighted", "per_pair", "per_caption", "marginal"]
 Prior = Literal["counts", "shared", "none"]
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
 PRIORS: tuple[Prior, ...] = get_args(Prior)
-LABELS = "labels"  # of images, for both sides: shared, whatever captions name
+LABELS = "labels"  # prior from images' labels, the same for both sides
 OBJECT_SET, IMAGES = "object_set", "images"  # prior and aggregate of the authors' code
 
 
@@ -48,8 +48,8 @@ def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Fl
     """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
     With an ideal attacker that sees the other variable alone, Q = P(given | other) and this is
-    P(other | given), by Bayes. A value that is never named has omega 0, as any quality would be
-    multiplied by 0.
+    P(other | given), by Bayes. The omega of a value that is never named is 0, since any quality
+    would be multiplied by 0.
 
     Args:
         quality: (..., G, O).
@@ -104,14 +104,15 @@ def dbac_score(
         human: the annotators' side.
         given: (..., G) P(given), from image labels, the same for both sides.
         supported: (G, O) which pairs count.
-        aggregate: ``weighted``: mean of the pairs' DBAC, weighted by human captions of the pair,
-            so that noise of a rare pair matters little (ours); ``per_pair``: their plain mean, the
-            published reading; ``per_caption``: DBAC of omegas averaged over each side's mentions;
-            ``marginal``: DBAC of the overall quality times the mean of P(other) over the mean of
-            P(given).
-        prior: P(other) of a side: ``counts``: from its own captions, as published; a captioner
-            that only names more then scores above 0 (+1/3 for twice as much). ``shared``: from
-            human captions on both sides, which avoids that. ``none``: left out.
+        aggregate: ``weighted``: mean of the pairs' DBAC, weighted by human captions of the pair, so
+            that noise of a rare pair matters little (ours); ``per_pair``: the plain mean of the
+            pairs' DBAC, as published; ``per_caption``: DBAC of omegas averaged over each side's
+            mentions; ``marginal``: DBAC of the overall quality times the mean of P(other) over the
+            mean of P(given).
+        prior: where P(other) comes from. ``counts``: for each side from its own captions, as
+            published; a captioner that only names more things then scores above 0 (+1/3 if it names
+            twice as many). ``shared``: for both sides from human captions, which avoids this.
+            ``none``: P(other) is left out.
         epsilon: see :func:`dbac`.
 
     Returns:

@@ -1,10 +1,9 @@
-"""From what captions say to differences beyond annotators, their errors, the score and the verdict.
+"""Computes differences beyond annotators from descriptions, with errors, score and verdict.
 
-Concepts are summed to classes. The score is half the sum of the absolute amounts of all concepts,
-with signs taken from the other folds, so that noise adds nothing on average; what noise adds all
-the same is measured on permuted groups and subtracted. A concept counts only where the captioner
-itself shows a difference of the same sign: to describe groups more alike than annotators do is no
-bias.
+Concepts are summed to classes. The score is half the sum of the absolute amounts of all concepts.
+Signs are taken from the other folds, so that noise adds almost nothing on average; the rest of what
+noise adds is measured on permuted groups and subtracted. A concept counts only if the captioner's
+own difference has the same sign: describing groups more alike than annotators do is no bias.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from bias_pipeline.metrics.functional.descriptions import (
     annotators_at_rate,
 )
 
-LEAST = 0.01  # a difference that counts: one of a hundred captions
-FEWEST_MENTIONS = 10  # of a concept that is tested
-CONCEPT_ERRORS, SCORE_ERRORS = 1.15, 1.2  # by which errors are multiplied, from simulations
+LEAST = 0.01  # the smallest difference that counts: one of a hundred captions
+FEWEST_MENTIONS = 10  # fewest mentions of a concept that is tested
+CONCEPT_ERRORS, SCORE_ERRORS = 1.15, 1.2  # factors of errors, from simulations
 ALPHA = 0.05
 _Z = 1.96
-_SIGN = 0.7  # errors above which a sign of the other folds counts
-_POWER = 0.84  # errors beyond the critical value at which four of five differences are noticed
+_SIGN = 0.7  # a sign of the other folds counts if it is more errors from 0
+_POWER = 0.84  # so many errors beyond the critical value, four of five differences are noticed
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Amounts:
 
     @property
     def z(self) -> Float64Array:
-        """(M,) in errors."""
+        """(M,) the values divided by their errors."""
         return self.values / np.maximum(self.errors, 1e-9)
 
 
@@ -52,16 +51,17 @@ class Differences:
 
     Attributes:
         rates: (Q,) the captioner's rates on comparable pictures.
-        mentions: (Q,) captions that say each concept.
+        mentions: (Q,) how many captions have each concept.
         references: (Q,) what annotators' part rests on.
         shown: the captioner's differences, second group minus first, of Q concepts.
         excess: those beyond annotators.
-        class_shown: the captioner's differences of L classes.
-        class_excess: those beyond annotators.
+        class_shown: the captioner's own differences in L classes.
+        class_excess: the differences of classes beyond annotators'.
         membership: (Q, L) 1 where a concept counts in a class.
         score: half the sum of absolute amounts.
         score_error: its standard error.
-        score_influence: (N,) how much each image moves it, the signs of the amounts fixed.
+        score_influence: (N,) how much each image moves the score if the signs of the amounts are
+            fixed.
         null: what noise would add to the score, already subtracted.
     """
 
@@ -86,25 +86,25 @@ class Differences:
 
     @property
     def listed_concepts(self) -> IntArray:
-        """Concepts that are said often enough to be listed."""
+        """Concepts that captions have often enough to be listed."""
         return np.flatnonzero(self.mentions >= FEWEST_MENTIONS)
 
     @property
     def tested_concepts(self) -> IntArray:
-        """Concepts that may be a Yes."""
+        """Concepts that can be the reason for a Yes."""
         counted = np.array([_counts(reference) for reference in self.references], bool)
         return np.flatnonzero((self.mentions >= FEWEST_MENTIONS) & counted)
 
     @property
     def tested_classes(self) -> IntArray:
-        """Classes that may be a Yes, because they have two such concepts."""
+        """Classes that can be the reason for a Yes, because they have two tested concepts."""
         return np.flatnonzero((self.membership[self.tested_concepts] > 0).sum(axis=0) > 1)
 
     def p_values(self) -> tuple[Float64Array, Float64Array]:
         """P of each tested concept and of each tested class, corrected for their number.
 
-        The smaller of the captioner's difference and that beyond annotators decides, in errors;
-        both must have one sign and be at least a point.
+        The captioner's difference and the difference beyond annotators are both divided by their
+        errors, and the smaller decides. Both must have the same sign and be at least a point.
         """
         concepts, classes = self.agreeing()
         number = len(concepts) + len(classes)
@@ -115,16 +115,16 @@ class Differences:
         return corrected[0], corrected[1]
 
     def agreeing(self) -> tuple[Float64Array, Float64Array]:
-        """The amount of each tested concept and of each tested class that decides, in errors."""
+        """The deciding amount of each tested concept and of each tested class, in errors."""
         return (
             _agreeing(self.shown, self.excess, self.tested_concepts),
             _agreeing(self.class_shown, self.class_excess, self.tested_classes),
         )
 
     def spread_p(self) -> float:
-        """P of a bias spread over many concepts: of the score, two-sided.
+        """P of the score, two-sided: tests for a bias that is spread over many concepts.
 
-        It is 1 below a point, and where no concept or class can be named.
+        It is 1 if the score is below a point, or if no concept or class can be named.
         """
         if self.score < LEAST or not (
             len(self.named_beside_score()) or len(self.classes_beside_score())
@@ -133,13 +133,13 @@ class Differences:
         return float(2 * special.ndtr(-self.score / (SCORE_ERRORS * self.score_error)))
 
     def named_beside_score(self) -> IntArray:
-        """The concepts to be named with a score above 0 (Benjamini and Hochberg)."""
+        """The concepts to name if the score is above 0 (Benjamini and Hochberg)."""
         tested = self.tested_concepts
         beyond = _benjamini_hochberg(2 * special.ndtr(-abs(self.excess.z[tested])))
         return tested[beyond & (_agreeing(self.shown, self.excess, tested, least=0.0) > _Z)]
 
     def classes_beside_score(self) -> IntArray:
-        """The classes to be named with a score above 0 (Bonferroni)."""
+        """The classes to name if the score is above 0 (Bonferroni)."""
         tested = self.tested_classes
         p = 2 * special.ndtr(-abs(self.class_excess.z[tested])) * len(tested)
         agree = _agreeing(self.class_shown, self.class_excess, tested, least=0.0) > _Z
@@ -154,7 +154,7 @@ class Differences:
         return tested[beyond & (small | other)]
 
     def smallest(self) -> Float64Array:
-        """(M,) the difference of each tested concept that is noticed in four of five samples."""
+        """(M,) how large a tested concept's difference must be to be noticed in 4 of 5 samples."""
         tested, number = self.tested_concepts, len(self.tested_concepts) + len(self.tested_classes)
         errors = np.maximum(self.shown.errors, self.excess.errors)[tested]
         critical = -special.ndtri(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
@@ -169,7 +169,7 @@ def _counts(reference: Reference) -> bool:
 def _agreeing(
     shown: Amounts, excess: Amounts, which: IntArray, least: float = LEAST
 ) -> Float64Array:
-    """(M,) the smaller of two amounts in errors; 0 if signs differ or one is too small."""
+    """(M,) the smaller of two amounts in errors; 0 if signs differ or an amount is too small."""
     one, two = shown.values[which], excess.values[which]
     alike = (one * two > 0) & (np.minimum(abs(one), abs(two)) >= least)
     return np.where(alike, np.minimum(abs(shown.z[which]), abs(excess.z[which])), 0.0)
@@ -196,7 +196,7 @@ def described_differences(
     classes: IntArray,
     alone: Sequence[int] = (),
 ) -> Differences:
-    """How differently the captions of two groups describe them.
+    """How differently captions describe two groups.
 
     ``says`` is (N, Q), the share of an image's captions that say a concept; ``classes`` (Q,) the
     class of each concept.
@@ -229,7 +229,7 @@ def described_differences(
 
 
 class _Parts:
-    """Sums over images, by fold and under permuted groups, of one comparison."""
+    """Sums over the images of one comparison, by fold and under permuted groups."""
 
     def __init__(
         self,
@@ -263,13 +263,13 @@ class _Parts:
     def _amounts_beyond(
         self, shares: Float64Array, null: Float64Array, variance: Float64Array
     ) -> Amounts:
-        """Sums minus the null's mean, with the larger of two errors and the error of the ratios."""
+        """Sums minus the null's mean; errors combine the larger of two with those of the ratios."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
 
 
 class _Score:
-    """Half the sum of absolute amounts, signs from the other folds."""
+    """Half the sum of absolute amounts, with signs from the other folds."""
 
     def __init__(self, parts: _Parts, counted: BoolArray) -> None:
         self.parts, self.counted = parts, counted
@@ -304,7 +304,7 @@ class _Score:
         return 0.5 * (np.where(smaller, shown, beyond) * signs).sum(axis=(1, 2))
 
     def _influence(self) -> Float64Array:
-        """(N,) how much each image moves the score, with the signs as they are."""
+        """(N,) how much each image moves the score if signs stay."""
         parts, comparison = self.parts, self.parts.comparison
         signs, smaller = self._others(parts.folds_excess, parts.folds_shown)
         share = np.zeros(len(comparison.groups))

@@ -1,16 +1,18 @@
 """How differently captions describe two groups, beyond what annotators would show.
 
 A captioner's difference theta of a concept is taken on comparable pictures
-(:mod:`~bias_pipeline.metrics.functional.comparable`). Annotators differ too, and the more they say:
-their difference ``h`` **at the captioner's rate** is subtracted. With p the captioner's rate, and
-q_s the rate of s of an image's K annotators joined, drawn at random,
+(:mod:`~bias_pipeline.metrics.functional.comparable`). Annotators' captions differ between the
+groups too, and more so the more often they have the concept. So their difference ``h`` **at the
+captioner's rate** is subtracted. With p the captioner's rate, and q_s the rate of s of an image's K
+annotators joined, drawn at random,
 
 * p <= q_1: h = t_1 p / q_1, where t_s is the difference that s annotators show;
 * q_s <= p <= q_{s+1}: h lies between t_s and t_{s+1} as p does between the rates;
 * p > q_K: by the log ratio b of the groups' hazards in a large set of annotators' captions, image
   by image: l solves e (1 - exp(-l e^b)) + (1 - e) (1 - exp(-l)) = m, with m the expected rate and e
-  the expected group, and h = exp(-l) - exp(-l e^b). A concept that annotators hardly ever say has
-  h = 0. Without a ratio, h follows their joint hazards up to 2 K annotators; beyond it is unknown.
+  the expected group, and h = exp(-l) - exp(-l e^b). A concept that annotators hardly ever say has h
+  = 0. Without a ratio, h follows annotators' joint hazards up to 2 K annotators; beyond that, h is
+  unknown.
 
 All differences are shares of captions, second group minus first.
 """
@@ -27,11 +29,11 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.metrics.functional.comparable import Comparison
 
-HARDLY = 0.01  # share of annotators' captions up to which they hardly ever say a concept
-FURTHEST = 2  # times as many annotators as there are, to which their own hazards are extended
-_PRIOR = 2  # mentions without a difference that are added to annotators'
-_RATES = (0.0005, 0.97)  # of an image that are solved for
-_GROUPS = (0.02, 0.98)  # expected groups of an image, likewise
+HARDLY = 0.01  # annotators hardly ever say a concept up to this share of their captions
+FURTHEST = 2  # annotators' hazards are extended to at most so many times the annotators
+_PRIOR = 2  # so many mentions without a difference are added to annotators' mentions
+_RATES = (0.0005, 0.97)  # lowest and highest rate of an image for which the equation is solved
+_GROUPS = (0.02, 0.98)  # the same for the expected group of an image
 
 
 class Reference(Enum):
@@ -55,7 +57,7 @@ class HazardRatio:
     def difference(
         self, rates: Float64Array, expected: Float64Array
     ) -> tuple[Float64Array, Float64Array]:
-        """(N,) the groups' differences at (N,) rates, and their changes with one error.
+        """(N,) differences between the groups at (N,) rates, and their changes per standard error.
 
         Example:
             >>> ratio = HazardRatio(0.0, 0.1)
@@ -69,7 +71,7 @@ class HazardRatio:
 
 
 def _difference(rates: Float64Array, share: Float64Array, log_ratio: float) -> Float64Array:
-    """(N,) differences of the groups that have these rates together."""
+    """(N,) differences between two groups whose joint rates are ``rates``."""
     low, high = np.full(len(rates), 1e-7), np.full(len(rates), 50.0)
     ratio = math.exp(log_ratio)
     for _ in range(40):
@@ -82,13 +84,13 @@ def _difference(rates: Float64Array, share: Float64Array, log_ratio: float) -> F
 
 @dataclass(frozen=True, eq=False)
 class Annotators:
-    """What annotators say of N images in the Q concepts, and what is known of many more.
+    """What annotators of N images say in Q concepts, with what a large set of captions shows.
 
     Attributes:
         counts: (N, Q) how many of an image's annotators say each concept.
         numbers: (N,) how many annotators each image has.
-        ratios: number of a concept to the ratio in the large set.
-        rare: (Q,) whether the large set hardly ever says it.
+        ratios: for numbers of concepts, the ratio in the large set.
+        rare: (Q,) whether the large set hardly ever has the concept.
     """
 
     counts: Float64Array
@@ -102,9 +104,9 @@ class Annotators:
         return int(np.sort(self.numbers)[len(self.numbers) // 10])
 
     def share_of(self, speakers: int) -> Float64Array:
-        """(N, Q) chance that one of so many annotators of the image says it.
+        """(N, Q) chance that at least one of ``speakers`` annotators of the image says the concept.
 
-        They are drawn without replacement; an image with fewer captions has all of them.
+        Annotators are drawn without replacement; if an image has fewer annotators, all are taken.
 
         Example:
             >>> one = Annotators(np.array([[1.0], [2.0]]), np.array([2, 4]))
@@ -121,11 +123,11 @@ class Annotators:
 
 @dataclass(frozen=True, eq=False)
 class AtRate:
-    """Annotators at the captioner's rate, as a sum over images of residuals and of fixed parts."""
+    """Annotators' difference at the captioner's rate: a sum over images of two kinds of parts."""
 
-    residuals: Float64Array  # (N, Q) that are subtracted from the captioner's
+    residuals: Float64Array  # (N, Q) residuals that are subtracted from the captioner's residuals
     fixed: Float64Array  # (N, Q) further shares that are subtracted
-    variance: Float64Array  # (Q,) of the ratios of the large set
+    variance: Float64Array  # (Q,) variance from the ratios of the large set
     references: tuple[Reference, ...]  # (Q,)
 
 
@@ -137,7 +139,8 @@ def annotators_at_rate(
 ) -> AtRate:
     """What annotators would show if they described as often as the captioner.
 
-    ``rates`` are (Q,) the captioner's; ``expected`` (N, Q) those that the pictures lead to expect.
+    ``rates`` are the captioner's (Q,) rates; ``expected`` are the (N, Q) rates expected from the
+    pictures.
     """
     n_images, n_concepts = expected.shape
     zeros = np.zeros((n_images, n_concepts))
@@ -151,7 +154,7 @@ def annotators_at_rate(
     )
     fixed, variance = zeros.copy(), np.zeros(n_concepts)
     extended = [q for q in range(n_concepts) if plan.speakers[q] > 0]
-    if extended:  # the differences that all annotators together show
+    if extended:  # the differences that all annotators of an image together show
         shown = comparison.influence @ comparison.residuals(joined[-1][:, extended])
         for q, difference in zip(extended, shown.tolist(), strict=True):
             slope, offset = _extend_hazards(
@@ -174,15 +177,15 @@ def annotators_at_rate(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How many annotators speak for each concept."""
+    """How many annotators together have the captioner's rate, for each concept."""
 
-    weights: Float64Array  # (K, Q) of one, two, ... annotators joined
-    speakers: Float64Array  # (Q,) times as many annotators as there are, where they are extended
+    weights: Float64Array  # (K, Q) weights of one, two, ... annotators joined
+    speakers: Float64Array  # (Q,) how many times the annotators, if hazards are extended; else 0
     references: tuple[Reference, ...]
 
 
 def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> _Plan:
-    """Whose difference stands for annotators' at the captioner's (Q,) rates.
+    """For each concept, the annotators whose joint rate is the captioner's (Q,) rate.
 
     ``levels`` are (K, Q) rates of one, two, ... annotators joined.
     """
@@ -208,7 +211,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """By how much annotators would have to be multiplied to have a rate, if one set has a level."""
+    """How many times as many annotators have the ``rate``, if the annotators have the ``level``."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
@@ -219,7 +222,7 @@ def _is_rare(annotators: Annotators, concept: int) -> bool:
 
 
 def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> None:
-    """Set the (K,) weights with which levels make a rate that is not above the last."""
+    """Set the (K,) weights with which the levels average to a rate not above the last level."""
     if rate <= 0:
         return
     if rate <= levels[0]:
@@ -246,14 +249,14 @@ def _extend_hazards(level: float, difference: float, times: float) -> tuple[floa
 
 
 def _shrinkage(comparison: Comparison, annotators: Annotators, level: Float64Array) -> Float64Array:
-    """(Q,) what is left of annotators' differences, by how many mentions they rest on."""
+    """(Q,) factors that shrink annotators' differences that rest on few mentions."""
     effective = 1 / (comparison.weights**2).sum()  # images
     mentions = level * annotators.numbers.mean() * effective
     return mentions / (mentions + _PRIOR)
 
 
 def _scale_rates(expected: Float64Array, rate: float, weights: Float64Array) -> Float64Array:
-    """(N,) expected rates whose weighted mean is the captioner's rate."""
+    """(N,) the expected rates, scaled so that their weighted mean is the captioner's rate."""
     inside = np.clip(expected, 0.001, _RATES[1])
     return np.clip(inside * rate / max(float(weights @ inside), 1e-9), *_RATES)
 
@@ -261,8 +264,8 @@ def _scale_rates(expected: Float64Array, rate: float, weights: Float64Array) -> 
 def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[HazardRatio, ...]:
     """(Q,) how much more often annotators say each concept of the second group.
 
-    The rates count all annotators of an image as one. Both groups are weighted to one mix of
-    pictures: the second by 1 - e, the first by e, with e the expected group.
+    All annotators of an image are joined and count as one. Both groups are weighted to the same mix
+    of pictures: the second group by 1 - e and the first by e, where e is the expected group.
     """
     expected = np.clip(comparison.expected_group, *_GROUPS)
     second = comparison.groups * (1 - expected)

@@ -19,7 +19,8 @@ from bias_pipeline.metrics.functional.attack import normalised_difference
 def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
     """Labels with random errors, as accurate as the predictions.
 
-    Exactly as many labels change as predictions are wrong; each becomes one of the other classes.
+    As many labels are changed as predictions are wrong; each of them becomes one of the other
+    classes.
 
     Args:
         labels: (N,) true classes.
@@ -48,9 +49,9 @@ def exchange_labels(
 ) -> IntArray:
     """Labels exchanged between random images until as many are wrong as predictions are.
 
-    Unlike :func:`flip_labels` this does not change how frequent each class is (ours). One more or
-    less may be wrong, as always where predictions of two classes have an odd number of errors.
-    At most as many labels are wrong as an exchange between all images makes wrong.
+    Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
+    wrong labels may be one too high or too low, for example always if there are two classes and an
+    odd number of wrong predictions. It is at most what an exchange between all images reaches.
 
     Args:
         labels: see :func:`flip_labels`.
@@ -70,7 +71,7 @@ def exchange_labels(
     order = np.argsort(keys, kind="stable")
     each = labels[order]
     changes = np.cumsum(np.append(0, each[1:] != each[:-1]))
-    wrong = changes + (each != each[0])  # if the first m images pass their labels on in a circle
+    wrong = changes + (each != each[0])  # if the first m images exchange labels in a circle
     target = (labels != predicted).sum()
     moved = order[: 1 + np.argmin(np.abs(wrong - target))]
     classes = labels.copy()
@@ -79,7 +80,7 @@ def exchange_labels(
 
 
 def keep_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
-    """Labels as they are; see :func:`flip_labels` for the arguments."""
+    """The labels, unchanged; see :func:`flip_labels` for the arguments."""
     del predicted, n_classes, keys
     return labels
 
@@ -93,7 +94,7 @@ EQUALISE: Mapping[Equalise, Callable[[IntArray, IntArray, int, UIntArray], IntAr
 
 
 def ideal_accuracy(table: Float64Array) -> Float64Array:
-    """Accuracy of always predicting the class that the given value goes with most.
+    """The accuracy of always predicting the most frequent class of the given value.
 
     ``sum over given values of max over classes of P(given, class)``.
 
@@ -111,7 +112,7 @@ def ideal_accuracy(table: Float64Array) -> Float64Array:
 
 
 def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
-    """The table that :func:`flip_labels` labels have on average.
+    """The mean table of labels that :func:`flip_labels` returns.
 
     Args:
         table: (..., G, O) counts of the true labels.
@@ -130,10 +131,11 @@ def ideal_dpa(labels: Float64Array, predicted: Float64Array, accuracy: float) ->
     Args:
         labels: (..., G, O) counts of given value and true class.
         predicted: (..., G, O) counts of given value and predicted class.
-        accuracy: of the predictions, also for the labels; 1 leaves them as they are.
+        accuracy: accuracy of the predictions, to which the labels are brought too; 1 leaves the
+            labels unchanged.
 
     Returns:
-        (...) in (-1, 1), above 0 where predictions are easier to guess than labels.
+        (...) in (-1, 1), above 0 if predictions are easier to guess than labels.
 
     Source: Tokas et al. 2024, in closed form (ours).
 

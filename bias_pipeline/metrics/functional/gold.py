@@ -1,8 +1,8 @@
-"""Numbers under true labels, from a machine's labels of all images and gold labels of some.
+"""Counts by true label, from machine labels of all images and gold labels of some.
 
 Images fall into cells by what their caption says and by the machine's label. The true labels of a
-cell are those of its gold images, so numbers of captions and true labels need no image's true
-label.
+cell are estimated by those of its gold images, so counts of captions by true label do not need the
+true label of every image.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.functional.counts import share
 
-# Of Dirichlet distributions, in gold images: Jeffreys' 1/2. With 1/2 for an error in each of the
-# large cells that almost never err, rare rates would seem too high.
+# The prior of Dirichlet distributions, counted in gold images: Jeffreys' 1/2. If it were 1/2 for an
+# error in each of the large cells that almost never err, rare rates would seem too high.
 PRIOR = 0.5
-PRIOR_AGAINST_BOTH = 0.25  # of a label that contradicts machine and caption where these agree
-# What is beside the K groups: of labels (unsure, other), of captions (no group, several, declined).
+PRIOR_AGAINST_BOTH = 0.25  # of a label, if machine and caption agree on another
+# How many values there are besides the K groups: of labels (unsure, other), and of captions (no
+# group, several, declined).
 NO_GROUP_LABELS, NO_GROUP_OUTCOMES = 2, 3
 
 
@@ -36,9 +37,9 @@ def label_priors(n_groups: int) -> Float64Array:
 
 
 def true_label_counts(cells: Float64Array, gold: Float64Array) -> Float64Array:
-    """(..., C, T) images of (..., C) cells by true label, of which gold shows only some.
+    """(..., C, T) images of (..., C) cells by true label, estimated from gold labels.
 
-    Gold is (..., C, T) images with the prior.
+    ``gold`` has (..., C, T) gold images, plus the prior.
 
     Example:
         >>> true_label_counts(np.array([90.0, 10.0]), np.array([[3.0, 0.0], [2.0, 2.0]])).tolist()

@@ -1,10 +1,10 @@
 """Groups that captions name: compared with labelled groups, and together with objects.
 
-``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; in
-the last column those that name none or several. Where annotators could not see the group it is
-(..., K + 2): images whose caption names each of K groups alone, none, and several; an image with
-many captions has a share in each. ``pairs`` is (..., K, T): how often group a and object t are
-named together.
+``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; the
+last column counts captions that name no group or several. For images whose group annotators could
+not see, it is (..., K + 2): images whose caption names each of K groups alone, no group, and
+several groups; an image with many captions counts with a share in each column. ``pairs`` is (...,
+K, T): how often group a and object t are named together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> Float64Array:
 
     Args:
         labels: (N,) labelled groups.
-        named: (N,) named groups, below 0 where there is not one.
+        named: (N,) named groups, below 0 if the caption does not name exactly one group.
         n_groups: K.
 
     Example:
@@ -66,7 +66,8 @@ def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
 
     Args:
         outcomes: see the module.
-        over: ``all`` labelled images, or those with a ``named`` group only.
+        over: the denominator: ``all`` labelled images, or only the images whose caption has a
+            ``named`` group.
 
     Source: Hendricks et al. 2018, section 4; published tables divide by all images.
 
@@ -117,7 +118,7 @@ def divergence(distributions: Float64Array) -> Float64Array:
     Args:
         distributions: (..., K, C), the last axis sums to 1.
 
-    Source: Hendricks et al. 2018 (two groups); with more, that of Lin 1991 with equal weights.
+    Source: Hendricks et al. 2018 (two groups); for more groups, Lin 1991 with equal weights.
 
     Example:
         >>> divergence(np.array([[1.0, 0.0], [0.0, 1.0]])).item()
@@ -128,7 +129,7 @@ def divergence(distributions: Float64Array) -> Float64Array:
 
 
 def rates_without_discarded(counts: Float64Array) -> Float64Array:
-    """(..., 3) shares of correct, wrong and neutral captions of one group, as GAIC divides.
+    """(..., 3) shares of a group's correct, wrong and neutral captions, by GAIC's denominator.
 
     Args:
         counts: (..., 4) correct, wrong, neutral, and discarded, which no rate counts.
@@ -193,7 +194,7 @@ def several_named(outcomes: Float64Array) -> Float64Array:
 def joined_names_one(
     silent: IntArray, alone: IntArray, captions: IntArray, drawn: IntArray
 ) -> Float64Array:
-    """(N,) chance that captions drawn from an image's, read as one, name exactly one group.
+    """(N,) chance that some captions of an image, read as one, name exactly one group.
 
     If c of an image's C captions name no group and a_g name group g alone, m captions that are
     drawn without replacement name g alone with the chance
@@ -202,7 +203,7 @@ def joined_names_one(
     Args:
         silent: (N,) c.
         alone: (N, K) a.
-        captions: (N,) C; it includes those that name several groups.
+        captions: (N,) C, captions that name several groups included.
         drawn: (N,) m, at most C.
 
     Returns:
@@ -252,20 +253,20 @@ def epsilons(
     """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
 
     P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior. The same alpha for
-    all groups is not fair if groups differ in size: the smaller group then seems to get more of
-    a task that is never named. ``proportional`` distributes it by size (ours).
+    all groups is not fair if groups differ in size: the smaller group then seems to get more of a
+    task that is never named. ``proportional`` distributes alpha by the groups' sizes (ours).
 
     Args:
         joint: (..., K, T) captions of a group that name a task.
         groups: (..., K) captions of a group.
         prior: name of alpha: ``laplace`` 1, ``jeffreys`` 1/2, ``none`` 0, ``proportional`` 1 on
-            average, K c(a) / c for a group, ``share`` 0.02 c(a): it adds 2 % of captions to every
-            task whatever the number of images. Under the others epsilon depends on that number,
-            since few captions make a largest ratio larger (ours).
+            average, K c(a) / c for a group, ``share`` 0.02 c(a), which adds 2 % of captions to
+            every task, however many images there are. With the other priors epsilon depends on the
+            number of images, since the largest ratio is larger among few captions (ours).
 
     Returns:
-        (..., T), 0 or more; NaN without captions of some group, and, with no prior, where a group
-        is never given the task.
+        (..., T), 0 or more; NaN if a group has no caption, or if there is no prior and no caption
+        of a group names the task.
 
     Example:
         >>> counts = np.array([[20.0], [10.0]])
@@ -302,7 +303,7 @@ HENDRICKS_OFFSET = 0.0005
 def group_shares(pairs: Float64Array) -> Float64Array:
     """(..., K, T) share of each group among the captions that name an object and one group.
 
-    Or among the images labelled with a task. With two groups the first row is the ratio to men,
+    ``pairs`` may also count labelled images. With two groups the first row is the ratio to men,
     c(o, man) / (c(o, man) + c(o, woman)). NaN where an object is named with no group.
 
     Example:
@@ -313,7 +314,7 @@ def group_shares(pairs: Float64Array) -> Float64Array:
 
 
 def skew(pairs: Float64Array) -> Float64Array:
-    """(..., T) how far each object's groups are from even, half the sum of |share - 1/K|.
+    """(..., T) skew of each object: half the sum over groups of |share - 1/K|.
 
     With two groups it is |ratio to men - 1/2|. The skew of a model minus the annotators' is the
     percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.

@@ -1,8 +1,8 @@
 """Objects that captions name: absent objects, and the share of present objects that is named.
 
 CHAIR (Rohrbach et al. 2018) is the share of captions that name an absent object, or the share of
-mentions that are of absent objects. Pictures of the groups differ in what there is to be invented,
-so a gap between groups is read beside that on pictures with the same objects.
+mentions that are of absent objects. The groups' pictures differ in which objects can be invented,
+so a gap between groups is compared with the gap on pictures with the same objects.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NamedObjects:
 
     @property
     def recall(self) -> Float64Array:
-        """(M,) share of the image's objects that captions name; NaN for an image without any."""
+        """(M,) share of the image's objects that captions name; NaN if the image has no object."""
         there = self.present.sum(axis=1)
         named = (self.named * self.present).sum(axis=1)
         shares: Float64Array = np.where(there > 0, named / np.maximum(there, 1), np.nan)
@@ -59,12 +59,12 @@ class Amount:
     error: float
 
     def interval(self, errors: float = 1.96) -> tuple[float, float]:
-        """The ends of its interval, so many errors on either side."""
+        """The ends of the interval, which extends ``errors`` standard errors on either side."""
         return self.value - errors * self.error, self.value + errors * self.error
 
 
 def mean(values: Float64Array) -> Amount:
-    """The mean of independent values, NaN without any.
+    """The mean of independent values; NaN without values.
 
     Example:
         >>> mean(np.array([0.0, 1.0])).value
@@ -87,7 +87,7 @@ def mean_gap(values: Float64Array, members: BoolArray) -> Amount:
 
 
 def ratio_of_sums(numerators: Float64Array, denominators: Float64Array) -> Amount:
-    """A ratio of sums over images, with the error by linearisation; NaN where nothing is summed.
+    """A ratio of sums over images, with an error by linearisation; NaN if the denominators are 0.
 
     Example:
         >>> ratio_of_sums(np.array([1.0, 0.0]), np.array([2.0, 2.0])).value

@@ -1,8 +1,8 @@
 """How well captions describe: BLEU and CIDEr-D from counted n-grams of one to four words; METEOR.
 
 In all functions of n-grams ``owner`` says which candidate each of the R references belongs to: (R,)
-row numbers of the C candidates. METEOR is its authors' program, a Java archive inside
-pycocoevalcap, where that is installed.
+row numbers of the C candidates. METEOR is computed by its authors' program, a Java archive inside
+pycocoevalcap, if that is installed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Ngrams:
     """The n-grams of C captions, for n = 1 to 4.
 
     Attributes:
-        tables: for each n how often each caption contains each n-gram, (C, G_n) uint16, enough
-            for captions of ``LONGEST`` characters. Captions can only be compared if they were
-            counted together, see :func:`count_ngrams`.
+        tables: for each n how often each caption contains each n-gram, (C, G_n) uint16, which is
+            enough for captions of ``LONGEST`` characters. Captions can only be compared if they
+            were counted together, see :func:`count_ngrams`.
         lengths: (C,) words of each caption.
     """
 
@@ -50,11 +50,11 @@ def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> l
     """Count the n-grams of several columns of captions, with one common list of n-grams.
 
     Args:
-        columns: for each its words as numbers, (T,), the same numbers in all columns, and where
-            its captions start and end, (C + 1,).
+        columns: for each column its (T,) words as numbers, which mean the same in all columns, and
+            (C + 1,) where its captions start and end.
 
     Returns:
-        One item a column.
+        One item per column.
 
     Example:
         >>> one = np.array([0, 1, 0, 1]), np.array([0, 4])  # "a b a b"
@@ -86,12 +86,12 @@ def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> l
 def document_frequencies(
     captions: Ngrams, documents: IntArray, left_out: Sequence[BoolArray] = ()
 ) -> list[list[Int32Array]]:
-    """In how many documents each n-gram occurs, and without some captions.
+    """In how many documents each n-gram occurs, for all captions and without some of them.
 
     Args:
         captions: R captions.
         documents: (R,) the document (image) that each belongs to.
-        left_out: any number of (R,) masks of captions that are not counted, each in turn.
+        left_out: any number of (R,) masks; each marks captions that are left out in turn.
 
     Returns:
         For all captions, then for each mask: (G_n,) for each n.
@@ -106,7 +106,7 @@ def document_frequencies(
     """
     known, document = np.unique(documents, return_inverse=True)
     shape = len(known), len(documents)
-    gathers = [  # which captions each document has
+    gathers = [  # the captions of each document
         sparse.csr_array((np.ones(len(rows), np.uint16), (document[rows], rows)), shape=shape)
         for rows in (np.arange(len(documents)), *map(np.flatnonzero, left_out))
     ]
@@ -131,8 +131,8 @@ def bleu(
     """(..., 4) BLEU-1 to BLEU-4 of a whole set of captions, in [0, 1].
 
     The geometric mean of the precisions of n-grams up to n, times exp(1 - r / c) where captions are
-    shorter than references. Without smoothing: 0 where no n-gram of some order matches; NaN without
-    n-grams of that order.
+    shorter than references. There is no smoothing: the result is 0 if no n-gram of some order
+    matches, and NaN if there are no n-grams of that order.
 
     Args:
         matches: (..., 4) clipped matches of each order, summed over captions.
@@ -158,7 +158,7 @@ def bleu(
 def clipped_counts(
     candidates: Ngrams, references: Ngrams, owner: IntArray
 ) -> tuple[sparse.csr_array, ...]:
-    """The n-grams that each reference shares with its candidate, each as often as both have it.
+    """The n-grams that each reference shares with its candidate, each at its smaller count.
 
     Args:
         candidates: C captions.
@@ -236,9 +236,10 @@ def cider_d(
     """(C,) CIDEr-D of each candidate, in [0, 10]: mean similarity to its references.
 
     Similarity is a cosine of n-gram counts weighted by log(documents / document frequency), each
-    count of the candidate clipped to the reference's, times exp(-(difference in length)^2 /
-    (2 sigma^2)); its mean over n = 1 to 4, times 10. As in the authors' tool, counts are not
-    divided by the caption's length, and an n-gram of no document weighs like one of a single one.
+    count of the candidate clipped to the reference's, times exp(-(difference in length)^2 / (2
+    sigma^2)); its mean over n = 1 to 4, times 10. As in the authors' tool, counts are not divided
+    by the caption's length, and an n-gram that occurs in no document has the same weight as one
+    that occurs in a single document.
 
     Args:
         candidates: C captions; each must have a reference.
@@ -247,7 +248,7 @@ def cider_d(
         clipped: see :func:`clipped_counts`.
         frequencies: (G_n,) for each n in how many documents an n-gram occurs.
         n_documents: how many documents there are.
-        sigma: of the penalty on length, in words.
+        sigma: width of the penalty on length, in words.
 
     Source: Vedantam, Zitnick, Parikh 2015, section 5 (CIDEr-D).
 
@@ -287,7 +288,7 @@ def _norms(counts: sparse.csr_array, weights: Float64Array) -> Float64Array:
 
 
 def _largest_counts(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:
-    """Candidate and largest count, over its references, of each of its n-grams.
+    """For each n-gram of a candidate, the candidate and the largest count in a reference.
 
     Args:
         counts: (R, G) clipped counts of the candidate's n-grams in each reference.
@@ -308,19 +309,19 @@ METEOR_ABSENT = (
 
 
 def has_meteor() -> bool:
-    """Whether Java and the program are installed."""
+    """Whether Java and METEOR's program are installed."""
     return bool(shutil.which("java") and find_spec("pycocoevalcap"))
 
 
 def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Float64Array:
     """(C,) METEOR 1.5 of each candidate against its references, in [0, 1]; NaN without Java.
 
-    About 60 captions a second. Published tables print the value of all captions together, which
-    is not quite the mean of these.
+    About 60 captions are scored per second. Published tables print a value of all captions
+    together, which differs a little from the mean over captions.
 
     Args:
         candidates: C captions, words joined by blanks.
-        references: for each candidate one caption or more.
+        references: one caption or more for each candidate.
 
     Source: Denkowski and Lavie 2014, by their program.
     """
@@ -329,7 +330,7 @@ def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Fl
     from pycocoevalcap.meteor.meteor import Meteor
 
     program = Meteor()
-    with program.meteor_p:  # closes its pipes and waits for it
+    with program.meteor_p:  # closes the program's pipes and waits until it ends
         try:
             texts = {i: [text] for i, text in enumerate(candidates)}
             _, scores = program.compute_score({i: list(r) for i, r in enumerate(references)}, texts)

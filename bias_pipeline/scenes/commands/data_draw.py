@@ -99,7 +99,7 @@ def _draw_people(options: Namespace) -> None:
 
 
 def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
-    """The dials of the captioners whose captions are written."""
+    """The dials of each captioner whose captions are written."""
     for name in options.captioner:
         if name not in known:
             raise UsageError(
