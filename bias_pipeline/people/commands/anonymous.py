@@ -1,4 +1,4 @@
-"""``anonymous``: pictures without any mark of a group, and what captions of them assume."""
+"""``anonymous``: pictures without any mark of a group, and the groups that captions assume."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def build_parser() -> Parser:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--scenes", action="store_true", help="draw people of the embedded data set"
+        "--scenes",
+        action="store_true",
+        help="paint scenes of the embedded data set, with people who bear no mark of a group",
     )
     source.add_argument(
         "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
@@ -162,7 +164,7 @@ def filter_parser() -> Parser:
 
 
 def filter_command(words: Sequence[str]) -> int:
-    """Print the command that asks raters, or keep the pictures that their answers leave."""
+    """Print the command that asks raters, or keep the pictures whose group raters cannot tell."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import ANSWERS, QUESTION, filter_pictures
     from bias_pipeline.people.anonymous_pictures import ACCEPTED, built_pictures
@@ -205,7 +207,7 @@ def filter_command(words: Sequence[str]) -> int:
 
 
 ANSWERED, CAPTIONS = "answers", "captions.json"
-METRICS = ("lic", "imagecaptioner2")  # the columns of Table 5
+METRICS = ("lic", "imagecaptioner2")  # the metrics in the columns of Table 5
 _SCORE_ABOUT = (
     "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
     "how often raters name a group when they read a caption (GT of AnonymousBench), which "
@@ -313,7 +315,7 @@ def _people(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """What people named, and how to ask about captioners without answers."""
+    """The rows of what raters named; prints how to ask about captioners without answers."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE
@@ -340,7 +342,7 @@ def _people(
 
 
 def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
-    """The command that asks raters about captions, which it finds in the folder of the answers."""
+    """The command that asks raters about captions, which lie in the folder of the answers."""
     listed = [{"image_id": image, "caption": text} for image, text in captions.items()]
     try:
         study.mkdir(parents=True, exist_ok=True)
@@ -354,7 +356,7 @@ def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
 def _attack_rows(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
-    """What attackers make of each captioner's captions."""
+    """The rows of what attackers guess from each captioner's captions."""
     from bias_pipeline.people.anonymous import (
         LARGEST,
         anonymous_attack,
@@ -382,7 +384,7 @@ def _attack_rows(
 
 
 def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures) -> None:
-    """Refuse labelled images that are the anonymous ones."""
+    """Refuse if more than half of the anonymous pictures are labelled images too."""
     labelled = reference.groupings[attribute].labelled
     both = {reference.ids[row] for row in np.flatnonzero(labelled)} & set(pictures.photos)
     if 2 * len(both) > len(pictures.photos):
@@ -393,7 +395,7 @@ def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures)
 
 
 def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
-    """Print the numbers of an attribute and draw its figure; returns its correlations."""
+    """Print an attribute's numbers and draw its figure; returns the correlations."""
     from bias_pipeline.people.anonymous import (
         correlations,
         figure_of,
