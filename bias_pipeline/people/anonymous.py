@@ -90,7 +90,7 @@ class CaptionScore(NamedTuple):
     """A number on what raters or attackers conclude from captions; NaN where there is none."""
 
     # For raters a share of answers, in [0, 1], or Krippendorff's alpha; for attackers the mean
-    # # over captions of the largest s_a, in [1 / K, 1]
+    # over captions of the largest s_a, in [1 / K, 1]
     value: float
     low: float  # the lower end of its 95 % interval over captions
     high: float

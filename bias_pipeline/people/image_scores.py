@@ -27,7 +27,7 @@ class ImageScores:
     groups: tuple[str, ...]  # names of the K groups
     truth: IntArray  # (N,) int64, the true group of each
     # (N,) share of right guesses among the guesses from the captioner's caption, in [0, 1]; NaN
-    # # for an image without such a guess
+    # for an image without such a guess
     right: Float64Array
     # (N,) mean probability of the true group in these guesses, in [0, 1]; NaN likewise
     confidence: Float64Array

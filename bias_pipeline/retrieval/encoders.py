@@ -117,7 +117,7 @@ class Clip(PictureTextEncoder):
     model: Line | None = None  # a folder, such as `fit clip` writes, or a name on the hub
     revision: Line = MAIN  # of a name on the hub
     # Only for the small CLIP of scenes: how strongly its training captions associate tasks with
-    # # groups, in [0, 1], see `ClipOfScenes`
+    # groups, in [0, 1], see `ClipOfScenes`
     association: Share = 0.5
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
@@ -269,11 +269,11 @@ class Fiber(PictureTextEncoder):
     model: Line | None = None  # a folder with a released file of weights and RoBERTa's vocabulary
     weights: Line | None = None  # the name of the file of weights, None if the folder has only one
     # How many tokens of a text are read; the authors use 40, and 50 for the model that they
-    # # fine-tuned for retrieval
+    # fine-tuned for retrieval
     longest: Count = LONGEST
     # The head whose logit scores a pair in the fused mode: `rank_output` or `itm_score`. The
-    # # authors evaluate with `rank_output` where a file has it, though their released code does not
-    # # train it; `itm_score` is trained to match. Files without `rank_output` use `itm_score`.
+    # authors evaluate with `rank_output` where a file has it, though their released code does not
+    # train it; `itm_score` is trained to match. Files without `rank_output` use `itm_score`.
     head: Head = "rank_output"
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one

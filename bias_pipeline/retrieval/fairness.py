@@ -117,29 +117,29 @@ class RetrievalFairness(Metric):
     # The groups whose pictures can be retrieved, such as two of seven; None: all groups
     groups: Sequence[Line] | None = None
     # How many of the first images of each ranking (for recall also of the first captions) the
-    # # encoder orders again by reading picture and text together, as `fiber` can; None: rankings by
-    # # vectors
+    # encoder orders again by reading picture and text together, as `fiber` can; None: rankings by
+    # vectors
     rerank: Count | None = None
     # `person`: the largest person of a picture if the data set has people's places, else the whole
-    # # picture; `none`: the whole picture. The paper's pictures are faces
+    # picture; `none`: the whole picture. The paper's pictures are faces
     crop: Crop = "person"
     # Names of the queries; None: the data set's own tasks if known (`scenes`), else the paper's 145
     concepts: Sequence[Line] | None = None
     # The template of queries, such as `a photo of {query}`: `{concept}` is a concept's name,
-    # # `{query}` its query in the list of concepts; None: the query in the list
+    # `{query}` its query in the list of concepts; None: the query in the list
     template: Line | None = None
     recall: Sequence[Count] = (1, 5, 10)  # the depths k of recall; empty: recall is not measured
     # How many images of each split recall uses at most, drawn by their ids; each image has the
-    # # first of its human captions. The paper takes 1,000 of COCO's 5,000 test images
+    # first of its human captions. The paper takes 1,000 of COCO's 5,000 test images
     recall_images: Count = 1000
     # `both`: the vectors of pictures and queries have length 1; `texts`: the vectors of pictures
-    # # keep the model's length, so longer vectors rank higher
+    # keep the model's length, so longer vectors rank higher
     normalise: Literal["both", "texts"] = "both"
     # The shares with which skews compare the top: `uniform`, or the shares in the `dataset`
     target: Target = "dataset"
     # How equally near pictures count if only some fit into the first k: `stable`: only the first
-    # # count, in a random order by ids; `all`: all count, divided by k; `expected`: each counts as
-    # # much as on average over all orders
+    # count, in a random order by ids; `all`: all count, divided by k; `expected`: each counts as
+    # much as on average over all orders
     ties: Ties = "stable"
     log: Log = "e"  # base of skews and divergences
     floor: Floor = "1/k"  # replaces a share of 0 in skews, see `skews`

@@ -310,7 +310,8 @@ def retrieved_lines(
 
     The least fair concepts come first. The thumbnail shows what the encoder sees, as base64
     of a small JPEG, see :func:`~bias_pipeline.data.photos.thumbnail`; it is empty if
-    the data set does not allow showing its pictures (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
+    the data set does not allow showing its pictures
+    (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
     tops = dict(zip(names, ranked.images[:, : min(FIRST, ranked.k)].tolist(), strict=True))

@@ -38,14 +38,13 @@ _LIMIT = 1000  # pictures that the paper keeps
 _SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
-    "Make pictures that do not show a person's group: scenes whose people have no mark, "
-    "with captions of the embedded captioners, or what a diffusion pipeline draws for prompts"
+    "Make pictures that do not show a person's group: scenes whose people bear no mark, with "
+    "captions of the embedded captioners, or pictures that a diffusion pipeline draws for prompts"
 )
 _FILTER_ABOUT = (
     "Print the command that asks raters whether they can tell the gender or race in each "
     "picture. Once they have answered, keep the pictures where more than half cannot tell: "
-    "kept.csv, and the "
-    "folder kept"
+    "their table kept.csv and their folder kept"
 )
 
 
@@ -78,9 +77,13 @@ def build_parser() -> Parser:
         "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
     )
     for name, kind, about in (
-        ("side", Annotated[int, Range(low=32, high=256)], f"of scenes, in pixels ({_SIDE})"),
-        ("per-prompt", Count, f"pictures of each prompt ({_PER_PROMPT})"),
-        ("steps", Count, f"of denoising ({_STEPS})"),
+        (
+            "side",
+            Annotated[int, Range(low=32, high=256)],
+            f"width of scenes in pixels (default: {_SIDE})",
+        ),
+        ("per-prompt", Count, f"pictures for each prompt (default: {_PER_PROMPT})"),
+        ("steps", Count, f"steps of denoising (default: {_STEPS})"),
     ):
         parser.add_argument(f"--{name}", type=number(kind), metavar="N", help=about)
     parser.add_argument(
@@ -158,7 +161,7 @@ def filter_parser() -> Parser:
         type=number(Count),
         default=_LIMIT,
         metavar="N",
-        help=f"keep the first N pictures at most (default: {_LIMIT})",
+        help=f"keep at most the first N pictures (default: {_LIMIT})",
     )
     return parser
 
@@ -211,10 +214,10 @@ METRICS = ("lic", "imagecaptioner2")  # the metrics in the columns of Table 5
 _SCORE_ABOUT = (
     "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
     "how often raters name a group when they read a caption (GT of AnonymousBench), which "
-    "groups, and with a true group how often they are right. Attackers that learn from labelled "
-    "data "
-    "(--reference) read the same captions, and correlations over captioners say how well metrics "
-    "agree with raters. Prints the commands that ask raters about captioners without answers"
+    "groups they name, and how often they are right where the true group is known. Attackers "
+    "that learn from labelled data (--reference) read the same captions, and correlations over "
+    "captioners say how well metrics agree with raters. Prints the commands that ask raters "
+    "about captioners without answers"
 )
 
 
@@ -226,7 +229,7 @@ def score_parser() -> Parser:
         nargs="+",
         default=["gender"],
         metavar="NAME",
-        help="attributes (default: gender)",
+        help="attributes whose groups captions may name (default: gender)",
     )
     parser.add_argument(
         "--reference",
@@ -240,10 +243,14 @@ def score_parser() -> Parser:
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="attackers that learn from them, with settings; may be repeated (default: both)",
+        help="attackers that learn from the labelled data, with settings; may be repeated "
+        "(default: both metrics)",
     )
     parser.add_argument(
-        "--runs", type=Path, metavar="DIR", help="finished runs: metrics' values on labelled data"
+        "--runs",
+        type=Path,
+        metavar="DIR",
+        help="folder of finished runs, which have metrics' values on labelled data",
     )
     return parser
 

@@ -62,14 +62,14 @@ def add_address_options(parser: Parser, others: str) -> None:
     parser.add_argument(
         "--host",
         metavar="NAME",
-        help=f"name or address of this machine, that {others} elsewhere can open",
+        help=f"name or address of this machine that {others} elsewhere can open",
     )
     parser.add_argument(
         "--token",
         nargs="?",
         const="",
         metavar="SECRET",
-        help=f"a secret in the links of {others}, needed with --host; without a value one is made",
+        help=f"a secret in the links of {others}, needed with --host; made if no value is given",
     )
 
 
@@ -105,10 +105,10 @@ def rate_parser() -> Parser:
     parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
     parser.add_argument(
-        "--out", type=Path, help="folder of the answers; a new one, or one to continue"
+        "--out", type=Path, help="folder of the answers: a new folder, or a study to continue"
     )
     parser.add_argument(
-        "--attribute", metavar="NAME", help="ask for this attribute, its groups are the answers"
+        "--attribute", metavar="NAME", help="ask about this attribute; its groups are the answers"
     )
     parser.add_argument(
         "--question",
@@ -130,8 +130,8 @@ def rate_parser() -> Parser:
         "--pairs",
         type=Path,
         metavar="FILE",
-        help="show pairs of captions, as analysis pairs writes them, and ask which of both treats "
-        "its person differently",
+        help="show pairs of captions from the table that analysis pairs writes, and ask which "
+        "caption of a pair treats its person differently",
     )
     parser.add_argument(
         "--mask-captions",
@@ -140,7 +140,7 @@ def rate_parser() -> Parser:
     )
     add_masking_options(parser)
     parser.add_argument(
-        "--limit", type=number(Count), metavar="N", help="only N pictures or captions"
+        "--limit", type=number(Count), metavar="N", help="ask about at most N pictures or captions"
     )
     parser.add_argument(
         "--gold",
@@ -153,9 +153,9 @@ def rate_parser() -> Parser:
         "--gold-size",
         type=number(Count),
         metavar="N",
-        help="ask about N photos, to correct --machine labels by dataset.gold=answers.csv: half of "
-        "them where these and the captions disagree, which are then not shown; answers.csv gets "
-        "each photo's chance of having been drawn",
+        help="draw N photos to ask about, so that dataset.gold=answers.csv corrects the labels of "
+        "--machine; on half of the photos, labels and captions disagree; captions are not shown; "
+        "answers.csv gets each photo's chance of being drawn",
     )
     add_machine_option(parser)
     parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
@@ -172,7 +172,7 @@ def rate_parser() -> Parser:
         "--runs",
         type=Path,
         metavar="DIR",
-        help="with --gather of three studies of pairs or more: correlate metrics' numbers in "
+        help="with --gather of three or more studies of pairs: correlate metrics' numbers in "
         "finished runs with raters' answers",
     )
     return parser
@@ -330,7 +330,7 @@ def browse_parser() -> Parser:
         "--images",
         type=Path,
         metavar="FOLDER",
-        help="photos by image id, for runs that scored captions without pictures",
+        help="folder of photos named by image id, for runs that scored captions without pictures",
     )
     add_address_options(parser, "readers")
     return parser

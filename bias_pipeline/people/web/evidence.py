@@ -107,7 +107,7 @@ class Evidence:
         return self.scores.shares(part)
 
     def part(self, view: View) -> str:
-        """The part whose images a view shows, without ``paired``; by default ``score`` or ``model``."""
+        """The part whose images a view shows, without ``paired``; by default the score."""
         usual = "model" if self.shares("score") is None and self.scores is not None else "score"
         part = (view["part"] or usual).removesuffix(":paired")
         _index_of(part, SUMS)
