@@ -56,7 +56,7 @@ class Swin(nn.Module):
         self.layers = nn.ModuleList(stages)
 
     def forward(self, pixels: Tensor) -> list[Tensor]:
-        """Map normalised pictures (B, 3, H, W) to grids (B, H', W', C), one a level, finest first."""
+        """Map normalised (B, 3, H, W) to a grid (B, H', W', C) per level, the finest first."""
         grid, levels = self.patch_embed(pixels), []
         for stage in self.layers:
             level, grid = stage(grid)
