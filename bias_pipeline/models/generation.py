@@ -208,7 +208,7 @@ class Captioner:
                 )
         except (torch.OutOfMemoryError, BiasPipelineError):
             raise
-        except Exception as error:  # whatever files that do not fit make of the library
+        except Exception as error:  # whatever the library raises on files that do not fit
             raise DataError(
                 f"{self._model.name}: cannot write captions ({first_line(error)}); are all its "
                 "files of one revision?"

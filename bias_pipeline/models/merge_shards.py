@@ -72,7 +72,7 @@ def _report_missing(
     folder: Path, missing: Mapping[str, str], open_ids: Collection[str], *, strict: bool
 ) -> None:
     absent = sum(reason == NOT_YET for reason in missing.values())
-    failed = len(open_ids) - absent  # where a server gave no answer, or a disk failed
+    failed = len(open_ids) - absent  # a server gave no answer, or a disk failed
     counts = f"{absent} of them not computed yet" + (f" and {failed} unanswered" if failed else "")
     message = (
         f"{folder}: {counted(len(missing), 'images are')} missing, {counts}: "

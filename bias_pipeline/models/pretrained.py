@@ -169,7 +169,7 @@ def load(
             torch_dtype=getattr(torch, dtype),
             **({} if config is None else {"config": config}),
         )
-    except Exception as error:  # whatever a broken file makes of the library
+    except Exception as error:  # whatever the library raises on a broken file
         # The library's advice does not help; its two major versions phrase it differently.
         other = any(phrase in str(error) for phrase in ("mismatched_sizes", "size mismatch"))
         why = "weights of other sizes than config.json says" if other else first_line(error)
@@ -223,7 +223,7 @@ class Preprocessing:
             self._shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
         except BiasPipelineError:
             raise
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise DataError(
                 f"{model.name}: preprocessing cannot be loaded ({first_line(error)})"
             ) from error
@@ -255,7 +255,7 @@ def tokenizer(model: Pretrained) -> Any:
     kind: Any = transformers.PreTrainedTokenizerFast if fast else transformers.AutoTokenizer
     try:
         read = kind.from_pretrained(model.folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever a broken or absent file makes of the library
+    except Exception as error:  # whatever the library raises on a broken or absent file
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
         ) from error

@@ -149,7 +149,7 @@ def _build(weights: Mapping[str, Tensor], path: Path) -> Any:
             whole.load_state_dict(weights, strict=False)  # counters may be absent
             for part in whole.modules() if name in _FROZEN else ():
                 if isinstance(part, torch.nn.BatchNorm2d):
-                    part.eps = 0.0  # as in training, where it was frozen
+                    part.eps = 0.0  # as in training, where this layer was frozen
             return whole
     raise DataError(
         f"{path}: does not match any of {', '.join(_NETWORKS)} with {_N_CLASSES} classes"

@@ -57,7 +57,7 @@ class TimmNetwork:
                 **self.built_with,
             )
             network.load_state_dict(self._weights(path, network.state_dict()), strict=True)
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise DataError(f"{path}: cannot be loaded ({first_line(error)})") from error
         return network.eval()
 

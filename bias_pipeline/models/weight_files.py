@@ -124,7 +124,7 @@ def read_numbers(path: Path) -> Any:
 
         try:
             return load_file(path)
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise _broken_file(path) from error
     if _is_torchscript(path):
         raise DataError(
@@ -146,7 +146,7 @@ def read_numbers(path: Path) -> Any:
                 f"{path}: it contains more than numbers, and reading it could run code; if you "
                 "trust it, save only its state_dict"
             ) from error
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise _broken_file(path) from error
 
 

@@ -87,7 +87,7 @@ GT = "gt"
 
 
 class CaptionScore(NamedTuple):
-    """A number on what raters or attackers conclude from captions; NaN where there is none."""
+    """A number on what raters or attackers conclude from captions; NaN where it is unknown."""
 
     # For raters a share of answers, in [0, 1], or Krippendorff's alpha; for attackers the mean
     # over captions of the largest s_a, in [1 / K, 1]
@@ -204,7 +204,7 @@ class CorrelationRow:
 def anonymous_rows(
     captioner: str, attribute: str, metric: str, scores: Mapping[str, CaptionScore]
 ) -> list[AnonymousRow]:
-    """The rows of what raters named (``metric`` is ``people``) or of what attackers guessed."""
+    """The rows on what raters named (``metric`` is ``people``) or what attackers guessed."""
     return [
         AnonymousRow(
             captioner, attribute, metric, part, ANONYMOUS,

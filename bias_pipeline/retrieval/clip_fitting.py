@@ -197,7 +197,7 @@ def _fit_into(
     network = CLIPModel(_config(recipe, tokens.get_vocab_size(), tokens.token_to_id(END)))
     batches = _Batches(pairs, tokens, recipe, share)
     learner = Contrast(network, recipe.learning_rate)
-    checkpoints = []  # from which a killed training continues
+    checkpoints = []  # a killed training continues from a checkpoint
     if survival is not None:
         sha = hashlib.sha256(f"{VERSION} {asdict(recipe)} {pairs.texts!r}".encode())
         sha.update(np.ascontiguousarray(pairs.pixels).tobytes())
@@ -271,7 +271,7 @@ class _Batches:
             yield {
                 "input_ids": torch.from_numpy(ids),
                 "attention_mask": torch.from_numpy((ids > 0).astype(np.int64)),
-                "pixel_values": pixels.float() / 127.5 - 1.0,  # as its preprocessing does
+                "pixel_values": pixels.float() / 127.5 - 1.0,  # as the CLIP's preprocessing does
             }
             signals.stop_if_requested()
 

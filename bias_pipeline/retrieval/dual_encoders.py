@@ -61,8 +61,8 @@ class Embedder(Protocol):
 class DualEncoder:
     """Pictures and texts as vectors of one space; their products are similarities."""
 
-    images: Embedder  # of `Pictures`
-    texts: Embedder  # of texts
+    images: Embedder  # embeds `Pictures`
+    texts: Embedder  # embeds texts
     matcher: PairMatcher | None = None  # the same model's matching mode, None if it has none
 
 

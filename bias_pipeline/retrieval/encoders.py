@@ -188,7 +188,7 @@ class Clip(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, or by its training data."""
+        """A model counts by the digests of its files, or by its training data."""
         encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
         content: object = encoder.of_scenes.spec
         if encoder.model_name:
@@ -246,7 +246,7 @@ class OpenClip(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, and its activation."""
+        """A model counts by the digests of its files and by its activation."""
         revision = settings.get("revision", MAIN)
         model = find_open_clip(settings.get("model"), settings.get("weights"), revision=revision)
         return {
@@ -302,6 +302,6 @@ class Fiber(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, whatever their names."""
+        """A model counts by the digests of its files, whatever their names."""
         model = find_fiber(settings.get("model"), settings.get("weights"))
         return {"model": sorted(model.files.values()), "weights": None}

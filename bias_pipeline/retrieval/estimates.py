@@ -156,9 +156,10 @@ def fairness_of(
 ) -> dict[PartName, Estimate]:
     """The fairness of all queries and of each concept, with intervals and p against fairness.
 
-    Intervals resample images. The p of the mean permutes labels; the p of a concept is the exact
-    test of the groups that it retrieves. If equally near images count in part (``ties=expected``),
-    there are no whole counts, and the p of a concept permutes labels too.
+    Intervals resample images. The p of the mean comes from permuted labels, the p of a concept
+    from the exact test of the groups that it retrieves. If equally near images count in part
+    (``ties=expected``), there are no whole counts, and the p of a concept comes from permuted
+    labels, too.
     """
     parts = [PartName("concept", object=name) for name in names]
 

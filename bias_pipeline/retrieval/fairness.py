@@ -123,7 +123,7 @@ class RetrievalFairness(Metric):
     # `person`: the largest person of a picture if the data set has people's places, else the whole
     # picture; `none`: the whole picture. The paper's pictures are faces
     crop: Crop = "person"
-    # Names of the queries; None: the data set's own tasks if known (`scenes`), else the paper's 145
+    # Names of the queries; None: the data set's tasks if known (`scenes`), else those of the paper
     concepts: Sequence[Line] | None = None
     # The template of queries, such as `a photo of {query}`: `{concept}` is a concept's name,
     # `{query}` its query in the list of concepts; None: the query in the list

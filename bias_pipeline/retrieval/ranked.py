@@ -109,8 +109,8 @@ class Ranked:
     def counts(self, weights: Float64Array, rows: IntArray | None = None) -> Float64Array:
         """(B, C, K) the weighted number of images of each group at the top.
 
-        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, which ascend and have all ranked
-        images. Without rows, the weights belong to the places of rankings, for all queries.
+        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, which ascend and include all
+        ranked images. Without rows, the weights belong to the places of rankings, for all queries.
         """
         return np.stack(self._of_queries(weighted_counts, weights, rows), axis=1)
 

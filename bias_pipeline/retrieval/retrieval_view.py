@@ -77,8 +77,8 @@ class Retrieved:
 Concepts = Mapping[str, str]  # name to query
 
 # The 145 neutral concepts of DallEval's first release (Cho, Zala and Bansal 2022, MIT), which Chen
-# and Dou use. "a accountant" and "a healthy" are as in that release; a later one has other articles
-# and fewer concepts.
+# and Dou use. "a accountant" and "a healthy" are as in that release; a later release has other
+# articles and fewer concepts.
 _CONCEPT, _QUERY = "{concept}", "{query}"
 _PHOTO, _WITH = "a photo of a {}", "a person with a {}"
 _DALLEVAL = {

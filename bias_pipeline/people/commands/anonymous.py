@@ -322,7 +322,7 @@ def _people(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """The rows of what raters named; prints how to ask about captioners without answers."""
+    """The rows on what raters named; prints how to ask about captioners without answers."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE

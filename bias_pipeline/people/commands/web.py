@@ -69,7 +69,7 @@ def add_address_options(parser: Parser, others: str) -> None:
         nargs="?",
         const="",
         metavar="SECRET",
-        help=f"a secret in the links of {others}, needed with --host; made if no value is given",
+        help=f"secret in the links of {others}, needed with --host; generated if no value is given",
     )
 
 
@@ -368,7 +368,7 @@ class ScoredFiles:
 
     # A folder whose files of the same name are read instead; None: no such folder
     data: Path | None = None
-    photos: Mapping[str, Path] = field(default_factory=dict)  # by image id
+    photos: Mapping[str, Path] = field(default_factory=dict)  # image id to photo
 
     def __call__(self, result: Result) -> CaptionsBehind:
         """The captions and pictures that a run scored; their digest is not checked yet."""

@@ -97,7 +97,7 @@ class Guard:
 
 
 def _is_foreign(request: Request) -> bool:
-    """Whether another site's page sends a form here or embeds a page; its links are allowed."""
+    """Whether a page of another site sends a form or embeds our page; links are allowed."""
     headers, reads = request.headers, request.method in _READS
     site = headers.get("sec-fetch-site", "none")
     if site not in ("same-origin", "none"):
@@ -176,7 +176,7 @@ async def form_of(request: Request, visit: str) -> dict[str, str]:
     return form
 
 
-_PIECE = 65_536  # bytes; the next one is sent when most of this one has been taken
+_PIECE = 65_536  # bytes; the next piece is sent when most of this piece has been taken
 
 
 class Picture(Response):
@@ -191,7 +191,7 @@ class Picture(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        await request.body()  # after which only a client that leaves is heard of
+        await request.body()  # after it, the only news of a client is that it leaves
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
         size = len(self._content)
@@ -257,11 +257,11 @@ def serve(
         timeout_graceful_shutdown=2,
     )
     server = uvicorn.Server(config)
-    with server.capture_signals():  # it captures them itself only after the loop has begun
+    with server.capture_signals():  # the server itself captures signals only once the loop runs
         server.run(sockets=[listener])
 
 
-_IDLE_S = 10.0  # without a whole request
+_IDLE_S = 10.0  # a connection may stay open so long without a whole request
 _REQUEST_S = 120.0  # until a request is answered and its answer is taken
 _LOOK_S = 2.0
 _MOST = 512  # connections, if the process may have twice as many open files

@@ -211,7 +211,7 @@ class Library:
         return self._reads.start(key, lambda: self._read_checked(result))
 
     def _read_checked(self, result: Result) -> CaptionsBehind:
-        """The captions behind a run, checked, with what the page of its images shows first."""
+        """Read and check the captions behind a run, and compute what its page shows first."""
         scored = result.facts.corpus
         if scored.n_images > MOST_IMAGES:
             raise DataError(

@@ -199,7 +199,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
         return None
-    with contextlib.suppress(OSError, ValueError):  # what is damaged is seen below
+    with contextlib.suppress(OSError, ValueError):  # damage is noticed below
         n_guesses = pq.read_metadata(root / result.run_id / EXCLUSIVE).num_rows
         if n_guesses > MOST_GUESSES:
             raise DataError(

@@ -230,7 +230,7 @@ class AnswerStore:
         return self._counts[rater]
 
     def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
-        """Store an answer, in place of an earlier one; it is on the disk when this returns."""
+        """Store an answer in place of an earlier answer; it is on disk when this returns."""
         with self._writing:
             if self.value(rater, image) != value:  # else the page was sent twice
                 self._put(rater, image, value, seconds)

@@ -220,7 +220,7 @@ class PublishedBackbone(PictureBackbone):
     a metric. A captioner that is fitted may tune the network, and then it reads pixels.
     """
 
-    name: str  # as `encoder.backbone` names it
+    name: str  # the network's name in `encoder.backbone`
     cache: str | None = None  # folder that caches regions or pictures, None for no cache
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
     tuned: int = 0  # how many of the last blocks learn

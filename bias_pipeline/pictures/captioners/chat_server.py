@@ -191,8 +191,9 @@ _LATER = (408, 409, 425, 429)
 _MODERATED, _TOO_LARGE = 403, 413
 _NO_SUCH_PLACE = (404, 405)
 FOR_LOAD = (429, 503)  # the status with which an overloaded server answers
-# How often a request is sent, in this order: for about a minute of waiting; as often as a server
-# refuses one request while it answers others; for three times --timeout; for a broken answer
+# How often a request is sent: in general (about a minute of waiting); after refusals for load, as a
+# server may refuse one request while it answers others; without an answer (three times --timeout);
+# after a broken answer
 ATTEMPTS, ATTEMPTS_FOR_LOAD, ATTEMPTS_IN_SILENCE, ATTEMPTS_AT_ANSWER = 9, 20, 3, 3
 
 

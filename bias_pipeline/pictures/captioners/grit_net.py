@@ -285,7 +285,7 @@ class CaptionDecoder(nn.Module):
         """(length, C) the vectors of positions; the first word has position 1."""
         if self.positions is not None:
             known = self.positions[1 : length + 1]
-            return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # beside padding alone
+            return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # the rest is padding
         size = self.word_emb.embedding_dim
         rate = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
         angle = torch.arange(1, length + 1)[:, None] * rate

@@ -125,8 +125,8 @@ def parser() -> Parser:
         "--emotion",
         metavar="NAME|predicted|FILE",
         help="for a captioner of fit sat encoder.grounding=emotion: the emotion that it writes "
-        "for, as a name, predicted (the emotion predicted for each photo), or a table with image_id, "
-        "emotion",
+        "for, as a name, predicted (the emotion predicted for each photo), or a table with "
+        "image_id, emotion",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)

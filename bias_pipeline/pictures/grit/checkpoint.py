@@ -28,7 +28,7 @@ _BLOCK = (
     r"(?:(?:norm[12]|mlp\.fc[12]|attn\.qkv|attn\.proj)\.\w+|attn\.relative_position_bias_table)"
 )
 _FEED = r"pwff\.(?:fc[12]|layer_norm)\.\w+"
-# The file's name, and ours.
+# The names of weights in the file, each with our name.
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"detector\.(backbone\.patch_embed\..+)", r"detector.\1"),
     (rf"detector\.(backbone\.layers\.\d+\.blocks\.\d+\.{_BLOCK})", r"detector.\1"),

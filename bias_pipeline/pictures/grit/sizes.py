@@ -16,10 +16,10 @@ class GritSize:
     side: int  # pixels a side of the square input
     patch: int  # of the Swin transformer; for this and the next four see `Swin`
     embed: int  # size of a patch's vector
-    depths: tuple[int, ...]  # blocks of its stages
+    depths: tuple[int, ...]  # how many blocks each stage has
     backbone_heads: tuple[int, ...]  # attention heads of its stages
     window: int  # side of its windows
-    n_levels: int  # how many of its grids, the coarsest, regions are found in
+    n_levels: int  # in how many of its coarsest grids regions are found
     size: int  # of a region, a place of the grid and a word
     n_heads: int  # attention heads of all that follows the Swin transformer
     n_regions: int  # queries, each of which becomes a region

@@ -10,7 +10,7 @@ Example::
 
     handle = debias_prompts(pipeline, "my_debias")  # a StableDiffusionPipeline of diffusers
     pipeline("a photo of a doctor").images
-    handle.remove()  # as it was
+    handle.remove()  # the pipeline is as it was
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``: the edits.
+"""The edits ``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``.
 
 ``mean_difference`` removes the directions between the groups' means, ``subspace`` those in which
 groups differ most, ``erasure`` all that linear attackers can learn about the group (LEACE).
@@ -331,7 +331,7 @@ class ClipClip(Debias):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Pictures: the debiasing is fitted to pictures, whatever side is edited."""
+        """Only ``image``: the debiasing is fitted to pictures, whichever side is edited."""
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:

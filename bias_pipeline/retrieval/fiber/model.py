@@ -39,7 +39,7 @@ TABLE = "attn.relative_position_bias_table"
 _SWIN = r"vit_model\.layers\.(\d+)\.blocks\.(\d+)\."
 _LAYER = r"text_transformer\.encoder\.layer\.(\d+)\."
 _END = r"(weight|bias)"
-# The file's name, and ours.
+# The names of weights in the file, each with our name.
 _NAMES: tuple[tuple[str, str], ...] = (
     (rf"vit_model\.(patch_embed\.(?:proj|norm)\.{_END})", r"swin.\1"),
     (
