@@ -1,4 +1,4 @@
-"""Divides a large job into blocks, and keeps the finished ones: one file each, named by its inputs.
+"""Divides a large job into blocks and keeps each finished block as a file named by its inputs.
 
 A hash of an image's id decides its block, and blocks are spread over independent tasks, so neither
 the order of files nor the number of tasks matters: a job may be stopped with four tasks and
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 SETTINGS = "settings.json"
 NOT_YET = "not computed yet"
-UNSETTLED = -1  # a stamp that no source has, for temporary failures
+UNSETTLED = -1  # the stamp of temporary failures, which no source has
 _NOTE = "note"
 _SIGNATURE = 16  # hexadecimal digits
 
@@ -54,8 +54,8 @@ class Block:
 
     ids: Sequence[str]  # the N images
     stamps: Sequence[int]  # (N,) numbers that change with the content of an image
-    # (N,) a text, a list of texts, or a float32 or float16 vector of D numbers, or None if there is
-    # a reason
+    # (N,) a text, a list of texts, a float32 or float16 vector of D numbers, or None if there is a
+    # reason
     values: Sequence[Any]
     reasons: Sequence[str | None]  # (N,) why there is no value, None if there is one
     # (N,) a note on each text of a list, None if there is nothing to note; may be empty
@@ -81,7 +81,7 @@ class BlockStore:
         self.folder = root / self.signature
 
     def plan(self, ids: Sequence[str]) -> None:
-        """Write the list of images; the latest plan is the one that is gathered."""
+        """Write the list of images; only the latest plan is gathered."""
         for pattern in (DRAFTS, f"plans/{DRAFTS}", f"blocks/*/{DRAFTS}"):
             clear_drafts(self.folder.glob(pattern))
         text = json.dumps(sorted(ids), ensure_ascii=False)
@@ -102,11 +102,11 @@ class BlockStore:
             self._write(path, text.encode())
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
-        """Whether a block is finished for exactly these contents."""
+        """Whether the block of these images is finished for exactly these contents."""
         return [stamp for stamp, _ in self.outcomes(ids).values()] == list(stamps)
 
     def outcomes(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Image to its stamp and why it has no value; empty if the block is absent or damaged."""
+        """Image to its stamp and the reason if it has no value; empty without an intact block."""
         table = self.read(ids)
         if table is None:
             return {}
@@ -114,17 +114,17 @@ class BlockStore:
         return dict(zip(ids, fields, strict=True))
 
     def read(self, ids: Sequence[str]) -> pa.Table | None:
-        """Columns ``id stamp value reason`` of a block, None if it is absent or damaged.
+        """Columns ``id stamp value reason`` of a block; None if the block is absent or damaged.
 
-        If anything is noted on its texts, ``note`` too.
+        There is a column ``note`` if a text of the block has a note.
         """
         table = read_block(self._path(ids))
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
     def index(self) -> dict[Path, dict[str, int]]:
-        """Every intact block, always in the same order: its ids with their stamps.
+        """The path of every intact block to the block's ids with their stamps, in a fixed order.
 
-        A process reads a block again only if its size or time has changed.
+        A process reads a block again only if the file's size or time has changed.
         """
         blocks: dict[Path, dict[str, int]] = {}
         for path in sorted(self.folder.glob("blocks/*/*.block")):
@@ -134,7 +134,7 @@ class BlockStore:
         return {path: stamps for path, stamps in blocks.items() if stamps}
 
     def names_with(self, stamp: int) -> set[str]:
-        """The ids with a stamp, in all intact blocks."""
+        """The ids that have this stamp in any intact block."""
         return {
             name for stamps in self.index().values() for name, one in stamps.items() if one == stamp
         }
@@ -214,7 +214,7 @@ def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> I
 
 
 def read_block(path: Path) -> pa.Table | None:
-    """Columns ``id stamp value reason`` of a block, None if it is absent or damaged."""
+    """Columns ``id stamp value reason`` of a file; None if it is absent or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -236,7 +236,7 @@ def read_block(path: Path) -> pa.Table | None:
 
 @lru_cache(maxsize=100_000)
 def _stamps_of_version(path: Path, size: int, changed: int) -> dict[str, int]:
-    """The ids of a block with their stamps; size and time identify a version of the file."""
+    """A block's ids with their stamps; size and time identify the version of the file."""
     del size, changed
     table = read_block(path)
     if table is None:
@@ -252,9 +252,10 @@ def _content(path: Path) -> bytes:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Texts, lists of texts, and vectors as lists.
+    """A column of texts, of lists of texts, or of vectors as lists.
 
-    Not lists of a fixed size: pyarrow before 26 cannot read them back if one is missing.
+    The lists have no fixed size: pyarrow before 26 cannot read lists of a fixed size back if one is
+    missing.
     """
     import pyarrow as pa
 
@@ -273,7 +274,7 @@ def block_notes(table: pa.Table) -> list[Sequence[str] | None]:
 
 
 def block_values(table: pa.Table) -> list[Any]:
-    """(N,) the values as they were put: texts, lists of texts, vectors, or None."""
+    """(N,) the values as they were stored: texts, lists of texts, vectors, or None."""
     column: Any = table["value"]
     number = {"float": np.float32, "halffloat": np.float16}.get(
         str(getattr(column.type, "value_type", None))
@@ -283,7 +284,7 @@ def block_values(table: pa.Table) -> list[Any]:
 
 
 def vectors_of(column: Any) -> npt.NDArray[np.floating]:
-    """(N, D) the N vectors of a column, without its empty places, in their stored precision."""
+    """(N, D) the N vectors of a column in their stored precision; empty places are left out."""
     array = column.combine_chunks()
     n_vectors = len(array) - array.null_count
     vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(n_vectors, -1)
@@ -291,7 +292,7 @@ def vectors_of(column: Any) -> npt.NDArray[np.floating]:
 
 
 def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
-    """The only run in a folder, or the named one."""
+    """The only run in a folder, or the run with a given signature."""
     stores, damaged = _stores(root)
     by_signature = {store.signature: store for store in stores if store.settings.get("job") == job}
     if not by_signature and damaged:
@@ -312,7 +313,7 @@ def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
 
 
 def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
-    """Every run of a folder, and why other folders are not runs."""
+    """All runs in a folder, and for each other folder the error that says why it is no run."""
     stores, damaged = [], []
     for path in sorted(root.glob(f"*/{SETTINGS}")):
         try:
@@ -348,8 +349,8 @@ def _differences(stores: Sequence[BlockStore]) -> list[str]:
     ]
 
 
-LARGEST_BLOCK = 128  # on average
-FEWEST_BLOCKS = 64  # so that small jobs can be divided too
+LARGEST_BLOCK = 128  # most images of a block, on average
+FEWEST_BLOCKS = 64  # so many blocks let small jobs be divided, too
 
 
 @dataclass(frozen=True)
@@ -374,7 +375,7 @@ class Shard:
 
     @classmethod
     def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
-        """This task of a Slurm array, whatever its first number; outside an array, the only one.
+        """This task of a Slurm array, which may start anywhere; outside an array, the only task.
 
         Example:
             >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}
@@ -428,9 +429,9 @@ def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
     return [tuple(block) for block in blocks if block]
 
 
-GONE = 0  # of a photo that cannot be read
+GONE = 0  # the stamp of a photo that cannot be read
 _OF_CONTENT = 1 << 60  # added to a part of a digest, so that no photo has the stamps above
-_DIGITS = 15  # hexadecimal digits of a digest; with the above it fits into a signed 64-bit integer
+_DIGITS = 15  # hexadecimal digits of the digest; the sum fits into a signed 64-bit integer
 
 
 def photo_stamps(photos: Sequence[Path]) -> list[int]:
@@ -448,7 +449,7 @@ def photo_stamps(photos: Sequence[Path]) -> list[int]:
 
 
 def by_name(sources: Sequence[object]) -> list[int]:
-    """Stamps of sources whose names are digests: a source that changes has another name.
+    """Stamps for sources that are named by digests: a changed source has another name.
 
     Example:
         >>> by_name(["a", "b"])

@@ -1,8 +1,8 @@
-"""CLIP and SigLIP: photos and texts as vectors of one space.
+"""CLIP and SigLIP, which turn photos and texts into vectors of one space.
 
 Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML 2021);
 Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP was trained on
-lower-case texts padded to full length without a mask, so it gets the same here.
+lower-case texts padded to full length without a mask, so it gets such texts here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ClipPhotos:
         make_importable()
         self._prepare = Preprocessing(model).of_one_shape()
         self._network = _load(model, device)
-        self._sigmoid = model.kind == SIGLIP  # whose pooled vector is not projected
+        self._sigmoid = model.kind == SIGLIP  # SigLIP does not project its pooled vector
         self._device, self._normalize = device, normalize
 
     def prepare(self, photo: Image) -> Float32Array:
@@ -53,7 +53,7 @@ class ClipPhotos:
             return _vectors(self.states(pixels), self._normalize)
 
     def states(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(N, D) vectors as the model makes them; gradients pass to the pixels (N, 3, H, W)."""
+        """(N, D) the model's vectors of pixels (N, 3, H, W); gradients pass to the pixels."""
         states: torch.Tensor = self._network.vision_model(pixel_values=pixels).pooler_output
         if not self._sigmoid:
             states = self._network.visual_projection(states)
@@ -61,7 +61,7 @@ class ClipPhotos:
 
 
 class ClipTexts:
-    """Texts as vectors of the same space; too long texts are cut."""
+    """Turns texts into vectors of the same space; texts that are too long are cut."""
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
         self._network = _load(model, device)
@@ -72,7 +72,7 @@ class ClipTexts:
 
     @property
     def scale(self) -> float:
-        """The factor of cosines before a softmax over texts."""
+        """The factor that cosines are multiplied by before a softmax over texts."""
         return math.exp(self._network.logit_scale.item())
 
     def read(self, text: str) -> str:
@@ -85,11 +85,11 @@ class ClipTexts:
 
     @property
     def mark(self) -> Float32Array:
-        """(H,) what a CLIP adds to every first token; identifies its text model."""
+        """(H,) the vector that a CLIP adds to every first token; it identifies the text model."""
         return _numbers(self._network.text_model.embeddings.position_embedding.weight[0])
 
     def states(self, texts: Sequence[str]) -> Float32Array:
-        """(N, H) the last token's state of each text, from which its vector is computed."""
+        """(N, H) the state of each text's last token; the text's vector is a projection of it."""
         import torch
 
         with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Detectors of transformers: objects in pictures, with boxes or outlines.
+"""Detectors of transformers, which find objects in pictures, with boxes or outlines.
 
 Carion et al., End-to-End Object Detection with Transformers (ECCV 2020); Zhao et al., DETRs Beat
 YOLOs on Real-time Object Detection (CVPR 2024); Cheng et al., Masked-attention Mask Transformer for
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# Whether each query's probabilities are of one label or none, or of each label by itself.
+# Whether a query has one label or no object (a softmax), or each label on its own (a sigmoid).
 ONE_LABEL = ("detr", "yolos")
 EACH_LABEL = ("conditional_detr", "deformable_detr", "rt_detr", "rt_detr_v2")
 BOXES = (*ONE_LABEL, *EACH_LABEL)
 MASKS = ("mask2former",)
 _IDLE = ("model.pixel_level_module.encoder.swin.layernorm.",)  # one major of the library has it
 KINDS = (*BOXES, *MASKS)
-MOST = 100  # the most confident of one picture; as in COCO's evaluation
+MOST = 100  # most detections kept of one picture, as in COCO's evaluation
 
 
 class Photo(NamedTuple):
@@ -44,13 +44,13 @@ class Photo(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What a network proposes for one picture."""
+    """The candidates for objects that a network proposes in one picture."""
 
     scores: Tensor  # (Q,) in [0, 1]
-    labels: Tensor  # (Q,) numbers of the network's own
-    # (Q, 4) left, top, right and bottom edges in pixels; None: those of the masks
+    labels: Tensor  # (Q,) the network's own numbers of labels
+    # (Q, 4) left, top, right and bottom edges in pixels; None: the edges of the masks
     boxes: Tensor | None
-    masks: Tensor | None  # (Q, H, W) whether a pixel belongs to it, None if only boxes are known
+    masks: Tensor | None  # (Q, H, W) whether a pixel belongs to a candidate, None without masks
 
 
 class Detector(ABC):
@@ -66,7 +66,7 @@ class Detector(ABC):
         """The candidates of each photo; the photos' pixels have one shape."""
 
     def describe(self, photos: Sequence[Photo]) -> list[str]:
-        """The detections of each photo, as JSON of COCO's results without ``image_id``."""
+        """The detections of each photo, in COCO's JSON of results but without ``image_id``."""
         import torch
 
         results: list[str] = []
@@ -101,7 +101,7 @@ class Detector(ABC):
 def _box(
     proposed: Candidates, row: int, outline: dict[str, Any] | None, size: tuple[int, int]
 ) -> list[float] | None:
-    """Left, top, width and height within the picture; None if it is outside."""
+    """Left, top, width and height within the picture; None for a box outside the picture."""
     from pycocotools import mask as coco
 
     if outline and not coco.area(outline):
@@ -123,7 +123,7 @@ def detector(model: Pretrained, min_score: float, device: torch.device) -> Detec
 
 
 def load_boxes(model: Pretrained, device: torch.device) -> Any:
-    """A network of :data:`BOXES`, without the masks that it may have learnt too."""
+    """A network of a kind in :data:`BOXES`; masks that it may have learnt too are left out."""
     from transformers import CONFIG_MAPPING, AutoModelForObjectDetection
 
     path = model.folder / "config.json"
@@ -140,7 +140,7 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
         {'backbone': 'resnet50', 'use_pretrained_backbone': False}
     """
     usual = {"in_chans": config.get("num_channels", 3), "out_indices": [1, 2, 3, 4]}
-    idle = {"backbone_kwargs": usual, "dilation": None}  # which the newer library refuses
+    idle = {"backbone_kwargs": usual, "dilation": None}  # the newer library refuses these
     settings = {k: v for k, v in config.items() if k not in idle or v != idle[k]}
     if (
         settings.get("backbone")
@@ -175,7 +175,7 @@ def _with_inline_backbone(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def labels_of(network: Any) -> list[str]:
-    """The labels that a network's configuration names, in its order."""
+    """The labels that a network's configuration names, in the order of their numbers."""
     return [network.config.id2label[number] for number in range(len(network.config.id2label))]
 
 
@@ -215,7 +215,7 @@ class _Boxes(_Published):
         import torch
 
         logits = _numbers(output.logits[row])
-        if self._one_label:  # the last label is that of no object
+        if self._one_label:  # the last label means no object
             scores, labels = logits.softmax(-1)[:, :-1].max(-1)
             queries = scores.argsort(descending=True)[:MOST]
             scores, labels = scores[queries], labels[queries]
@@ -231,7 +231,7 @@ class _Boxes(_Published):
 
 
 class _Masks(_Published):
-    """Detectors whose queries have a mask each; the confidence in the mask's pixels counts too."""
+    """Detectors with a mask for each query; scores include the confidence in the mask's pixels."""
 
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         from transformers import AutoModelForUniversalSegmentation
@@ -243,7 +243,7 @@ class _Masks(_Published):
 
         sure = _numbers(output.class_queries_logits[row]).softmax(-1)[:, :-1]
         scores, queries, labels = _most_confident(sure)
-        able = scores >= self._least  # a mask makes none surer
+        able = scores >= self._least  # a mask never raises a score
         scores, queries, labels = scores[able], queries[able], labels[able]
         coarse = output.masks_queries_logits[row].float()[queries]
         logits = interpolate(coarse[:, None], size, mode="bilinear", align_corners=False)[:, 0]
@@ -255,7 +255,7 @@ class _Masks(_Published):
 
 
 def _numbers(logits: Tensor) -> Tensor:
-    """Logits of one picture as float32, checked."""
+    """The logits of one picture as float32; refused if they are not numbers."""
     if not bool(logits.isfinite().all()):
         raise DataError("the model gives scores that are not numbers; its weights are broken")
     return logits.float()

@@ -1,7 +1,6 @@
 """Captions by any image-text model of transformers: processor, template, ``generate``.
 
-Which captioners papers measured is listed too, as far as the papers say it, with the models at
-hand.
+The module also lists the captioners that papers measured, as far as the papers describe them.
 """
 
 from __future__ import annotations
@@ -41,8 +40,9 @@ KINDS = (
     BLIP, "blip-2", "florence2", "gemma3", GIT, "idefics3", "internvl", "llava",
     "llava_onevision", "paligemma", "qwen2_vl", PAIR,
 )  # fmt: skip
-# Without a prompt: captioners need none, some kinds have their authors' (BLIP-2's is LAVIS's), all
-# others are asked as by lmms-eval (EvolvingLMMs-Lab/lmms-eval, task coco_cap).
+# What is asked without --prompt: captioners need no prompt, some kinds have their authors' prompt
+# (BLIP-2's is from LAVIS), and all others are asked as lmms-eval does
+# (EvolvingLMMs-Lab/lmms-eval, task coco_cap).
 _USUAL = {
     **dict.fromkeys((BLIP, GIT, "pix2struct", PAIR), ""),
     "blip-2": "a photo of",
@@ -64,18 +64,18 @@ def usual_prompt(kind: str) -> str:
 
 
 class PreparedPhoto(NamedTuple):
-    # Name to (1, ...) tensors; the first axis may be that of a photo's pieces
+    # Name to (1, ...) tensors; the first axis may count the pieces of a photo
     inputs: dict[str, torch.Tensor]
-    image: str  # the photo's id, which decides what is drawn
+    image: str  # the photo's id, which decides the random numbers of draws
 
     @property
     def form(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The shapes of the inputs; photos of one form make a batch without padding."""
+        """The shapes of the inputs; photos of equal form make a batch without padding."""
         return tuple(sorted((name, tuple(value.shape)) for name, value in self.inputs.items()))
 
 
 class Captioner:
-    """Photos to captions, by greedy or beam search, or by sampling."""
+    """Writes captions of photos, by greedy or beam search, or by sampling."""
 
     def __init__(
         self,
@@ -99,14 +99,14 @@ class Captioner:
         self._network = network = load(model, architecture, device, dtype=dtype)
         text = network.config.get_text_config(decoder=True)
         self._writes_apart = bool(text.is_encoder_decoder) or model.kind == PAIR
-        # As some processors say more than their network reads.
+        # Some processors make inputs that their network does not read.
         reads_types = "token_type_ids" in inspect.signature(network.forward).parameters
         self._unread = {"labels"} | (set() if reads_types else {"token_type_ids"})
         self._pad(network.generation_config)
         self._check_length(text, self._prepare(Image.new("RGB", (40, 30)), ""))
 
     def _question(self) -> str | None:
-        """The text beside every photo, or None."""
+        """The text that accompanies every photo; None without a text."""
         kind, prompt = self._model.kind, self._decoding.prompt
         if kind == PAIR or not (prompt or usual_prompt(kind)):
             return None
@@ -114,7 +114,7 @@ class Captioner:
         return place_picture(kind, self._processor, prompt) if text is None else text
 
     def _pad(self, config: Any) -> None:
-        """Give captions that end before others of their batch a token to be filled with."""
+        """Set the token that fills up captions that end before others of their batch."""
         tokens, ends = self._processor.tokenizer, config.eos_token_id
         end = ends[0] if isinstance(ends, list) else ends
         known = (config.pad_token_id, tokens.pad_token_id, end, tokens.eos_token_id, 0)
@@ -141,7 +141,7 @@ class Captioner:
         if self._text is not None:
             options["text"] = self._text
             if self._processor.chat_template and begins and self._text.startswith(begins):
-                options["add_special_tokens"] = False  # the template has written them
+                options["add_special_tokens"] = False  # the template has written these tokens
         try:
             with self._lock:
                 made = self._processor(images=photo, **options)
@@ -151,12 +151,12 @@ class Captioner:
                 f"{self._model.name}: its processor refuses a picture{beside} ({first_line(error)})"
             ) from error
         inputs = {name: value for name, value in made.items() if name not in self._unread}
-        if self._model.kind == GIT and _IDS in inputs:  # the end, after which nothing would come
+        if self._model.kind == GIT and _IDS in inputs:  # cut the end token, after which GIT stops
             inputs |= {name: inputs[name][:, :-1] for name in (_IDS, "attention_mask")}
         return PreparedPhoto(inputs | self._decoder_prompt(), image)
 
     def _decoder_prompt(self) -> dict[str, torch.Tensor]:
-        """The prompt of a decoder that reads the picture alone."""
+        """The prompt of a decoder whose encoder reads only the picture."""
         prompt = self._decoding.prompt if self._model.kind == PAIR else ""
         if not prompt:
             return {}
@@ -174,17 +174,17 @@ class Captioner:
         if name not in shown.inputs:
             return []
         tokens: list[int] = shown.inputs[name][0].tolist()
-        if self._model.kind == BLIP:  # begins with a sign of its own, and drops the end
+        if self._model.kind == BLIP:  # BLIP begins with a token of its own and drops the end token
             return [self._network.config.text_config.bos_token_id, *tokens[1:-1]]
         return tokens
 
     def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
-        """Captions for each photo, as many as wanted, without the prompt; all of one form."""
+        """As many captions as wanted for each photo, without the prompt; photos have equal form."""
         images = [photo.image for photo in photos]
         return decode_captions(self._decoding, images, self._device, partial(self._write, photos))
 
     def _write(self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int) -> list[str]:
-        """The best texts of B photos of one form, the texts of a photo after each other."""
+        """The best texts of B photos of equal form; the texts of one photo follow each other."""
         rows = self._tokens(photos, noise, best)
         texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
         return [" ".join(text.split()) for text in texts]
@@ -192,7 +192,7 @@ class Captioner:
     def _tokens(
         self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
     ) -> list[list[int]]:
-        """The tokens of these texts, without the tokens that each text begins with."""
+        """The tokens of the best texts, without the tokens that every text begins with."""
         import torch
 
         inputs = self._inputs(photos)
@@ -208,7 +208,7 @@ class Captioner:
                 )
         except (torch.OutOfMemoryError, BiasPipelineError):
             raise
-        except Exception as error:  # whatever files that do not fit make of the library
+        except Exception as error:  # whatever the library raises on files that do not fit
             raise DataError(
                 f"{self._model.name}: cannot write captions ({first_line(error)}); are all its "
                 "files of one revision?"
@@ -240,11 +240,11 @@ class PublishedCaptioner:
     experiment: str  # the preset of the table
     name: str  # as the paper writes it
     cited: str  # the work that the paper cites for it
-    trained_on_coco: str  # `yes`, `no` or `unsaid`; as are the next three, of what the paper says
-    weights: str  # which ones
-    prompt: str  # that it was given
+    trained_on_coco: str  # `yes`, `no` or `unsaid`: this and the next three are as the paper says
+    weights: str  # the weights that were used
+    prompt: str  # the prompt that was given
     decoding: str  # how words were chosen
-    lic: str  # its name in `dataset=lic`, whose authors published captions of it; may be empty
+    lic: str  # its name in `dataset=lic` if the captions there are of this captioner; may be empty
     kind: str  # the model type of transformers that `caption` takes for it; may be empty
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MISSING = "missing.csv"
-_ROWS = 1 << 16  # of a row group
+_ROWS = 1 << 16  # rows of a row group
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Gathered:
     out: Path  # the file to write
 
     def ids(self) -> list[str]:
-        """In the order of the tables."""
+        """The ids of all images, in the order of the tables."""
         return [image for table in self.tables for image in table["id"].to_pylist()]
 
 
@@ -72,7 +72,7 @@ def _report_missing(
     folder: Path, missing: Mapping[str, str], open_ids: Collection[str], *, strict: bool
 ) -> None:
     absent = sum(reason == NOT_YET for reason in missing.values())
-    failed = len(open_ids) - absent  # where a server gave no answer, or a disk failed
+    failed = len(open_ids) - absent  # a server gave no answer, or a disk failed
     counts = f"{absent} of them not computed yet" + (f" and {failed} unanswered" if failed else "")
     message = (
         f"{folder}: {counted(len(missing), 'images are')} missing, {counts}: "
@@ -94,8 +94,8 @@ def _report_missing(
 def write_gathered_captions(gathered: Gathered) -> str:
     """Write captions as COCO's results, ``[{"image_id": 139, "caption": "a dog"}, ...]``.
 
-    Each row says how it was decoded, which of several captions of an image it is (from 0), why a
-    server's caption is cut or empty (``note``), and how the photo was masked, if it was.
+    Each row says how the caption was decoded, which of several captions of an image it is (from
+    0), why a server's caption is cut or empty (``note``), and how the photo was masked, if it was.
     """
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     texts = [text for value in values for text in value]
@@ -141,12 +141,12 @@ def all_empty(store: BlockStore, count: int) -> DataError:
 
 
 def _number(image: str) -> int | str:
-    """Ids of digits as numbers, as COCO has them."""
+    """An image id as COCO has it: a number if the id has only digits."""
     return int(image) if image.isascii() and image.isdigit() and len(image) < 19 else image
 
 
 def write_detections(gathered: Gathered) -> tuple[int, int]:
-    """Write detections as COCO's results, one per line, an image's most confident first."""
+    """Write detections as COCO's results, one a line; an image's most confident come first."""
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     results = [
         (image, json.loads(value)) for image, value in zip(gathered.ids(), values, strict=True)
@@ -195,7 +195,7 @@ def write_embeddings(gathered: Gathered) -> tuple[int, int]:
 
 
 def _matrix(tables: list[pa.Table], places: IntArray) -> Float32Array:
-    """(N, D) the vectors, each at its place; tables are consumed, to save memory."""
+    """(N, D) the vectors, each at its place; the tables are emptied on the way, to save memory."""
     size = len(tables[0]["value"][0])
     matrix = np.empty((len(places), size), np.float32)
     row = len(places)

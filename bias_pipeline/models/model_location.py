@@ -1,9 +1,9 @@
 """Finds a model in a folder, an installed package or the hub's cache, or downloads it.
 
 Only ``models prefetch`` uses the network: it checks every file against the hub's digest and
-downloads neither code nor weights in formats that can run code. Everywhere else the error says how
-to get the model. A model's folder and configuration are checked before loading: a configuration is
-foreign data and must neither fill the memory nor fetch code.
+downloads neither code nor weights in formats that can run code. All other commands raise an error
+that says how to get the model. A model's folder and configuration are checked before loading: a
+configuration is foreign data and must neither fill the memory nor fetch code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
 MAIN = "main"
-# The keys of a configuration that name a model, and those of its revision.
+# The keys of a configuration that name a model, and the keys of its revision.
 _NAMING = {"model": "revision", "language_model": "lm_revision", "sentence_encoder": ""}
 PUBLISHED = "published"  # the key of the default model
 
@@ -33,11 +33,11 @@ PUBLISHED = "published"  # the key of the default model
 @dataclass(frozen=True)
 class Need:
     model: str  # a folder or a name on the hub
-    revision: str = MAIN  # of a name
+    revision: str = MAIN  # the revision, if the model is a name
 
 
 def encoder_needs() -> dict[str, Need]:
-    """The model of each encoder of the configuration that needs one.
+    """The model of each choice of encoder that needs a model.
 
     Example:
         >>> encoder_needs()["minilm"].model
@@ -53,7 +53,7 @@ def encoder_needs() -> dict[str, Need]:
 
 
 def metric_needs() -> dict[str, Need]:
-    """Models of metrics, independent of the encoder: ``metric.key`` to model.
+    """The models that metrics need with any encoder: ``metric.key`` to model.
 
     Example:
         >>> metric_needs()["gender_score.sentence_encoder"].model
@@ -67,7 +67,7 @@ def metric_needs() -> dict[str, Need]:
 
 
 def _settings_of(group: str) -> Iterator[tuple[str, Any]]:
-    """Each choice of a group of the configuration, as its file has it."""
+    """The name and the file's settings of each choice in a group of the configuration."""
     import yaml
 
     for name in choices_of(conf_dir() / group):
@@ -97,23 +97,23 @@ def _needs_of(node: object, start: str) -> Iterator[tuple[str, Need]]:
 
 @dataclass(frozen=True)
 class Place:
-    folder: Path  # where its files are
-    source: str  # where they come from: `a folder`, `the package NAME`, `the hub's cache`
-    revision: str = ""  # of the hub, if known; else empty
-    sha256: str = ""  # the required digest of its weights; empty for any
+    folder: Path  # the folder of the model's files
+    source: str  # where the files come from: `a folder`, `the package NAME`, `the hub's cache`
+    revision: str = ""  # the revision on the hub, if known; else empty
+    sha256: str = ""  # the digest that the weights must have; empty: any digest
 
 
 @dataclass(frozen=True)
 class PackagedWeights:
     """Weights in a Python package, for machines without access to the hub."""
 
-    package: str  # the module that contains them
-    inside: str  # the folder within it
-    extra: str  # of ours that installs it
-    sha256: str  # of the publisher's file of weights; the package may be made by others
-    # Of one GGUF file, `module/path`, in their order; empty for a folder
+    package: str  # the module that contains the weights
+    inside: str  # the folder within the module
+    extra: str  # our extra that installs the package
+    sha256: str  # of the publisher's file of weights; somebody else may have made the package
+    # The parts of one GGUF file, `module/path`, in their order; empty for a folder
     parts: tuple[str, ...] = ()
-    licence: str = ""  # of the weights, if no README states it
+    licence: str = ""  # the licence of the weights, if no README states it
 
 
 CARRIED = {
@@ -139,7 +139,7 @@ CARRIED = {
 
 
 def find_place(name: str, revision: str = MAIN) -> Place:
-    """Find a model's folder without asking any network."""
+    """Find a model's folder without using the network."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         return Place(folder, "a folder")
@@ -174,7 +174,7 @@ def _place_in_cache(name: str, revision: str) -> Place:
 
 
 def no_folder(what: str, name: str) -> ResourceError:
-    """The error of a folder that is absent, with the name of one that is like it."""
+    """The error for an absent folder, with a hint to a folder of similar name."""
     near = nearest_folder(Path(name).expanduser())
     hint = f"; did you mean {near!r}?" if near else f" (relative paths start at {Path.cwd()})"
     return ResourceError(f"{what}: there is no such folder{hint}")
@@ -194,7 +194,7 @@ def _absent(name: str, revision: str) -> ResourceError:
 
 
 def _hint(name: str) -> str:
-    """A hint to a similar name among the encoders' models; possibly empty."""
+    """A hint to a similar name among the encoders' models; empty if no name is similar."""
     needs = encoder_needs()
     if name in needs:
         return f"; did you mean {needs[name].model!r}?"
@@ -209,8 +209,8 @@ def prefetch_advice(name: str, revision: str = MAIN) -> str:
     return f"`python -m bias_pipeline models prefetch {name}{pinned}`"
 
 
-# Weights, configuration, vocabulary, preprocessing, templates; how a sentence model pools; the
-# licence.
+# The files that are fetched: weights, configuration, vocabulary, preprocessing, templates, how a
+# sentence model pools, and the licence.
 _WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|model|jinja)"
                      r"|README\.md|[0-9]+_\w+/config\.json|video_processor/[^/]+\.json"
                      r"|additional_chat_templates/[^/]+\.jinja")  # fmt: skip
@@ -246,7 +246,7 @@ def check_digest(path: Path, file: RepoSibling) -> None:
     wanted = large["sha256"] if large else file.blob_id
     if large:
         digest = sha256_of(path)
-    else:  # that of git
+    else:  # git's digest
         content = path.read_bytes()
         header = f"blob {len(content)}\0".encode()
         digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
@@ -272,14 +272,14 @@ def _asking(name: str, revision: str) -> Iterator[None]:
     }
     try:
         yield
-    except Exception as error:  # of the hub's client, of its transport, of the disk
+    except Exception as error:  # an error of the hub's client, of its transport, or of the disk
         known = next((reason for kind, reason in reasons.items() if isinstance(error, kind)), "")
         reason = known or f"cannot be fetched ({str(error).strip().partition(chr(10))[0][:200]})"
         raise ResourceError(f"model {name}: {reason}") from error
 
 
 def licence_of(name: str, folder: Path) -> str:
-    """The licence that a model's README states, empty if neither it nor a package states one.
+    """The licence that a model's README or package states; empty if neither states a licence.
 
     Example:
         >>> licence_of("mine", Path("nowhere"))
@@ -298,12 +298,12 @@ def licence_of(name: str, folder: Path) -> str:
 
 MOST_LAYERS = 1000
 LARGEST = 1_000_000  # limit for any whole number, such as a vocabulary's size
-LARGEST_SIDE = 4096  # of a picture, in pixels
+LARGEST_SIDE = 4096  # limit for the side of a picture, in pixels
 
-# Each line is sufficient for a tokenizer.
+# The files of one line are enough for a tokenizer.
 _VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))
 _PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
-_OF_AREA = "merge_size"  # beside it a size is a number of pixels in all, as of Qwen-VL and GLM-V
+_OF_AREA = "merge_size"  # with this key, sizes count all pixels of a picture (Qwen-VL, GLM-V)
 _SIZES = ("size", "crop_size", "pad_size", "size_divisor", "max_image_size", "min_image_size")
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", None)
 # The library's own cache classes, which published Gemmas name.
@@ -311,8 +311,8 @@ _CACHES = (
     "dynamic", "static", "hybrid", "hybrid_chunked", "sliding_window", "offloaded",
     "offloaded_static", "quantized", None,
 )  # fmt: skip
-_MOST_POSITIONS = 1 << 24  # that are rotary, of which there is no table
-_PERIODS = ("_theta", "_base_freq")  # of rotary positions, no sizes
+_MOST_POSITIONS = 1 << 24  # limit for rotary positions, which need no table
+_PERIODS = ("_theta", "_base_freq")  # periods of rotary positions, which are no sizes
 _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 
 
@@ -334,7 +334,7 @@ def require_preprocessing(folder: Path, files: Collection[str]) -> None:
 
 
 def check_config(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a configuration of a too large network, or one that names code on the hub."""
+    """Refuse a configuration that describes too large a network or names code on the hub."""
     rotary = any(key.startswith("rope_") for key, _ in _entries(config))
     for key, value in _entries(config):
         if _names_code(key, value):
@@ -348,7 +348,7 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse pictures of no size, or of a huge one; videos are not read."""
+    """Refuse preprocessing to pictures of no size or of a huge size; keys of videos are ignored."""
     for name, part in _entries({"pictures": config}):
         if not isinstance(part, Mapping) or name == "video_processor":
             continue
@@ -363,13 +363,13 @@ def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
 def _names_code(key: str, value: Any) -> bool:
     if key == "cache_implementation":
         return value not in _CACHES
-    if key.endswith("_implementation"):  # of attention, of experts
+    if key.endswith("_implementation"):  # an implementation of attention or experts, no size
         return not isinstance(value, dict) and value not in _ATTENTION
     return key in _KERNELS and bool(value)
 
 
 def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key with its value; items of a list come under the list's key."""
+    """Every key with its value; the items of a list have the list's key."""
     if key:
         yield key, node
     if isinstance(node, Mapping):

@@ -1,6 +1,6 @@
 """Probabilities of answers after a picture and a text, by published generative models.
 
-The library's processor of a model is its preprocessing of pictures and its tokenizer in one.
+In the library, a model's processor combines its preprocessing of pictures and its tokenizer.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from bias_pipeline.models.torchvision import make_importable
 if TYPE_CHECKING:
     import torch
 
-# The picture's placeholder in texts, where the processor's own sign is not all of it.
+# The picture's placeholder in texts, for kinds whose placeholder is more than the processor's sign.
 _PLACES = {
     "llava": "<image>\n",
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), "<|vision_start|><|image_pad|><|vision_end|>"),
 }
 # Processors that put the placeholder there themselves.
 _PLACED = ("blip", "blip-2", "florence2", "git", "instructblip", "kosmos-2", "paligemma")
-# The release that brought a kind, of those that the oldest release supported here lacks.
+# Kinds that the oldest supported release lacks, each with the release that added it.
 _SINCE = {"florence2": "4.56", "internvl": "4.52"}
 
 
 def require_known(model: Pretrained) -> None:
-    """Check that the installed transformers has such models; its own errors are misleading."""
+    """Refuse a kind of model that the installed transformers lacks; its own error misleads."""
     import transformers
 
     if model.kind not in transformers.CONFIG_MAPPING:
@@ -47,7 +47,7 @@ def require_known(model: Pretrained) -> None:
 
 
 def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
-    """Check that a model of transformers writes texts about pictures."""
+    """Refuse a model of transformers that does not write texts about pictures."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KINDS,
     )
@@ -62,7 +62,7 @@ def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
 
 
 def processor_of(model: Pretrained) -> Any:
-    """A model's own processor of pictures and texts; pictures always with Pillow."""
+    """A model's own processor of pictures and texts, which always reads pictures with Pillow."""
     import transformers
 
     require_preprocessing(model.folder, model.files)
@@ -71,7 +71,7 @@ def processor_of(model: Pretrained) -> Any:
         processor = transformers.AutoProcessor.from_pretrained(  # type: ignore[no-untyped-call]
             model.folder, local_files_only=True, trust_remote_code=False
         )
-        if not hasattr(processor, "image_processor"):  # a kind that has no processor of both
+        if not hasattr(processor, "image_processor"):  # a kind without a processor for both
             return _Pair(image_processor(model), tokenizer(model))
         processor.image_processor = image_processor(model)
     except BiasPipelineError:
@@ -87,7 +87,7 @@ def processor_of(model: Pretrained) -> Any:
 
 
 class _Pair:
-    """Preprocessing of pictures and a tokenizer that the library does not join."""
+    """Preprocessing of pictures and a tokenizer, for kinds where the library has them apart."""
 
     chat_template = None
 
@@ -105,7 +105,7 @@ def place_picture(kind: str, processor: Any, prompt: str) -> str:
 
 
 def fill_template(processor: Any, prompt: str) -> str | None:
-    """A question about one picture in the model's chat template; None without a template."""
+    """The model's chat template with a question about one picture; None without a template."""
     if processor.chat_template is None:
         return None
     content = [{"type": "image"}, {"type": "text", "text": prompt}]
@@ -137,13 +137,13 @@ class Request(NamedTuple):
 
     @property
     def form(self) -> tuple[object, ...]:
-        """The shapes of the inputs; questions of one form make a batch without padding."""
+        """The shapes of the inputs; questions of equal form make a batch without padding."""
         shapes = sorted((name, tuple(tensor.shape)) for name, tensor in self.inputs.items())
         return (*shapes, *map(len, self.follows))
 
 
 class PictureText:
-    """A model of transformers, as it is.
+    """A model of transformers, not trained further.
 
     Pictures become squares of ``side`` pixels before the model's own preprocessing, as for all
     encoders of pictures. ``network`` is the model itself, in evaluation mode.
@@ -220,7 +220,7 @@ class PictureText:
     def _check_length(self, request: Request, question: Question) -> None:
         text = self.network.config.get_text_config()
         most = getattr(text, "max_position_embeddings", None)
-        if hasattr(text, "relative_attention_num_buckets"):  # T5's, which reads any length
+        if hasattr(text, "relative_attention_num_buckets"):  # a T5, which reads any length
             most = None
         answered = 0 if self._recodes else max(map(len, request.follows))
         length = request.inputs[_IDS].shape[1] + answered
@@ -279,7 +279,7 @@ class PictureText:
     def _answer_log_prob(
         self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor
     ) -> torch.Tensor:
-        """(B,) log-probability of several tokens (B, M) in sequence."""
+        """(B,) log-probability that tokens (B, M) follow each other."""
         import torch
 
         n_tokens = tokens.shape[1]
@@ -302,7 +302,7 @@ class PictureText:
 def _starts(network: Any) -> tuple[int, ...]:
     """The tokens before an answer, in models with a separate decoder.
 
-    Some (BART and its descendants) must write a special token first.
+    Some models (BART and its descendants) must write a special token first.
     """
     configs = (network.config.get_text_config(), network.generation_config)
     first, forced = (

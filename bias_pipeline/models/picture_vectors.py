@@ -1,8 +1,9 @@
 """Regions, labels and answers that networks find in pictures; each is computed once and cached.
 
-The blocks of :mod:`bias_pipeline.models.blocks`, by the digest of the edited picture, so its
-path and the other pictures do not matter: overlapping sets of pictures share features, and a killed
-job continues. Training reads rows in any order, so they are also written to a memory-mapped table.
+The cache is the blocks of :mod:`bias_pipeline.models.blocks`. A picture is named by the digest of
+its edited pixels, so its path and the other pictures do not matter: overlapping sets of pictures
+share features, and a killed job continues. Training reads rows in any order, so features are also
+written to a memory-mapped table.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Regions = npt.NDArray[np.float16]
 
 
 class RegionExtractor(Protocol):
-    """A frozen network of squares with ``side`` pixels a side."""
+    """A frozen network that reads square pictures of ``side`` pixels a side."""
 
     @property
     def side(self) -> int: ...
@@ -53,7 +54,7 @@ class _Picture(NamedTuple):
 
 
 class _ExtractionModel:
-    """Adapts a frozen network to the interface of :mod:`~bias_pipeline.models.runner`."""
+    """A frozen network with the interface that :mod:`~bias_pipeline.models.runner` needs."""
 
     def __init__(self, extractor: RegionExtractor) -> None:
         self._extractor = extractor
@@ -113,7 +114,7 @@ def _compute_missing(
     load: Callable[[], Model],
     batch: int,
 ) -> bool:
-    """Compute and store what is wanted and not known yet; whether anything was."""
+    """Compute and store what is wanted but not known yet; returns whether anything was computed."""
     missing = {name: source for name, source in wanted.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=batch, threads=n_threads())
@@ -143,7 +144,7 @@ def labels_in(
 
 
 def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """Digest to value and reason; temporary failures only on request, where there is no other."""
+    """Digest to value and reason; a temporary failure only if wanted and nothing else is stored."""
     results = {}
     for path in store.index():
         table = read_block(path)

@@ -1,4 +1,4 @@
-"""Finds published weights on disk, identifies them by digests and loads them without code.
+"""Finds published weights on disk, identifies them by digests and loads them without running code.
 
 Only safetensors are read (other formats can run code when they are opened), and never code that
 comes with a model.
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".pkl")
-_COMPUTED = ".relative_position_index"  # of windows; saved by only one major version of the library
-# An adapter such as LoRA, which transformers applies if peft is installed.
+_COMPUTED = ".relative_position_index"  # of windows; only one major version of the library saves it
+# The files of an adapter such as LoRA, which transformers applies if peft is installed.
 ADAPTER_CONFIG, ADAPTER = "adapter_config.json", "adapter_model.safetensors"
-# Configuration, preprocessing, vocabulary, templates; pooling of a sentence model.
+# Files that decide a model's output beside weights: configuration, preprocessing, vocabulary,
+# templates, and the pooling of a sentence model.
 BESIDE = (
     "*.json", "*.txt", "*.model", "*.jinja", "additional_chat_templates/*.jinja",
     "[0-9]*_*/config.json", "video_processor/*.json",
@@ -54,19 +55,19 @@ BESIDE = (
 @dataclass(frozen=True)
 class Pretrained:
     name: str  # as the user wrote it
-    folder: Path  # where it lies
-    kind: str  # its `model_type`
+    folder: Path  # the model's folder
+    kind: str  # the model's `model_type`
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
-    source: str = "a folder"  # where it comes from
-    revision: str = ""  # of the hub, if known
-    packed: int = 0  # bytes of what it is unpacked from at first use; 0: it lies in its folder
+    source: str = "a folder"  # where the model comes from
+    revision: str = ""  # the revision on the hub, if known
+    packed: int = 0  # size in bytes of the packed weights; 0: the weights need no unpacking
 
     def __hash__(self) -> int:
         return hash((self.name, *self.files.items()))
 
 
 def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "") -> Pretrained:
-    """Find a model without loading it or importing PyTorch or transformers."""
+    """Find a model without loading it and without importing PyTorch or transformers."""
     place = find_place(name, revision or MAIN)
     folder = place.folder
     path = folder / "config.json"
@@ -91,7 +92,7 @@ def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "
 
 
 def _weights(name: str, place: Place) -> list[str]:
-    """The names of the files of weights, all of which are there."""
+    """The names of the files of weights; refused if a file is absent."""
     folder = place.folder
     if (folder / WEIGHTS).is_file():
         return [WEIGHTS]
@@ -118,7 +119,7 @@ def _weights(name: str, place: Place) -> list[str]:
 
 
 def _adapter(folder: Path) -> list[str]:
-    """The name of an adapter's weights, if the folder has an adapter."""
+    """A list of the adapter's file of weights; empty if the folder has no adapter."""
     if not (folder / ADAPTER_CONFIG).is_file():
         return []
     if not (folder / ADAPTER).is_file():
@@ -131,12 +132,12 @@ def _adapter(folder: Path) -> list[str]:
 
 
 def checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of a model that has one, as FIBER's and OpenCLIP's have."""
+    """The file of weights of a model with a single such file, as FIBER and OpenCLIP have."""
     return model.folder / next(iter(model.files))
 
 
 def missing_file(name: str, place: Place, file: str) -> ResourceError:
-    """The error for a model with a missing file, as after an incomplete download."""
+    """The error for a model that lacks a file, as after an incomplete download."""
     if place.revision:
         remedy = f"{prefetch_advice(name, place.revision)} fetches the rest"
     else:
@@ -164,11 +165,11 @@ def load(
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
-            # Not cast afterwards, which would round what the library keeps in float32
+            # A later cast would round the weights that the library keeps in float32
             torch_dtype=getattr(torch, dtype),
             **({} if config is None else {"config": config}),
         )
-    except Exception as error:  # whatever a broken file makes of the library
+    except Exception as error:  # whatever the library raises on a broken file
         # The library's advice does not help; its two major versions phrase it differently.
         other = any(phrase in str(error) for phrase in ("mismatched_sizes", "size mismatch"))
         why = "weights of other sizes than config.json says" if other else first_line(error)
@@ -194,7 +195,7 @@ def first_line(error: Exception) -> str:
 
 
 def image_processor(model: Pretrained) -> Any:
-    """The library's preprocessing of a model's pictures, always with Pillow."""
+    """The library's preprocessing of a model's pictures, which always uses Pillow."""
     import transformers
 
     require_preprocessing(model.folder, model.files)
@@ -212,7 +213,7 @@ def image_processor(model: Pretrained) -> Any:
 
 
 class Preprocessing:
-    """A model's own preprocessing of pictures, always with Pillow."""
+    """A model's own preprocessing of pictures, which always uses Pillow."""
 
     def __init__(self, model: Pretrained) -> None:
         from PIL import Image
@@ -222,14 +223,14 @@ class Preprocessing:
             self._shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
         except BiasPipelineError:
             raise
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise DataError(
                 f"{model.name}: preprocessing cannot be loaded ({first_line(error)})"
             ) from error
         self._model = model
 
     def of_one_shape(self) -> Preprocessing:
-        """Itself, checked for use with batches of pictures."""
+        """The same object; refused if it makes pictures of different shapes."""
         if len(self._shapes) > 1:
             raise DataError(
                 f"{self._model.name}: its preprocessing makes pictures of different shapes; set "
@@ -249,12 +250,12 @@ def tokenizer(model: Pretrained) -> Any:
     require_vocabulary(model.folder, model.files)
     path = model.folder / "tokenizer_config.json"
     config = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
-    # Version 5's name of a class that version 4 lacks
+    # The name in version 5 of a class that version 4 lacks
     fast = isinstance(config, dict) and config.get("tokenizer_class") == "TokenizersBackend"
     kind: Any = transformers.PreTrainedTokenizerFast if fast else transformers.AutoTokenizer
     try:
         read = kind.from_pretrained(model.folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever a broken or absent file makes of the library
+    except Exception as error:  # whatever the library raises on a broken or absent file
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
         ) from error

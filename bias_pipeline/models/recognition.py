@@ -1,4 +1,4 @@
-"""Labels of pictures by published networks: classifiers, CLIP prompted with names, detectors.
+"""Labels pictures with published networks: classifiers, CLIP prompted with names, detectors.
 
 He et al., Deep Residual Learning (CVPR 2016); Radford et al., Learning Transferable Visual Models
 From Natural Language Supervision (ICML 2021); Carion et al., End-to-End Object Detection with
@@ -65,7 +65,7 @@ _FORMER = (
     (r"rpn\.head\.conv\.(weight|bias)", r"rpn.head.conv.0.0.\1"),
     (r"(backbone\.fpn\.(?:inner|layer)_blocks\.\d+)\.(weight|bias)", r"\1.0.\2"),
 )
-_FORMER_MASK = r"roi_heads\.mask_head\.mask_fcn(\d+)\.(weight|bias)"  # counted from 1
+_FORMER_MASK = r"roi_heads\.mask_head\.mask_fcn(\d+)\.(weight|bias)"  # the number begins at 1
 _SURE = 0.5  # pixels from this value on belong to a mask
 
 
@@ -77,7 +77,7 @@ class TorchvisionDetector(Detector):
         make_importable()
         pooling = importlib.import_module("torchvision.ops.roi_align")
         plain = getattr(pooling._roi_align, "__wrapped__", None)
-        if plain is not None:  # without its operators torchvision would compile it
+        if plain is not None:  # a torchvision without operators would compile it
             pooling.__dict__["_roi_align"] = plain
         weights = read_numbers(check_weights(path))
         network = _build(_state_dict(weights, path), path)
@@ -86,7 +86,7 @@ class TorchvisionDetector(Detector):
         self._network, self._device = network.to(device).eval(), device
 
     def read(self, path: Path) -> Photo:
-        """(3, H, W) colours from 0 to 1; the network scales the picture itself."""
+        """(3, H, W) the colours of a photo, from 0 to 1; the network itself scales the picture."""
         photo = read_photo(path)
         pixels = np.asarray(photo, np.float32).transpose(2, 0, 1) / 255
         return Photo(np.ascontiguousarray(pixels), (photo.height, photo.width))
@@ -101,7 +101,7 @@ class TorchvisionDetector(Detector):
 
 
 def check_weights(path: Path) -> Path:
-    """The path of an existing file of weights."""
+    """The path of a file of weights; refused if there is no such file."""
     if not path.is_file():
         raise ResourceError(
             f"{path}: no such file; fetch torchvision's weights of Mask or Faster R-CNN by "
@@ -125,7 +125,7 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
 
 
 def _present_name(name: str) -> str:
-    """The library's current name of a layer; its own loading renames files of 2019 in the same way.
+    """The library's current name for a layer; the library renames files of 2019 in the same way.
 
     Example:
         >>> _present_name("roi_heads.mask_head.mask_fcn1.bias")
@@ -149,7 +149,7 @@ def _build(weights: Mapping[str, Tensor], path: Path) -> Any:
             whole.load_state_dict(weights, strict=False)  # counters may be absent
             for part in whole.modules() if name in _FROZEN else ():
                 if isinstance(part, torch.nn.BatchNorm2d):
-                    part.eps = 0.0  # as in training, where it was frozen
+                    part.eps = 0.0  # as in training, where this layer was frozen
             return whole
     raise DataError(
         f"{path}: does not match any of {', '.join(_NETWORKS)} with {_N_CLASSES} classes"
@@ -168,8 +168,8 @@ def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 
 MOST_LABELS = 20  # most confident labels kept per picture
-_LEAST = 0.05  # confidence of a box, torchvision's own default
-PROMPT = "a photo of a {}"  # the first one of CLIP's paper
+_LEAST = 0.05  # the lowest confidence of a box, torchvision's own default
+PROMPT = "a photo of a {}"  # the first prompt in CLIP's paper
 
 CLASSIFIERS = (
     *("beit", "bit", "convnext", "convnextv2", "deit", "dinov2", "efficientnet", "mobilenet_v2"),
@@ -181,7 +181,7 @@ KINDS = (clip.CLIP, *CLASSIFIERS, *BOXES)
 class Recognizer(ABC):
     """A network that labels pictures, with confidences."""
 
-    names: Sequence[str]  # the L labels; an empty one is not a category
+    names: Sequence[str]  # the L labels; an empty name is not a category
 
     @abstractmethod
     def read(self, path: Path) -> Any:
@@ -207,15 +207,15 @@ class Recognizer(ABC):
 
 
 class Network(NamedTuple):
-    name: str  # of a model or a file
+    name: str  # the name of a model or a file
     files: Mapping[str, str]  # digests of the files that decide its answers
-    prompted: bool  # whether it is prompted with names, like CLIP, and has no labels of its own
+    prompted: bool  # whether the network is prompted with names, like CLIP; else it has own labels
     # Takes the prompted names and the device
     load: Callable[[Sequence[str], torch.device], Recognizer]
 
 
 def find_network(source: str) -> Network:
-    """A model of :data:`KINDS`, a network of timm, or a file of torchvision's detectors."""
+    """A model of :data:`KINDS`, a network of timm, or a file of a torchvision detector."""
     if is_weights(source):
         path = check_weights(Path(source).expanduser())
         files = {"weights": digest_of(path)}
@@ -238,7 +238,7 @@ def find_network(source: str) -> Network:
 
 
 def is_weights(source: str) -> bool:
-    """Whether it is a file of weights, not a model's folder or name.
+    """Whether a source is a file of weights rather than a model's folder or name.
 
     Example:
         >>> is_weights("fasterrcnn.pth"), is_weights("facebook/detr-resnet-50")
@@ -255,7 +255,7 @@ def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) ->
 
 
 class _Classifier(Recognizer):
-    """One label a picture: a softmax over all."""
+    """A classifier: its confidences are a softmax over all labels."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         from transformers import AutoModelForImageClassification
@@ -278,7 +278,7 @@ class _Classifier(Recognizer):
 
 
 class _TimmClassifier(Recognizer):
-    """The same of timm: the middle of a picture, as its library prepares it."""
+    """A classifier of timm; it sees the middle of a picture, as timm prepares it."""
 
     def __init__(self, model: TimmNetwork, device: torch.device) -> None:
         self.names = [plain_label(label) for label in model.labels]
@@ -286,7 +286,7 @@ class _TimmClassifier(Recognizer):
         self._network = model.build().to(device)
 
     def read(self, path: Path) -> Float32Array:
-        """(3, S, S)."""
+        """(3, S, S) a photo as the network takes it."""
         from PIL.Image import Resampling
 
         photo, side = read_photo(path), self._model.side
@@ -307,7 +307,7 @@ class _TimmClassifier(Recognizer):
 
 
 class _Clip(Recognizer):
-    """CLIP: a softmax over the prompted names."""
+    """A CLIP: its confidences are a softmax over the prompted names."""
 
     def __init__(self, model: Pretrained, names: Sequence[str], device: torch.device) -> None:
         self._photos = ClipPhotos(model, device, normalize=True)
@@ -326,7 +326,7 @@ class _Clip(Recognizer):
 
 
 class _Detector(Recognizer):
-    """Any number of objects a picture: the most confident box of each label."""
+    """A detector: the confidence in a label is that of its most confident box."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._prepare = Preprocessing(model)
@@ -343,7 +343,7 @@ class _Detector(Recognizer):
 
         rows = []
         with torch.inference_mode():
-            for photo in photos:  # each has a size of its own
+            for photo in photos:  # photos differ in size
                 pixels = torch.from_numpy(photo[None]).to(self._device)
                 logits = self._network(pixel_values=pixels).logits[0].float()
                 # DETR's last label means no object.
@@ -353,7 +353,7 @@ class _Detector(Recognizer):
 
 
 class _Torchvision(Recognizer):
-    """A detector of torchvision: the most confident box of each label."""
+    """A detector of torchvision: the confidence in a label is that of its most confident box."""
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self._detector = TorchvisionDetector(path, _LEAST, device)

@@ -1,4 +1,4 @@
-"""Runs a model over one task's share of images or texts, block by block, resumably.
+"""Runs a model over one task's share of images or texts, block by block; a killed run continues.
 
 Used by the commands ``embed``, ``caption`` and ``data detect``.
 """
@@ -40,29 +40,29 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-KEEP_S = 10.0  # between two times that open blocks are stored, since nobody can catch SIGKILL
-_SHOWN = 5  # unreadable images named in a message
-_WINDOW_OF_ANSWERS = 16  # times those asked at once
-_POOL = 8  # batches from which sources of one form are put together
+KEEP_S = 10.0  # seconds between two times that open blocks are stored, in case of a kill
+_SHOWN = 5  # how many unreadable images a message names
+_WINDOW_OF_ANSWERS = 16  # answers may wait for a slow one, so many times a batch at most
+_POOL = 8  # so many batches are read ahead, to put together sources of equal form
 
 
 class Reader(Protocol):
-    """Gives the value of a photo or text as it reads it, as a server does."""
+    """Gives the value of a photo or text already when reading it, as a server does."""
 
     def read(self, source: Any, /) -> Any:
-        """The value of a source; called from several threads."""
+        """The value of a source; several threads call this."""
 
 
 @runtime_checkable
 class Model(Reader, Protocol):
     """Describes photos or texts in batches.
 
-    What it reads may have an attribute ``form``: then only sources of one form are described
-    together.
+    The sources that it has read may have an attribute ``form``; then only sources of equal form are
+    described together.
     """
 
     def read(self, source: Any, /) -> Any:
-        """A source, preprocessed for the network; called from several threads."""
+        """A source preprocessed for the network; several threads call this."""
 
     def describe(self, sources: Sequence[Any], /) -> Iterable[Any]:
         """A value (text, list of texts or vector) for each source that was read."""
@@ -70,17 +70,17 @@ class Model(Reader, Protocol):
 
 @dataclass
 class ProgressCounts:
-    blocks: int = 0  # blocks of its share
+    blocks: int = 0  # blocks of the task's share
     finished: int = 0  # blocks that existed already
     changed: int = 0  # images whose content has changed since they were described
-    described: int = 0  # images or texts, unreadable ones too
-    empty: int = 0  # empty texts among them
-    seconds: float = 0.0  # for them, without loading the model
+    described: int = 0  # images or texts that were described, including the unreadable
+    empty: int = 0  # empty texts
+    seconds: float = 0.0  # time of describing, without loading the model
     unreadable: dict[str, str] = field(default_factory=dict)  # image to reason
-    failed_before: dict[str, str] = field(default_factory=dict)  # the same, of earlier starts
+    failed_before: dict[str, str] = field(default_factory=dict)  # failures of earlier starts
 
     def add(self, outcomes: Mapping[str, Any]) -> None:
-        """Count images that were described, or why they could not be."""
+        """Count images that were described, and note why others could not be described."""
         reasons = {i: str(o) for i, o in outcomes.items() if isinstance(o, UnreadableError)}
         self.unreadable |= reasons
         self.described += len(outcomes)
@@ -138,10 +138,10 @@ def first_reasons(reasons: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Remaining:
-    # The ids of each unfinished block, and those among them to describe now
+    # The ids of each unfinished block, and the ids in it that are to be described now
     blocks: Sequence[tuple[Sequence[str], Sequence[str]]]
     stamps: Mapping[str, int]  # of all images of the share
-    tally: ProgressCounts  # what was done already
+    tally: ProgressCounts  # counts of what was done already
 
     @property
     def images(self) -> list[str]:
@@ -183,14 +183,14 @@ def describe_share(
     options: Namespace,
     limit: int | None = None,
 ) -> ProgressCounts:
-    """Describe the share of one task; what is finished is skipped.
+    """Describe the share of one task; finished blocks are skipped.
 
-    If the work ends early (a request to stop, a failure of the model), what was described until
-    then is stored before the error is raised.
+    If the work ends early (by a request to stop or a failure of the model), everything described
+    until then is stored before the error is raised.
     """
     left = remaining(sources, stamps_of, store, options.shard, limit)
     work = _Work(load(), sources, left, store) if left.blocks else None
-    store.plan(list(sources))  # a run that cannot begin leaves nothing
+    store.plan(list(sources))  # only now: a run that cannot begin leaves nothing
     if work is not None:
         if "torch" in sys.modules:  # else the model computes nothing
             sys.modules["torch"].set_num_threads(options.threads)
@@ -201,7 +201,7 @@ def describe_share(
 
 
 class _Work:
-    """Describes what is left until the model fails, and stores it block by block."""
+    """Describes the unfinished images until the model fails, and stores them block by block."""
 
     def __init__(
         self,
@@ -212,9 +212,9 @@ class _Work:
     ) -> None:
         self._model, self._sources, self._left, self._store = model, sources, left, store
         self._open_blocks = deque(left.blocks)
-        # Image to value, or why it has none, of images whose block is not stored
+        # Image to value, or to the reason for having none, for images whose block is not stored
         self._values: dict[str, Any] = {}
-        self._failure: BiasPipelineError | None = None  # the first, which ends the work
+        self._failure: BiasPipelineError | None = None  # the first failure, which ends the work
 
     def describe_and_store(self, options: Namespace) -> None:
         """Store every finished block, and from time to time the open blocks."""
@@ -235,7 +235,7 @@ class _Work:
             raise self._failure
 
     def _describe(self, options: Namespace) -> Generator[str, None, None]:
-        """Each image after its value is there, in order, until the model fails."""
+        """Yield each image, in order, once its value is there; ends when the model fails."""
         images = self._left.images
         wanted = takewhile(lambda _: self._failure is None, images)
         # Answers wait for a slow one before them; what a model reads waits in memory.
@@ -252,7 +252,7 @@ class _Work:
                 yield image
 
     def _read(self, image: str) -> Any:
-        """A source as the model takes it, or why it cannot be read; called from threads."""
+        """A source as the model takes it, or why it cannot be read; several threads call this."""
         source: Any = UnreadableError(NOT_YET, lasting=False)
         try:
             if self._failure is None:
@@ -281,7 +281,7 @@ class _Work:
         self._open_blocks.popleft()
 
     def _put(self, ids: Sequence[str], wanted: Sequence[str]) -> dict[str, Any]:
-        """Store what was described of a block, if anything, and return it."""
+        """Store the outcomes of a block, if there are any, and return them."""
         described = {image: self._values[image] for image in wanted if image in self._values}
         if described:
             stamps = self._left.stamps
@@ -304,7 +304,7 @@ def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
 
 
 def _by_form(sources: Sequence[Any]) -> list[list[int]]:
-    """Places of the sources that were read, sources of one form together.
+    """Lists of places: the sources that were read, grouped by form.
 
     Example:
         >>> _by_form([1, UnreadableError("broken"), 2])
@@ -323,7 +323,7 @@ def _block(
     outcomes: Mapping[str, Any],
     before: pa.Table | None,
 ) -> Block:
-    """A block of new results and the stored results of unchanged images.
+    """A block with new results and with the stored results of unchanged images.
 
     Temporary failures get a stamp that no source has.
     """
@@ -377,7 +377,7 @@ def ahead(
     meanwhile: Callable[[], None] = lambda: None,
     every_s: float = 10.0,
 ) -> Generator[T, None, None]:
-    """Results in the order of the items, computed by threads a little ahead of their use.
+    """Yield results in the order of the items; threads compute them a little ahead.
 
     Example:
         >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))

@@ -1,4 +1,4 @@
-"""How captions are decoded, and draws that depend on the photo alone, not on its batch."""
+"""How captions are decoded; a draw depends only on the photo, not on its batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bias_pipeline.io.json_files import expect, load_json
 if TYPE_CHECKING:
     import torch
 
-# What a model's own file may add to a search, with the values that change nothing.
+# The settings that a model's own file may add to a search, with the values that change nothing.
 _IDLE: Mapping[str, tuple[object, ...]] = {
     "repetition_penalty": (None, 1, 1.0),
     "length_penalty": (None, 1, 1.0),
@@ -38,10 +38,10 @@ class Decoding:
 
     prompt: str = ""  # what the model is asked, or how its captions begin
     max_new_tokens: int = 30  # tokens after the prompt, where a caption is cut off
-    beams: int = 1  # of beam search; 1 takes the likeliest word each time
-    n: int = 1  # captions for each photo: the best beams, or that many draws
+    beams: int = 1  # beams of beam search; 1 takes the likeliest word each time
+    n: int = 1  # captions for each photo: the n best beams, or n draws
     temperature: float = 0.0  # of sampling from all words; 0 does not sample
-    seed: int = 0  # of sampling
+    seed: int = 0  # the seed of sampling
 
     def __post_init__(self) -> None:
         if self.temperature and self.beams > 1:
@@ -68,7 +68,7 @@ class Decoding:
 
 
 def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
-    """How captions are decoded, in words.
+    """A description in words of how captions are decoded.
 
     Example:
         >>> describe_decoding(Decoding(beams=3), {"length_penalty": 2.0})
@@ -79,7 +79,7 @@ def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
 
 
 def own_settings(folder: Path) -> dict[str, Any]:
-    """What a model's own file adds to the search, such as a penalty of repetitions."""
+    """The settings that a model's own file adds to the search, such as a penalty on repetitions."""
     path = folder / "generation_config.json"
     if not path.is_file():
         return {}
@@ -88,7 +88,7 @@ def own_settings(folder: Path) -> dict[str, Any]:
 
 
 class Noise:
-    """Makes the likeliest word a draw: Gumbel noise on log-probabilities over the temperature.
+    """Adds Gumbel noise to log-probabilities over the temperature: the likeliest word is a draw.
 
     Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
     """
@@ -105,7 +105,7 @@ class Noise:
         ]
 
     def __call__(self, tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """(B, V) noisy scores of the next word, from log-probabilities or these plus a constant."""
+        """(B, V) noisy scores of the next word, from log-probabilities (up to a constant)."""
         import torch
 
         del tokens
@@ -121,7 +121,7 @@ def decode_captions(
     device: torch.device,
     texts_of: Callable[[Noise | None, int], Sequence[str]],
 ) -> list[list[str]]:
-    """As many captions for each photo as wanted: the best beams, or draws one after the other."""
+    """The wanted captions of each photo: the best beams, or draws made one after the other."""
     n = decoding.n
     if not decoding.temperature:
         texts = texts_of(None, n)
@@ -131,7 +131,7 @@ def decode_captions(
 
 
 def _seed(seed: int, image: str, number: int) -> int:
-    """A number of 63 bits.
+    """A seed of 63 bits for one draw of one image.
 
     Example:
         >>> _seed(0, "139", 0) == _seed(0, "139", 1)

@@ -1,6 +1,6 @@
 """Language models that give texts vectors: masked, causal and sentence models of transformers.
 
-Their weights are frozen here; ``attack/language_models.py`` trains them. The model's files say how
+The weights are frozen here; ``attack/language_models.py`` trains weights. The model's files say how
 the vectors of a text's tokens become one vector: sentence models describe it in ``modules.json``
 and its folders (the format of Reimers and Gurevych's sentence-transformers, 2019). For other models
 the user chooses.
@@ -37,9 +37,9 @@ class Pooling:
     """How the vectors of tokens become one."""
 
     how: How  # the mean, the first token's or the last token's
-    normalize: bool = False  # whether it gets length 1
+    normalize: bool = False  # whether the vector of a text gets length 1
     lowercase: bool = False  # whether texts are lower-cased first
-    # Tokens that are read, including special ones; None: as many as the model has positions
+    # How many tokens are read, with special tokens; None: as many as the model has positions
     longest: int | None = None
 
 
@@ -72,7 +72,7 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
 
 
 def _how(path: Path) -> How:
-    """The one way that is switched on."""
+    """The only way of pooling that a file switches on; refused if it is not exactly one we know."""
     settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
     named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
@@ -97,16 +97,16 @@ CAUSAL = (
     "mistral", "olmo", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "smollm3", "stablelm",
 )  # fmt: skip
 KINDS = (*MASKED, *CAUSAL)
-UNKNOWN = "<unk>"  # what vocabulary alignment puts in place of a word
-UNUSED = ("pooler.",)  # not used, and absent from many files
+UNKNOWN = "<unk>"  # vocabulary alignment puts this in place of a word
+UNUSED = ("pooler.",)  # weights that we do not use and many files lack
 
-# Their positions begin after that of the padding.
+# The positions of these models begin after the position of the padding.
 _SHIFTED = ("camembert", "mpnet", "roberta", "xlm-roberta")
-_BATCH = 4096  # tokens per batch; on CPUs more is slower
+_BATCH = 4096  # tokens per batch; on CPUs a larger batch is slower
 
 
 def default_pooling(kind: str) -> How:
-    """The last token of a causal model has seen the whole text; of others, the mean."""
+    """The last token for a causal model, as it has seen the whole text; else the mean."""
     return "last" if kind in CAUSAL else "mean"
 
 
@@ -116,11 +116,11 @@ def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Po
 
 
 class Tokens:
-    """Texts as numbers of a model's tokens.
+    """Turns texts into numbers of a model's tokens.
 
     Words in angle brackets are our special tokens: ``<unk>`` (from alignment) becomes the model's
-    unknown token, any other (from masking) its mask token. A model without such a token reads the
-    word as written.
+    unknown token, and any other (from masking) becomes the model's mask token. A model without such
+    a token reads the word as written.
     """
 
     def __init__(self, model: Pretrained, pooling: Pooling, positions: int, n_tokens: int) -> None:
@@ -132,10 +132,10 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Numbers of each text, at least one; ``cut`` lists the texts that were cut."""
+        """The token numbers of each text, at least one; ``cut`` lists the texts that were cut."""
         marked = []
         for text in texts:
-            sound = text.encode("utf-8", "replace").decode()  # it refuses half surrogates
+            sound = text.encode("utf-8", "replace").decode()  # tokenizers refuse half surrogates
             sound = sound.lower() if self._lowercase else sound
             marked.append(" ".join(map(self._mark, sound.split(" "))) if "<" in sound else sound)
         rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
@@ -182,7 +182,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def vector_size(config: Any) -> int:
-    """D of a network's vectors of tokens; some OPTs make them smaller than their layers'."""
+    """D, the size of a network's token vectors; in some OPTs smaller than in the layers."""
     return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
 
 
@@ -193,7 +193,7 @@ def network_of(model: Pretrained, device: torch.device) -> Any:
 
 
 def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
-    """(N, D) one vector per text, from its tokens' vectors (N, L, D), padding after them."""
+    """(N, D) one vector per text, from its tokens' vectors (N, L, D); padding comes last."""
     import torch
 
     if how == "cls":
@@ -205,7 +205,7 @@ def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.
 
 
 class Sentences:
-    """Texts as vectors of a frozen model, in batches of equal length: nothing is padded."""
+    """Turns texts into vectors of a frozen model; texts of a batch have equal length, unpadded."""
 
     def __init__(self, model: Pretrained, device: torch.device, pooling: Pooling) -> None:
         self._network = network_of(model, device)
@@ -215,7 +215,7 @@ class Sentences:
 
     @property
     def cut(self) -> frozenset[int]:
-        """Places of the last call's texts that were longer than the model reads."""
+        """The places of texts in the last call that were longer than the model reads."""
         return self._tokens.cut
 
     def read(self, text: str) -> str:
@@ -251,7 +251,7 @@ class Sentences:
 
 
 def batches(lengths: IntArray) -> Iterator[IntArray]:
-    """Rows of equal length, at most ``_BATCH`` tokens together.
+    """Batches of rows: the texts of a batch have equal length and at most ``_BATCH`` tokens in all.
 
     Example:
         >>> [rows.tolist() for rows in batches(np.array([3, 2, 3]))]
@@ -265,9 +265,9 @@ def batches(lengths: IntArray) -> Iterator[IntArray]:
 
 @contextmanager
 def all_threads() -> Iterator[None]:
-    """Context that computes with all cores, or with ``OMP_NUM_THREADS``.
+    """Context that computes with all cores, or with ``OMP_NUM_THREADS`` threads.
 
-    Attackers use one thread each, which is too slow for embedding.
+    Each attacker uses one thread, which is too slow for embedding.
     """
     import torch
 

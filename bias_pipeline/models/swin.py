@@ -17,11 +17,11 @@ from bias_pipeline.array_types import BoolArray, IntArray
 
 
 class Swin(nn.Module):
-    """Stages of window attention, each on a grid half as wide as the one before.
+    """Stages of window attention; each stage has a grid half as wide as the stage before.
 
-    A patch has ``patch`` pixels a side. A grid no larger than a window is one window of its own
-    size if it ``shrinks``, which is not shifted (the classifier of the paper); else it is filled
-    up (detectors).
+    A patch has ``patch`` pixels a side. If the window ``shrinks``, a grid no larger than a window
+    becomes one window of the grid's size, which is not shifted (the classifier of the paper); else
+    the grid is padded to a whole window (detectors).
 
     Example:
         >>> net = Swin(8, (1, 1), (1, 2), window=4, patch=4, merges_last=True)
@@ -56,7 +56,7 @@ class Swin(nn.Module):
         self.layers = nn.ModuleList(stages)
 
     def forward(self, pixels: Tensor) -> list[Tensor]:
-        """(B, 3, H, W) normalised pictures to a grid (B, H', W', C) a level, the finest first."""
+        """Map normalised (B, 3, H, W) to a grid (B, H', W', C) per level, the finest first."""
         grid, levels = self.patch_embed(pixels), []
         for stage in self.layers:
             level, grid = stage(grid)
@@ -74,7 +74,7 @@ class Patches(nn.Module):
         self.norm = nn.LayerNorm(size)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) to (B, H / side, W / side, C), rounded up."""
+        """Map (B, 3, H, W) to (B, H / side, W / side, C), rounded up."""
         filled = nn.functional.pad(
             pixels, (0, -pixels.shape[3] % self.side, 0, -pixels.shape[2] % self.side)
         )
@@ -83,7 +83,7 @@ class Patches(nn.Module):
 
 
 class Stage(nn.Module):
-    """Blocks on one grid; every other one has its windows shifted by half of their side."""
+    """Blocks on one grid; in every second block, windows are shifted by half of their side."""
 
     def __init__(
         self,
@@ -103,14 +103,14 @@ class Stage(nn.Module):
         self.downsample = nn.Identity() if merged is None else Merging(size, merged)
 
     def forward(self, grid: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, H, W, C) to the same and to its half."""
+        """Map (B, H, W, C) to the same shape, and to a grid of half the width and height."""
         for block in self.blocks:
             grid = block(grid)
         return grid, self.downsample(grid)
 
 
 class Merging(nn.Module):
-    """Four neighbouring patches become one (the paper's section 3.1), there twice as long."""
+    """Merges four neighbouring patches into one with a vector of twice the size (section 3.1)."""
 
     def __init__(self, size: int, merged: int) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class SwinBlock(nn.Module):
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
     def _drop_rows(self, branch: Tensor) -> Tensor:
-        """A branch, left out of some rows in training (Huang et al. 2016)."""
+        """A branch that is left out for random rows in training (Huang et al. 2016)."""
         if not self.training or not self.drop_path:
             return branch
         shape = (len(branch), *[1] * (branch.ndim - 1))
@@ -188,7 +188,7 @@ class WindowAttention(nn.Module):
         self.proj = nn.Linear(size, size)
 
     def forward(self, grid: Tensor, window: int, apart: Tensor | None) -> Tensor:
-        """(B, H, W, C), which windows fill, to the same."""
+        """Map (B, H, W, C) to the same shape; windows must fill the grid."""
         n_rows, height, width, size = grid.shape
         down, across, area = height // window, width // window, window * window
         parts = self.qkv(grid).reshape(n_rows, down, window, across, window, 3, self.n_heads, -1)
@@ -227,7 +227,7 @@ def _pad_grid(grid: Tensor, side: int) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _relative_places(window: int, largest: int) -> IntArray:
-    """(N, N) row of the bias table for each pair of patches of a window, by relative position."""
+    """(N, N) the row of the bias table for the relative position of two patches in a window."""
     places = np.indices((window, window)).reshape(2, -1)
     down, across = places[:, :, None] - places[:, None] + largest - 1
     rows: IntArray = down * (2 * largest - 1) + across
@@ -236,8 +236,8 @@ def _relative_places(window: int, largest: int) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _separate_regions(height: int, width: int, window: int, shift: int) -> BoolArray:
-    """(windows, N, N) patches that are neighbours only because the grid was rolled (figure 4)."""
-    rows, columns = (  # which strip of a rolled edge each patch is in
+    """(windows, N, N) whether patches are neighbours only since the grid was rolled (figure 4)."""
+    rows, columns = (  # the strip of a rolled edge that each patch lies in
         (np.arange(length) >= length - window).astype(np.int64)
         + (np.arange(length) >= length - shift)
         for length in (height, width)

@@ -1,8 +1,8 @@
-"""Vectors of texts; each is computed once for all runs, seeds, captioners and commands.
+"""Vectors of texts; each vector is computed once for all runs, seeds, captioners and commands.
 
-The blocks of :mod:`bias_pipeline.models.blocks`, a text by the digest of its words. A block has
-the texts that one call was the first to need, so blocks overlap only if several processes computed
-the same texts at the same time, with the same result.
+The cache is the blocks of :mod:`bias_pipeline.models.blocks`; a text is named by the digest of its
+words. A block has the texts that one call was the first to need, so blocks overlap only if several
+processes computed the same texts at the same time, with the same result.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.models.blocks import Block, BlockStore, read_block, vectors_of
 
-BLOCK = 1024  # texts; as many are lost when a process is killed
+BLOCK = 1024  # texts of a block; at most so many are lost when a process is killed
 WHOLE, CUT = 0, 1  # stamps: whether a text was read completely
 
 
 class TextEmbedder(Protocol):
-    """A frozen model; ``cut`` has indices of texts of the last call that were too long."""
+    """A frozen model; ``cut`` has the indices of texts in the last call that were too long."""
 
     @property
     def cut(self) -> Collection[int]: ...
@@ -41,7 +41,7 @@ class Embedded:
     fresh: int = 0  # distinct texts that were embedded
     reused: int = 0  # distinct texts whose vectors were cached
     cut: int = 0  # distinct texts longer than the model reads
-    seconds: float = 0.0  # of embedding, without loading the model
+    seconds: float = 0.0  # time of embedding, without loading the model
 
 
 def embed_missing(
@@ -70,7 +70,7 @@ def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
 def _embed_block(
     names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
 ) -> int:
-    """How many texts were embedded: 0 if another process did it meanwhile."""
+    """Embed a block; returns the number of embedded texts, 0 if another process did it."""
     if store.read(names) is not None:
         return 0
     vectors = model.embed([texts[name] for name in names])
@@ -80,7 +80,7 @@ def _embed_block(
 
 
 def _blocks(missing: dict[str, str]) -> list[list[str]]:
-    """Texts of similar length together; every process begins at another block.
+    """Blocks of texts with similar length; every process begins at another block.
 
     So processes with the same missing texts share the work.
     """
@@ -96,7 +96,7 @@ def vectors_from(texts: Sequence[str], store: BlockStore) -> Float32Array:
 
 
 def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
-    """(N, D) the vectors under N distinct names."""
+    """(N, D) the vectors stored under N distinct names."""
     place = {name: row for row, name in enumerate(wanted)}
     result = np.empty((0, 0), np.float32)
     for names, vectors in vectors_by_block(wanted, store):
@@ -109,7 +109,7 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
 def vectors_by_block(
     wanted: Sequence[str], store: BlockStore
 ) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
-    """Block by block: which of N distinct names it holds, and their vectors (B, D)."""
+    """For each block, which of the wanted names it holds, and their vectors (B, D)."""
     left = set(wanted)
     for path, stamps in store.index().items():
         table = None if left.isdisjoint(stamps) else read_block(path)
@@ -124,7 +124,7 @@ def vectors_by_block(
 
 
 def known_names(store: BlockStore) -> set[str]:
-    """The names of all stored vectors, without vectors that wait for the next start."""
+    """The names that need no new computation: all in the store except temporary failures."""
     return {
         name for stamps in store.index().values() for name, stamp in stamps.items() if stamp >= 0
     }

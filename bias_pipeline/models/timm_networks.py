@@ -1,4 +1,4 @@
-"""Networks of timm on disk: found and checked without loading, built without running code."""
+"""Networks of timm on disk; finding and checking loads nothing, building runs no foreign code."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bias_pipeline.models.weight_files import read_numbers
 if TYPE_CHECKING:
     from torch import nn
 
-MOST_PIXELS = 1024  # a side
-TIMM = "timm:"  # what the name of a network begins with
-LITE0 = "efficientnet_lite0"  # of a package
+MOST_PIXELS = 1024  # most pixels a side of a picture
+TIMM = "timm:"  # the names of networks of timm begin with this
+LITE0 = "efficientnet_lite0"  # the network that a package contains
 CONFIG = "config.json"
-# What timm writes about every network; with any other it would compute something else.
+# The settings that timm writes for every network; with others, it would compute something else.
 _BUILT_WITH, _KNOWN_OTHERWISE = ("img_size", "global_pool"), ("num_classes", "in_chans")
 _N_IMAGENET = 1000
-_CUT, _USUAL_RESIZING = 0.875, "bicubic"  # as timm has them
+_CUT, _USUAL_RESIZING = 0.875, "bicubic"  # timm's defaults
 _LITE0_FILE = "models/efficientnet-lite0-57934424.pth"
 _LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
@@ -34,17 +34,17 @@ _LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77d
 @dataclass(frozen=True)
 class TimmNetwork:
     name: str  # as the user wrote it
-    folder: Path  # where it lies
-    side: int  # of the square pictures it takes, in pixels
+    folder: Path  # the folder of the network
+    side: int  # the side of the square pictures that the network takes, in pixels
     mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
-    std: tuple[float, ...]  # divided by
+    std: tuple[float, ...]  # each channel is divided by it
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
     architecture: str  # as timm calls it
-    n_classes: int  # of the head it was trained with
-    built_with: Mapping[str, Any]  # more that timm needs to build it
+    n_classes: int  # number of classes of the head that it was trained with
+    built_with: Mapping[str, Any]  # further arguments that timm needs to build it
     cut: float = _CUT  # the share of a picture's shorter side that a classifier sees
-    interpolation: str = _USUAL_RESIZING  # how it is made smaller for that
-    class_names: Sequence[str] = ()  # of its classes, where its files name them
+    interpolation: str = _USUAL_RESIZING  # how the picture is resized for the classifier
+    class_names: Sequence[str] = ()  # the names of its classes, if its files name them
 
     def build(self) -> nn.Module:
         """The network with its weights, on the CPU."""
@@ -57,13 +57,13 @@ class TimmNetwork:
                 **self.built_with,
             )
             network.load_state_dict(self._weights(path, network.state_dict()), strict=True)
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise DataError(f"{path}: cannot be loaded ({first_line(error)})") from error
         return network.eval()
 
     @property
     def labels(self) -> Sequence[str]:
-        """The name of each class; of a thousand classes without names, ImageNet's."""
+        """The name of each class; a thousand classes without names get ImageNet's names."""
         if len(self.class_names) == self.n_classes:
             return self.class_names
         if self.n_classes != _N_IMAGENET:
@@ -78,7 +78,7 @@ class TimmNetwork:
         return [known.index_to_description(number) for number in range(_N_IMAGENET)]
 
     def _weights(self, path: Path, named: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The weights of a file; a package's are in the order of timm's, by other names."""
+        """The weights of a file; a package's weights have other names but timm's order."""
         from safetensors.torch import load_file
 
         if path.name == WEIGHTS:
@@ -87,7 +87,7 @@ class TimmNetwork:
 
 
 def is_timm(source: str) -> bool:
-    """Whether a source is named as a network of timm.
+    """Whether a source has the name of a network of timm.
 
     Example:
         >>> is_timm("efficientnet_lite0"), is_timm("timm:resnet18"), is_timm("microsoft/resnet-152")
@@ -137,7 +137,7 @@ def find_timm(name: str) -> TimmNetwork:
 
 
 def find_lite0() -> TimmNetwork:
-    """EfficientNet-Lite0 with its weights of ImageNet, from a package."""
+    """EfficientNet-Lite0 with weights trained on ImageNet, from a package."""
     EFFICIENTNET.require()
     folder = package_folder(EFFICIENTNET.modules[0])
     assert folder is not None
@@ -155,7 +155,7 @@ def find_lite0() -> TimmNetwork:
 
 
 def _built_with(settings: object, path: Path) -> dict[str, Any]:
-    """What a network was built with, as far as it is not known otherwise."""
+    """The arguments that a network was built with, as far as they are not known otherwise."""
     given = expect(settings, dict, path, "model_args")
     more = sorted(set(given) - {*_BUILT_WITH, *_KNOWN_OTHERWISE})
     if more or given.get("in_chans", 3) != 3:
@@ -179,14 +179,14 @@ def _interpolation(name: object, path: Path) -> str:
 
 
 def _class_names(config: Mapping[str, Any], path: Path) -> list[str]:
-    """What its files call its classes; empty if they do not."""
+    """The names of the classes in a network's files; empty if the files have no names."""
     names = expect(config.get("label_names") or [], list, path, "label_names")
     words = expect(config.get("label_descriptions") or {}, dict, path, "label_descriptions")
     return [str(words.get(name, name)) for name in names]
 
 
 def _name_with_tag(name: str) -> str:
-    """The name of an architecture's default weights."""
+    """A network's name with the tag of its default weights."""
     if "." in name:
         return name
     if not timm().is_model(name):

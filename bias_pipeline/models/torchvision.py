@@ -1,10 +1,10 @@
 """Makes Lightning, transformers and timm work with a torchvision built for another torch.
 
-All of them import torchvision if it is installed. A build for another torch (the package index has
+All three import torchvision if it is installed. A build for another torch (the package index has
 CUDA builds, also for a torch without CUDA) has no operators, so the imports fail.
-:func:`complete_when_imported` declares them, and non-maximum suppression, which torchvision has no
-other way to compute, gets a kernel in plain PyTorch. If torchvision has its operators, nothing is
-done.
+:func:`complete_when_imported` declares the operators; non-maximum suppression, which torchvision
+cannot compute in any other way, gets a kernel in plain PyTorch. If torchvision has its operators,
+nothing is done.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _libraries: list[object] = []  # declarations last as long as the object that de
 
 
 def complete_when_imported() -> None:
-    """Complete torchvision when it is imported; done once, and imports nothing itself."""
+    """Have torchvision completed when it is imported; the call itself imports nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -60,7 +60,7 @@ class _Completing(Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run it; if it has no operators, declare them."""
+        """Run the module; if torchvision has no operators, declare them."""
         self.loader.exec_module(module)
         has_operators = getattr(module, "_has_ops", None)
         if has_operators is not None and not has_operators():
@@ -80,7 +80,7 @@ def _complete(module: ModuleType) -> None:
 
 
 def suppress_boxes(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """(M,) int64 rows of the boxes (N, 4) that non-maximum suppression keeps, the best first."""
+    """(M,) int64 the rows of the boxes (N, 4) that non-maximum suppression keeps, best first."""
     import torch
 
     order = scores.argsort(descending=True, stable=True)

@@ -1,7 +1,7 @@
 """Reads PyTorch files of weights as numbers, never as code, and renames weights of foreign files.
 
-Reading a pickle calls the classes it names. Each class listed here is replaced by an empty one that
-does nothing; all others are refused.
+Reading a pickle calls the classes it names. Each class listed here is replaced by an empty class
+that does nothing; all other classes are refused.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 Named = tuple[str, str]  # a module, and a class or function of it
 
-# Callbacks of Lightning, by which it names their states; settings of Hydra.
+# Callbacks of Lightning, since it names their states by them; settings of Hydra.
 _PACKAGES = ("pytorch_lightning.", "omegaconf.")
 _BUILTINS = ("bool", "dict", "float", "int", "list", "long", "str", "tuple", "unicode")
 _NAMES: frozenset[Named] = frozenset(
     {
-        # Numbers of numpy, as its majors name them.
+        # Numbers of numpy, under the names that its major versions use.
         ("numpy.core.multiarray", "scalar"),
         ("numpy._core.multiarray", "scalar"),
         ("numpy", "dtype"),
-        # What settings of omegaconf are pickled with: types, and where they keep what they resolve.
+        # The classes in a pickle of omegaconf's settings: types, and containers of resolved values.
         ("typing", "Any"),
         *((module, name) for module in ("__builtin__", "builtins") for name in _BUILTINS),
     }
 )
-_DICTS: frozenset[Named] = frozenset({("collections", "defaultdict")})  # which may be filled
-_HEADERS = 3  # pickles before that of what was saved, in files of PyTorch before 1.6
+_DICTS: frozenset[Named] = frozenset({("collections", "defaultdict")})  # classes that are filled
+_HEADERS = 3  # in files of PyTorch before 1.6, so many pickles precede the saved object
 
 
 class _Inert:
-    """Stand-in for an object of such a class."""
+    """Stand-in for an object of a listed class."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:
         del args, kwargs
@@ -57,7 +57,7 @@ class _Inert:
 
 
 class _PlainDict:
-    """Stand-in for a class of dictionaries: makes empty ones."""
+    """Stand-in for a class of dictionaries; it makes empty dictionaries."""
 
     def __new__(cls, *args: object) -> Any:
         del args
@@ -90,7 +90,7 @@ def inert_classes(path: Path) -> Iterator[None]:
 
 
 def _names_in_old_file(path: Path) -> set[Named]:
-    """What a file from before PyTorch 1.6 names; nothing if it is none."""
+    """The names in a file from before PyTorch 1.6; empty for any other file."""
     with path.open("rb") as file:
         try:
             for _ in range(_HEADERS):
@@ -113,7 +113,7 @@ def _names_in_pickle(pickled: bytes | IO[bytes]) -> set[Named]:
 def read_numbers(path: Path) -> Any:
     """The contents of a PyTorch or safetensors file, on the CPU.
 
-    Numbers are memory-mapped if possible (PyTorch 1.6 and later), so unused ones are never read.
+    Numbers are memory-mapped if possible (PyTorch 1.6 and later), so unused numbers are never read.
     Other objects, such as settings and scores, are empty
     (:mod:`~bias_pipeline.models.weight_files`).
     """
@@ -124,7 +124,7 @@ def read_numbers(path: Path) -> Any:
 
         try:
             return load_file(path)
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise _broken_file(path) from error
     if _is_torchscript(path):
         raise DataError(
@@ -146,7 +146,7 @@ def read_numbers(path: Path) -> Any:
                 f"{path}: it contains more than numbers, and reading it could run code; if you "
                 "trust it, save only its state_dict"
             ) from error
-        except Exception as error:  # whatever a broken file makes of the library
+        except Exception as error:  # whatever the library raises on a broken file
             raise _broken_file(path) from error
 
 
@@ -162,7 +162,7 @@ def _check_unpacked(path: Path) -> None:
 
 
 def _is_torchscript(path: Path) -> bool:
-    """Whether a file is a program with its numbers, as OpenAI published CLIP."""
+    """Whether a file is a program together with its numbers, as OpenAI's files of CLIP are."""
     try:
         with zipfile.ZipFile(path) as file:
             return any(name.endswith("/constants.pkl") for name in file.namelist())
@@ -180,7 +180,7 @@ Names = Iterable[tuple[str, str]]  # a pattern of the file's name, and ours
 def rename_weights(
     weights: Mapping[str, Tensor], names: Names, unused: Iterable[str], path: Path, network: str
 ) -> dict[str, Tensor]:
-    r"""Weights under our names; unused ones are left out and not read.
+    r"""The weights under our names; unused weights are left out and not read.
 
     Example:
         >>> import torch
@@ -211,7 +211,7 @@ def rename_weights(
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, why: str
 ) -> None:
-    """Check that a file has each weight of a network in its size, and no other."""
+    """Check that a file has every weight of a network in the right size, and no other weight."""
     for name, shape in shapes.items():
         if name not in weights:
             raise DataError(

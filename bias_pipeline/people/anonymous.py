@@ -1,10 +1,10 @@
-"""Anonymous pictures: which pictures raters call anonymous, and what their captions name.
+"""Anonymous pictures: which pictures raters call anonymous, and which groups captions name.
 
 Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene and,
-if so, whether gender and race are anonymous. One question with three answers asks both here:
-"cannot tell" says yes twice. GT says how often raters name a group when they read a caption. Of
-captions with several raters it is the share of raters, and the mean over captions; the paper does
-not say how it averages.
+if so, whether gender and race are anonymous. We ask both in one question with three answers, of
+which "cannot tell" answers yes to both. GT says how often raters name a group when they read a
+caption: the share of a caption's raters, averaged over captions. The paper does not say how it
+averages.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ ANSWERS = (CAN_TELL, NOBODY)  # besides "cannot tell"
 
 
 class Filtered(NamedTuple):
-    """Pictures by what more than half of their raters answered."""
+    """Pictures, sorted by the answer of more than half of their raters."""
 
-    retained: tuple[str, ...]  # ids of those whose raters could not tell
-    # Answer to how many pictures had it; `undecided` where none has more than half
+    retained: tuple[str, ...]  # ids of the pictures whose raters could not tell
+    # For each other answer, how many pictures had it; `undecided`: no answer has more than half
     dropped: Mapping[str, int]
-    unanswered: int  # how many nobody was asked about
+    unanswered: int  # for how many pictures there is no answer
 
 
 def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, str]]) -> Filtered:
@@ -87,15 +87,15 @@ GT = "gt"
 
 
 class CaptionScore(NamedTuple):
-    """What people or attackers make of captions; NaN where there is none."""
+    """A number on what raters or attackers conclude from captions; NaN where it is unknown."""
 
-    # Of people a share of answers, in [0, 1], or Krippendorff's alpha; of attackers the mean over
-    # captions of the largest s_a, in [1 / K, 1]
+    # For raters a share of answers, in [0, 1], or Krippendorff's alpha; for attackers the mean
+    # over captions of the largest s_a, in [1 / K, 1]
     value: float
-    low: float  # of its 95 % interval over captions
+    low: float  # the lower end of its 95 % interval over captions
     high: float
     n_images: int  # how many captions it is about
-    seed_std: float = math.nan  # between attackers
+    seed_std: float = math.nan  # standard deviation between attackers
 
 
 def human_scores(
@@ -103,7 +103,7 @@ def human_scores(
     groups: Sequence[str],
     truth: Mapping[str, str] | None = None,
 ) -> dict[str, CaptionScore]:
-    """What raters name.
+    """The scores of raters: how often they name a group, which group, and how often rightly.
 
     Example:
         >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
@@ -136,7 +136,7 @@ def human_scores(
 
 
 def _share(events: IntArray, trials: IntArray) -> CaptionScore:
-    """Mean over captions of the share of their answers; Wilson's interval at captions' spread."""
+    """The mean over captions of a share of answers, with Wilson's interval for captions' spread."""
     answered = trials > 0
     n = int(answered.sum())
     if not n:
@@ -165,7 +165,7 @@ _N_PRINTED = 9
 
 @dataclass(frozen=True)
 class AnonymousRow:
-    """A number of a captioner; NaN where absent.
+    """One number of a captioner; NaN where absent.
 
     ``data`` is ``anonymous``, or the labelled data set of a metric's value.
     """
@@ -184,7 +184,7 @@ class AnonymousRow:
 
 @dataclass(frozen=True)
 class CorrelationRow:
-    """Pearson's correlation over captioners of a metric's part with ``gt``; see Correlation.
+    """Pearson's correlation over captioners between a metric's part and ``gt``; see Correlation.
 
     ``source`` is ``here``, or the paper whose printed cells give it.
     """
@@ -204,7 +204,7 @@ class CorrelationRow:
 def anonymous_rows(
     captioner: str, attribute: str, metric: str, scores: Mapping[str, CaptionScore]
 ) -> list[AnonymousRow]:
-    """The rows of what people named (``metric`` is ``people``), or of what attackers guessed."""
+    """The rows on what raters named (``metric`` is ``people``) or what attackers guessed."""
     return [
         AnonymousRow(
             captioner, attribute, metric, part, ANONYMOUS,
@@ -217,7 +217,7 @@ def anonymous_rows(
 def labelled_rows(
     results: Iterable[Result], captioners: Sequence[str], attribute: str
 ) -> list[AnonymousRow]:
-    """The headlines of finished runs about these captioners."""
+    """The headline numbers of finished runs on these captioners."""
     rows: dict[tuple[str, str, str, str], AnonymousRow] = {}
     for row in (row for result in results for row in result.rows):
         if row.part not in HEADLINES or row.attribute != attribute:
@@ -238,7 +238,7 @@ def labelled_rows(
 
 
 def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
-    """Correlations over captioners of each metric with what people name."""
+    """Correlations over captioners between each metric and how often raters name a group."""
     values: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
     for row in rows:
         of_key = values[row.metric, row.part, row.data]  # even if no captioner has a number
@@ -263,7 +263,7 @@ def _correlation_row(
 
 
 def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
-    """The correlations of the same metrics that ImageCaptioner2 prints, or that its tables give."""
+    """The same metrics' correlations that ImageCaptioner2 prints or that follow from its tables."""
     metrics = {line.metric for line in lines if line.attribute == "gender"}
     return [
         _correlation_row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
@@ -275,7 +275,7 @@ def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow
 def anonymous_corpus(
     captioner: str, captions: Mapping[str, str], photos: Mapping[str, Path], scored: ScoredText
 ) -> Corpus:
-    """Captions of anonymous pictures, without groups and without anything to mask in pictures."""
+    """A corpus of anonymous pictures with captions; it has no groups and nothing to mask."""
     records = [
         Record(image, model=text, image=photos[image], regions=())
         for image, text in captions.items()
@@ -294,10 +294,10 @@ def anonymous_attack(
 ) -> CaptionScore:
     """Attackers learn from captions of labelled images and read captions of anonymous pictures.
 
-    Each learns from all labelled images outside a validation part, as many of each group, with the
-    metric's masked words; one of ImageCaptioner2 with their masked pictures too. It then reads the
-    masked captions of anonymous pictures, and looks at the unmasked pictures, since they show no
-    group.
+    An attacker learns from all labelled images outside a validation part, equally many of each
+    group, with the metric's words masked; an attacker of ImageCaptioner2 also learns from the
+    masked pictures. The attacker then reads the masked captions of anonymous pictures; these
+    pictures show no group, so the attacker sees them unmasked.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)
@@ -337,7 +337,7 @@ def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
 
 
 def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> LabelledCaptions:
-    """Both tables as one; the rows of anonymous images follow the n labelled images."""
+    """One table of labelled and anonymous images; the n labelled images come first."""
     more = anonymous.model
     texts = [table.text(row) for table in (data.captions, more) for row in range(len(table))]
     rows = np.concatenate([data.captions.image_rows, n_images + more.image_rows])
@@ -357,7 +357,7 @@ def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> Lab
 
 
 def _splits(splits: Sequence[Split], n_images: int, n_anonymous: int) -> list[Split]:
-    """For each seed one split that learns from labelled images and tests all anonymous ones."""
+    """For each seed, one split that trains on labelled images and tests on all anonymous images."""
     tested = np.arange(n_images, n_images + n_anonymous)
     first = {split.seed: split for split in reversed(splits)}
     return [
@@ -384,7 +384,7 @@ def write_rows(folder: Path, rows: Sequence[AnonymousRow], lines: Sequence[Corre
 
 
 def print_scores(rows: Sequence[AnonymousRow]) -> None:
-    """Print the numbers of captioners in per cent, a column each, with their intervals."""
+    """Print captioners' numbers in per cent with their intervals; each number has a column."""
     keys = list(dict.fromkeys((row.metric, row.part, row.data) for row in rows))
     cells = {(row.captioner, row.metric, row.part, row.data): _cell(row) for row in rows}
     names = list(dict.fromkeys(row.captioner for row in rows))
@@ -409,7 +409,7 @@ def print_correlations(lines: Sequence[CorrelationRow]) -> None:
 
 
 def _column(key: tuple[str, str, str]) -> str:
-    """What a number is called.
+    """The heading of a column of numbers.
 
     Example:
         >>> _column(("people", "gt", "anonymous")), _column(("lic", "score", "coco"))
@@ -430,7 +430,7 @@ def _cell(row: AnonymousRow) -> NumberCell:
 
 
 def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> Plot | None:
-    """Figure 4: what attackers make of each captioner's captions against what people name."""
+    """Figure 4: for each captioner, attackers' certainty against how often raters name a group."""
     people = {row.captioner: row for row in rows if (row.metric, row.part) == (PEOPLE, GT)}
     shown = [line for line in lines if line.data == ANONYMOUS and line.source == HERE]
     points = {

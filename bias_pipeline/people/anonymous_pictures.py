@@ -1,6 +1,6 @@
-"""A folder of anonymous pictures: the pictures, a table of them, and captions of captioners.
+"""A folder of anonymous pictures: the pictures, a table of them, and captioners' captions.
 
-Scenes can be written as one: their people bear no mark of any group.
+Scenes can be written as such a folder; their people bear no mark of any group.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from bias_pipeline.io.files import replace_file, table_csv
 
 SCENES = "scenes"
 PICTURES, TABLE = "images", "pictures.csv"
-ACCEPTED, ACCEPTED_TABLE = "kept", "kept.csv"  # those in which people could tell no group
+ACCEPTED, ACCEPTED_TABLE = "kept", "kept.csv"  # pictures in which raters could tell no group
 CAPTIONERS = "captioners"
 _WHAT = "the pictures of anonymous build: a table of image_id and file"
 
 
 @dataclass(frozen=True)
 class AnonymousPictures:
-    folder: Path  # that `anonymous build` wrote
+    folder: Path  # the folder that `anonymous build` wrote
     photos: Mapping[str, Path]  # image id to file
     # Image id to its line of the table: prompt and seed, or its groups
     lines: Mapping[str, Mapping[str, Any]]
 
     def keep(self, images: Sequence[str]) -> None:
-        """Write the kept pictures: their table, and a folder of their files."""
+        """Write the table of the kept pictures and a folder with their files."""
         place = self.folder / ACCEPTED
         try:
             place.mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ class AnonymousPictures:
             raise cannot_write(place, error) from error
 
     def captions(self, captioner: str) -> dict[str, str]:
-        """Image id to caption, of all pictures."""
+        """Image id to the captioner's caption; refused unless every picture has a caption."""
         path = self.folder / CAPTIONERS / f"{captioner}.json"
         layout = Layout()
         texts = of_photos(path, model_captions(path, None, layout).captions, self.photos, layout)
@@ -67,7 +67,7 @@ class AnonymousPictures:
         return {image: texts[image] for image in self.photos}
 
     def groups(self, attribute: Attribute) -> dict[str, str] | None:
-        """Image id to the group that the picture does not show, which scenes alone have."""
+        """Image id to the true group, which the picture does not show; None if it is unknown."""
         labels = attribute.labels.get(SCENES)
         if labels is None or not all(labels.field in line for line in self.lines.values()):
             return None
@@ -76,7 +76,7 @@ class AnonymousPictures:
 
     @property
     def captioners(self) -> list[str]:
-        """The names of those with a file of captions."""
+        """The names of the captioners that have a file of captions."""
         return sorted(path.stem for path in (self.folder / CAPTIONERS).glob("*.json"))
 
     @property
@@ -89,7 +89,7 @@ def built_pictures(folder: Path) -> AnonymousPictures:
 
 
 def scored_pictures(folder: Path) -> AnonymousPictures:
-    """The pictures that people kept; all, where nobody was asked."""
+    """The pictures that were kept after raters' answers; all pictures if nobody was asked."""
     if (folder / ACCEPTED_TABLE).is_file():
         return _pictures(folder, ACCEPTED_TABLE, ACCEPTED, "run anonymous filter again")
     return built_pictures(folder)
@@ -117,7 +117,7 @@ def _pictures(folder: Path, table: str, within: str, remedy: str) -> AnonymousPi
 
 
 def write_unmarked(scenes: Generator, root: Path, captioners: Sequence[str], side: int) -> int:
-    """Write a drawn data set as anonymous pictures with captions; returns how many pictures.
+    """Write scenes as anonymous pictures with captions; returns how many pictures.
 
     The files are ``images/<id>.png``, ``side`` pixels wide and high, ``pictures.csv`` with the
     groups, and ``captioners/<name>.json``.

@@ -1,4 +1,4 @@
-"""What attackers guessed of each image and what it adds to the score, from a run's Parquet file."""
+"""Reads attackers' guesses from a run's Parquet file: what each image adds to the score."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _PAIRED = "paired"
 
 @dataclass(frozen=True, eq=False)
 class ImageScores:
-    """N images that attackers of a part were tested on."""
+    """The N images that the attackers of a part were tested on."""
 
     ids: pa.Array  # the N ids as an Arrow array of strings
     groups: tuple[str, ...]  # names of the K groups
     truth: IntArray  # (N,) int64, the true group of each
-    # (N,) share of the guesses from the captioner's caption that were right, in [0, 1]; NaN where
-    # there is none
+    # (N,) share of right guesses among the guesses from the captioner's caption, in [0, 1]; NaN
+    # for an image without such a guess
     right: Float64Array
-    # (N,) mean probability of the true group from it, in [0, 1]; NaN likewise
+    # (N,) mean probability of the true group in these guesses, in [0, 1]; NaN likewise
     confidence: Float64Array
     # Side to (N,) what each image adds to the side's score
     side_shares: Mapping[str, Float64Array] = field(default_factory=dict)
     _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) what each image adds to a part; None if the part is no sum over images.
+        """(N,) what each image adds to a part; None if the part is not a sum over images.
 
         ``model`` and ``human`` are sums, and so is their difference ``score``.
         """
@@ -47,7 +47,7 @@ class ImageScores:
         return None
 
     def order(self, by: str, *, descending: bool) -> IntArray | None:
-        """(N,) the images sorted once, NaN last; None if there is nothing to sort by."""
+        """(N,) the order of the images, NaN last; None if there is nothing to sort by."""
         if (by, descending) not in self._orders:
             numbers = self.confidence if by == "sure" else self.shares(by)
             if numbers is None:
@@ -120,7 +120,7 @@ def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
 
 
 class _Column:
-    """A column as codes of its distinct values."""
+    """A column of a table, stored as codes of its distinct values."""
 
     def __init__(self, file: Any, name: str) -> None:
         encoded = file.read([name]).column(0).combine_chunks().dictionary_encode()
@@ -128,7 +128,7 @@ class _Column:
         self.codes: IntArray = encoded.indices.to_numpy().astype(np.int64)
 
     def as_of(self, names: tuple[str, ...]) -> IntArray:
-        """Codes of the given names instead."""
+        """The codes of the values in a given list of names."""
         place = np.array([names.index(value) for value in self.values.to_pylist()], np.int64)
         return place[self.codes]
 
@@ -148,7 +148,7 @@ def _sides(tables: Any, *, paired: bool) -> dict[int, str]:
 def _weights(
     table: IntArray, seed: IntArray, truth: IntArray, n_groups: int, scoring: Scoring
 ) -> Float64Array:
-    """What the score of each guess is multiplied by; see :func:`image_scores`."""
+    """The factor by which the score of each guess is multiplied; see :func:`image_scores`."""
     n_seeds = len(np.flatnonzero(np.bincount(seed)))
     block = table * (seed.max() + 1) + seed
     if scoring.average == "groups":

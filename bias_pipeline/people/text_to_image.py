@@ -1,7 +1,7 @@
-"""Pictures from prompts, by a diffusion pipeline on disk (diffusers).
+"""Makes pictures from prompts, with a diffusion pipeline on disk (diffusers).
 
-As in the other models, only safetensors are read, and no code that comes with a model is run. The
-usual prompts are for pictures in which nobody can tell a person's group.
+As for all models, only safetensors are read, and no code that comes with a model is run. The
+usual prompts ask for pictures in which nobody can tell a person's group.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 INDEX = "model_index.json"
-# Whose classes a pipeline may be made of; None: a part that it does without.
+# The libraries whose classes a pipeline may consist of; None: the pipeline lacks that part.
 _LIBRARIES = ([None], ["diffusers"], ["transformers"], ["stable_diffusion"])
 _READ = ("*.json", "*/*.json", "*/*.txt", "*/*.model", "*/*.safetensors")
 
 
 @dataclass(frozen=True)
 class ImageModel:
-    folder: Path  # where it lies
-    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its pictures
+    folder: Path  # the folder of the pipeline
+    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide the pictures
 
 
 def find_image_model(folder: Path) -> ImageModel:
-    """Find a pipeline without loading it."""
+    """Find and check a pipeline without loading it."""
     path = folder / INDEX
     if not path.is_file():
         raise ResourceError(
@@ -84,7 +84,7 @@ class TextToImage:
         self._steps = steps
 
     def picture(self, prompt: str, seed: int) -> Image:
-        """The picture of a prompt; the noise that it begins with depends on the seed alone."""
+        """The picture of a prompt; the noise at its start depends only on the seed."""
         import torch
 
         # On the processor, so that every device begins with the same noise.
@@ -103,9 +103,9 @@ _WHAT = "prompts: a table with the column prompt"
 
 
 class PromptedPicture(NamedTuple):
-    image_id: str  # number of prompt and of picture
-    prompt: str  # what it is to show
-    seed: int  # of its noise
+    image_id: str  # the numbers of the prompt and of the picture
+    prompt: str  # what the picture should show
+    seed: int  # the seed of the noise
 
     @property
     def file(self) -> str:
@@ -113,9 +113,9 @@ class PromptedPicture(NamedTuple):
 
 
 def usual_prompts() -> list[str]:
-    """500 prompts: each of 10 people who cannot be recognised in each of 50 scenes.
+    """500 prompts: each of 10 people whose group cannot be told, in each of 50 scenes.
 
-    The 500 prompts of AnonymousBench were written by hand and are not published; these are ours.
+    AnonymousBench has 500 prompts that were written by hand and are not published; these are ours.
 
     Example:
         >>> len(set(usual_prompts()))
@@ -143,7 +143,7 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def planned_pictures(prompts: Sequence[str], per_prompt: int) -> list[PromptedPicture]:
-    """Prompts times seeds, the first picture of every prompt first.
+    """All pictures to make: first the first picture of every prompt, then the second, and so on.
 
     Example:
         >>> [picture.image_id for picture in planned_pictures(["a person", "a crowd"], 2)]
@@ -163,7 +163,7 @@ def make_pictures(
     device: torch.device,
     steps: int,
 ) -> int:
-    """Make the pictures that are not there yet; each is on the disk before the next is begun."""
+    """Make the pictures that are not there yet; each is on disk before the next is begun."""
     _check_settings(folder, model, pictures, steps)
     absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]
     if absent:
@@ -179,7 +179,7 @@ def make_pictures(
 def _check_settings(
     folder: Path, model: ImageModel, pictures: Sequence[PromptedPicture], steps: int
 ) -> None:
-    """Write the table and the settings, or refuse a folder with other ones."""
+    """Write the table and the settings; refuse a folder that has other settings."""
     plan = hashlib.sha256(repr(list(pictures)).encode()).hexdigest()
     settings = {"version": VERSION, "model": dict(model.files), "pictures": plan, "steps": steps}
     path = folder / SETTINGS

@@ -1,4 +1,4 @@
-"""Captions read again by the model that wrote them, word by word (teacher forcing)."""
+"""Captioners that read their own captions again, word by word (teacher forcing)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class WrittenCaption:
     """A caption as its captioner wrote it."""
 
     text: str  # as it was written
-    # Numbers of the tokens before it: the prompt, or a sign that begins captions
+    # Numbers of the tokens before the caption: the prompt, or a token that begins captions
     before: Sequence[int]
-    tokens: Sequence[int]  # L numbers, without its end
+    tokens: Sequence[int]  # the numbers of the caption's L tokens, without the end token
     spans: Sequence[tuple[int, int]]  # (start, end) of each token within the text, in characters
 
 
@@ -43,32 +43,32 @@ class ForcedCaptioner(Protocol[PictureT]):
 
     @property
     def name(self) -> str:
-        """As the user wrote it."""
+        """The model's name as the user wrote it."""
 
     @property
     def network(self) -> torch.nn.Module:
-        """In evaluation mode."""
+        """The network in evaluation mode."""
 
     @property
     def side(self) -> int:
-        """The height of its pictures, in pixels."""
+        """The height in pixels of the pictures that it takes."""
 
     def prepare(self, photo: Image) -> PictureT:
         """A photo as the network takes it."""
 
     def pixels(self, picture: PictureT) -> torch.Tensor:
-        """(3, H, W) float32 what it sees of the photo, after its preprocessing."""
+        """(3, H, W) float32 what the captioner sees of a photo, after its preprocessing."""
 
     def write(self, pictures: Sequence[PictureT]) -> list[WrittenCaption]:
-        """The likeliest caption of each of B pictures of one form, word by word."""
+        """A caption of each of B pictures of equal form; each word is the likeliest (greedy)."""
 
     def logits(
         self, pictures: Sequence[PictureT], captions: Sequence[WrittenCaption]
     ) -> torch.Tensor:
-        """(B, L + 1, V) logits of each token after the tokens before it, and of the end token."""
+        """(B, L + 1, V) logits at each token of a caption, and at the end token after it."""
 
     def first_token(self, word: str) -> int | None:
-        """The first token of a word within a caption; None if it cannot write the word."""
+        """A word's first token within a caption; None if the captioner cannot write the word."""
 
 
 class PublishedForced(Captioner):
@@ -78,7 +78,7 @@ class PublishedForced(Captioner):
 
     @property
     def network(self) -> Any:
-        """The network, whose attention is computed so that its weights can be read."""
+        """The network; its attention is computed in a way that lets attention weights be read."""
         if hasattr(self._network, "set_attn_implementation"):
             self._network.set_attn_implementation("eager")
         return self._network
@@ -110,7 +110,7 @@ class PublishedForced(Captioner):
         ]
 
     def _caption(self, before: Sequence[int], row: Sequence[int]) -> WrittenCaption:
-        """The caption of a row, up to its end."""
+        """The caption in a row of tokens, up to the end token."""
         config, tokenizer = self._network.generation_config, self._processor.tokenizer
         named = config.eos_token_id
         ends = {config.pad_token_id, *(named if isinstance(named, list) else [named])}
@@ -159,14 +159,14 @@ class PublishedForced(Captioner):
 
 
 def _append_caption(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
-    """The prompt's inputs with the caption's tokens behind it."""
+    """The prompt's inputs, with the caption's tokens appended."""
     from torch.nn.functional import pad
 
     before = inputs.get("input_ids")
     if before is None:
         return {"input_ids": tokens, _MASK: tokens.new_ones(tokens.shape)}
     more = tokens.shape[1] - before.shape[1]
-    types = _TYPES if kind == PALIGEMMA else ""  # which reads what is of type 0 in both directions
+    types = _TYPES if kind == PALIGEMMA else ""  # PaliGemma reads type 0 in both directions
     others = {
         name: pad(value, (0, more), value=int(name in (_MASK, types)))
         for name, value in inputs.items()

@@ -79,11 +79,11 @@ class ImageCaptioner2(CaptionAttack):
 
     image_masking: ImageMasking  # what is masked in pictures
     positions: Count = 1  # see `CaptionAttack`; the paper does not say how many
-    renormalise_answers: bool = True  # whether the answers share all of the probability
+    renormalise_answers: bool = True  # whether the answers' probabilities are scaled to sum to 1
     # Which epoch of an attacker is used: the `last`, or the `best` by validation loss; the paper
     # does not say
     select: Literal["last", "best"] = "last"
-    # Which leaks are measured, any of `masked`, `silhouette`, `blank`, `others`
+    # The leaks that are measured, any of `masked`, `silhouette`, `blank`, `others`
     leaks: Sequence[Leak] = LEAKS
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class ImageCaptioner2(CaptionAttack):
         return self.image_masking(apply_transforms(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images that have a picture."""
+        """(N,) whether each image has what attackers see; refused if no image has it."""
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(
@@ -115,7 +115,7 @@ class ImageCaptioner2(CaptionAttack):
         return transformed.pictures.present
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The pictures, or the objects, of the captions' images."""
+        """The captions with the pictures, or the objects, of their images."""
         rows = data.captions.image_rows
         return replace(
             data,
@@ -124,7 +124,7 @@ class ImageCaptioner2(CaptionAttack):
         )
 
     def _objects(self, transformed: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
-        """The objects of some images that are not masked."""
+        """For each row's image, the objects that are not masked."""
         if transformed.objects is None:
             return None
         hides = self.image_masking.hides
@@ -137,14 +137,14 @@ class ImageCaptioner2(CaptionAttack):
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """Probabilities of the groups' answers, without other words."""
+        """Probabilities of the groups' answers; the probability of other words is left out."""
         return [
             replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
             for one in super().predictions(data, sets)
         ]
 
     def _combinations(self) -> dict[PartName, Combination]:
-        """The headline under the other scoring functions of Table 2 too."""
+        """The headline, also under the other scoring functions of Table 2."""
         return {
             **super()._combinations(),
             PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
@@ -171,13 +171,13 @@ class ImageCaptioner2(CaptionAttack):
                 cross_fitted=self.probe.cross_fits(attack.splits),
             )
             part = self._part(estimate[name], attack.transformed, "model", images, table.images)
-            parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions
+            parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # no captions
         return parts
 
     def _pictures_alone(
         self, kind: str, transformed: Corpus, rows: IntArray
     ) -> LabelledCaptions | None:
-        """Pictures without captions; None if the kind of picture does not exist."""
+        """Pictures of a kind without captions; None if that kind of picture does not exist."""
         grouping = transformed.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
         data = LabelledCaptions(
@@ -197,7 +197,7 @@ class ImageCaptioner2(CaptionAttack):
                 pictures, edits=(*pictures.edits[:-1], Silhouette(self.image_masking))
             )
         elif kind == "blank":
-            pictures = replace(pictures, edits=(Blank(),))  # the same whatever would be masked
+            pictures = replace(pictures, edits=(Blank(),))  # whatever is masked
         return replace(data, pictures=pictures)
 
     def _objects_alone(
@@ -210,7 +210,7 @@ class ImageCaptioner2(CaptionAttack):
 
 
 def _shift_images(rows: IntArray, keys: UIntArray) -> IntArray:
-    """For each image another one: the next in a random order by ids.
+    """For each image another image: the next in a random order by ids.
 
     Example:
         >>> _shift_images(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()

@@ -1,11 +1,11 @@
-"""Fitting a small CLIP to pictures and captions: a folder that any program for CLIPs can read.
+"""Fits a small CLIP to pictures and captions, and writes a folder that other programs can read.
 
 The network is transformers' own; the loss is the symmetric contrast of Radford et al. (2021): each
 picture of a batch finds its caption among all, and each caption its picture.
 
 The small CLIP of ``dataset=scenes`` is fitted once, to a separate world, and cached. Its captions
 come from a simulated captioner whose dial ``a_to_t`` sets how strongly tasks depend on the person's
-group, so the CLIP's bias is known.
+group, so we know how strongly the CLIP was taught to be biased.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ _TRAINER = {
 
 @dataclass(frozen=True)
 class ClipRecipe:
-    """Sizes and training; ours, for drawn scenes on two cores."""
+    """The sizes of the network and the settings of training; our choice for scenes on two cores."""
 
     side: int = 64  # pixels a side of the network's input
-    patch: int = 16  # of each of its patches
+    patch: int = 16  # pixels a side of each patch
     width: int = 64  # of both towers and of their vectors
     picture_layers: int = 2  # of the picture tower
     text_layers: int = 1  # of the text tower
@@ -134,7 +134,7 @@ class Pairs:
     def read(
         cls, pictures: Pictures, texts: Sequence[Sequence[str]], crop: Crop, side: int
     ) -> Pairs:
-        """Those images that have a picture and a caption."""
+        """The images that have both a picture and a caption."""
         rows = [row for row in np.flatnonzero(pictures.present).tolist() if texts[row]]
         if not rows:
             raise DataError("no image has both a picture and a caption, which a CLIP needs")
@@ -179,7 +179,7 @@ def _fit_into(
     survival: CheckpointSettings | None,
     share: Share,
 ) -> Sequence[float]:
-    """The training in one process; the first process writes the files."""
+    """Train in one process; only the first process writes the files."""
     make_importable()  # before transformers and Lightning read it
     import torch
     from transformers import CLIPModel
@@ -197,7 +197,7 @@ def _fit_into(
     network = CLIPModel(_config(recipe, tokens.get_vocab_size(), tokens.token_to_id(END)))
     batches = _Batches(pairs, tokens, recipe, share)
     learner = Contrast(network, recipe.learning_rate)
-    checkpoints = []  # from which a killed training continues
+    checkpoints = []  # a killed training continues from a checkpoint
     if survival is not None:
         sha = hashlib.sha256(f"{VERSION} {asdict(recipe)} {pairs.texts!r}".encode())
         sha.update(np.ascontiguousarray(pairs.pixels).tobytes())
@@ -271,7 +271,7 @@ class _Batches:
             yield {
                 "input_ids": torch.from_numpy(ids),
                 "attention_mask": torch.from_numpy((ids > 0).astype(np.int64)),
-                "pixel_values": pixels.float() / 127.5 - 1.0,  # as its preprocessing does
+                "pixel_values": pixels.float() / 127.5 - 1.0,  # as the CLIP's preprocessing does
             }
             signals.stop_if_requested()
 
@@ -295,30 +295,30 @@ ABOUT = "about two minutes"  # on two cores
 
 @dataclass(frozen=True)
 class ClipOfScenes:
-    """The recipe of such a CLIP."""
+    """The recipe of the small CLIP that is fitted to scenes."""
 
-    # The dial, in [0, 1]: the share of tasks in captions that are replaced by ones typical of the
-    # person's group
+    # The dial, in [0, 1]: the share of the captions' tasks that are replaced by tasks typical of
+    # the person's group
     association: float
     recipe: ClipRecipe = field(default_factory=ClipRecipe)  # sizes and training
     n_images: int = N_IMAGES  # of the world
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides its weights, except rounding differences of processors."""
+        """Everything that decides the weights, except rounding differences of processors."""
         return {"version": VERSION, "world": SEED, **asdict(self)}
 
     def folder(self, cache: Path) -> Path:
-        """Where it is kept."""
+        """The folder in the cache that holds the CLIP."""
         text = json.dumps(self.spec, sort_keys=True)
         return cache / "clips" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def n_learnt(self, pictures: Pictures) -> int:
-        """How many of the pictures it was fitted to; 0 unless ``dataset.seed=1000``."""
+        """How many of the pictures the CLIP was fitted to; 0 unless ``dataset.seed=1000``."""
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def fit_once(self, cache: Path) -> Path:
-        """Its folder; fits the CLIP first, with a message, if needed."""
+        """The CLIP's folder; if the CLIP is not there yet, it is fitted first, with a message."""
         folder = self.folder(cache)
         if is_whole(folder):
             return folder
@@ -337,7 +337,7 @@ class ClipOfScenes:
             shutil.rmtree(folder)
         try:
             draft.rename(folder)
-        except OSError:  # another process was as quick
+        except OSError:  # another process finished first
             shutil.rmtree(draft, ignore_errors=True)
             if not is_whole(folder):
                 raise

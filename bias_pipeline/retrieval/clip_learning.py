@@ -61,6 +61,6 @@ class Contrast(Learner):
 
 
 def _rate(step: int, n_steps: int) -> float:
-    """The learning rate's share of its highest."""
+    """The learning rate, divided by the highest learning rate."""
     rising = min(1.0, (step + 1) / _WARM_UP)
     return rising * 0.5 * (1 + math.cos(math.pi * min(1.0, step / max(n_steps, 1))))

@@ -1,7 +1,8 @@
-"""Pictures and texts as vectors of one space: a model on disk, found by its files, as embedders.
+"""Embeds pictures and texts as vectors of one space, with a model on disk.
 
-Each picture and text is embedded once and cached. Networks of two modes also match pairs; there a
-picture is encoded once for all of its texts.
+The format of the model is found by its files. Each picture and text is embedded once and cached.
+Some networks also match pairs of picture and text; to match, such a network encodes a picture once
+for all of its texts.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ T = TypeVar("T")
 
 VERSION = 1  # raise it whenever any vector changes
 _BATCH = 64  # pictures or texts at once
-_SHOWN = 8  # pictures per batch that are matched, each with all of its texts
+_SHOWN = 8  # pictures per batch when pairs are matched, each with all of its texts
 
 
 class Embedder(Protocol):
-    """Items to vectors; frozen, but possibly debiased."""
+    """Turns items into vectors; its weights are frozen, but its vectors may be debiased."""
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All that decides its vectors, as plain data."""
+        """All that decides the vectors, as plain data."""
 
     def embed(self, items: Any, /) -> Float32Array:
         """(N, D) vectors of length 1."""
@@ -60,8 +61,8 @@ class Embedder(Protocol):
 class DualEncoder:
     """Pictures and texts as vectors of one space; their products are similarities."""
 
-    images: Embedder  # of `Pictures`
-    texts: Embedder  # of texts
+    images: Embedder  # embeds `Pictures`
+    texts: Embedder  # embeds texts
     matcher: PairMatcher | None = None  # the same model's matching mode, None if it has none
 
 
@@ -73,7 +74,7 @@ class PhotoTower:
     describe: Callable[[Sequence[Float32Array]], Float32Array]  # to (N, D)
 
     def read(self, path: Path) -> Float32Array:
-        """(3, H, W) a photo from its file."""
+        """(3, H, W) the photo in a file."""
         return self.prepare(read_photo(path))
 
 
@@ -92,21 +93,21 @@ class Towers(ABC):
     """A model on disk; its towers are loaded when needed."""
 
     model: Pretrained
-    device: str  # where it computes
+    device: str  # where the model computes
 
     @property
     def name(self) -> str:
-        """As the user wrote it."""
+        """The model's name as the user wrote it."""
         return self.model.name
 
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """All that decides its vectors: the digests of its files, and its settings."""
+        """All that decides the vectors: the digests of the model's files, and its settings."""
 
     @abstractmethod
     def photos(self, *, normalize: bool) -> PhotoTower:
-        """The picture tower; vectors are scaled to length 1 or left as the model gives them."""
+        """The picture tower; its vectors have length 1 if ``normalize`` is set, else any length."""
 
     @abstractmethod
     def texts(self) -> TextTower: ...
@@ -138,7 +139,7 @@ def _tower(kind: Callable[..., T], model: Pretrained, device: str, normalize: bo
 
 @lru_cache(maxsize=1)
 def _load_whole(kind: Callable[..., T], model: Pretrained, device: str, *settings: Any) -> T:
-    """A network of both towers; the last one is cached."""
+    """A network with both towers; the network loaded last is cached."""
     return kind(model, device_of(device), *settings)
 
 
@@ -146,7 +147,7 @@ def _load_whole(kind: Callable[..., T], model: Pretrained, device: str, *setting
 class WholeTowers(Towers):
     """A model that is loaded as a whole; its towers are two views of one network."""
 
-    judging: ClassVar[str] = ""  # a published model of its kind that also matches pairs, if any
+    judging: ClassVar[str] = ""  # a published model of this kind that also matches pairs, if any
 
     @property
     @abstractmethod
@@ -155,7 +156,7 @@ class WholeTowers(Towers):
 
     @property
     def cross_encoder(self) -> TwoModeNet:
-        """The network, checked for a matching head."""
+        """The network; refused if it has no matching head."""
         net: TwoModeNet = self.net
         if not net.matches:
             raise UsageError(
@@ -174,7 +175,7 @@ class WholeTowers(Towers):
 
 @dataclass(frozen=True)
 class OpenClipTowers(WholeTowers):
-    quick: bool  # whether it computes QuickGELU
+    quick: bool  # whether the network computes QuickGELU
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -192,7 +193,7 @@ class OpenClipTowers(WholeTowers):
 class FiberTowers(WholeTowers):
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
 
-    longest: int  # tokens that are read of a text
+    longest: int  # how many tokens of a text are read
     head: Head = "rank_output"  # the matching head, see `read_fiber`
 
     @property
@@ -225,7 +226,7 @@ class BlipTowers(WholeTowers):
         return _load_whole(BlipModel, self.model, self.device)
 
 
-BLIP = "blip"  # it also has a matching mode
+BLIP = "blip"  # this kind of model also has a matching mode
 KINDS = (*clip.KINDS, BLIP)
 
 
@@ -246,7 +247,7 @@ def published_towers(model: Pretrained, device: str) -> ClipTowers | BlipTowers:
 def dual_of(
     towers: Towers, crop: Crop, cache: str | None, normalise: Normalise = "both"
 ) -> DualEncoder:
-    """A model as a pair of embedders, with a matcher if it has such a mode."""
+    """A model as a pair of embedders, with a matcher if the model can match pairs."""
     images = ImageEmbedder(towers, cache, crop=crop, normalise=normalise == "both")
     matcher = None
     if isinstance(towers, WholeTowers) and towers.judging:
@@ -256,7 +257,7 @@ def dual_of(
 
 @dataclass(frozen=True)
 class _Batched:
-    """What describes items in batches, as an embedder of texts."""
+    """A tower of texts that embeds them in batches."""
 
     describe: Callable[[Sequence[str]], Float32Array]
     cut: tuple[int, ...] = ()
@@ -280,7 +281,7 @@ class _CachedEmbedder:
         return {"job": "dual", "version": VERSION, **self.towers.spec}
 
     def _vectors(self, keys: Sequence[str], load: Callable[[], _Batched]) -> Float32Array:
-        """(N, D) vectors by key; missing ones are computed."""
+        """(N, D) the vectors of the keys; vectors that are not in the cache are computed."""
         distinct = list(dict.fromkeys(keys))
         place = {key: row for row, key in enumerate(distinct)}
         rows = [place[key] for key in keys]
@@ -305,7 +306,7 @@ class ImageEmbedder(_CachedEmbedder):
         return {**super().spec, "source": "pictures", **raw}
 
     def embed(self, items: Pictures, /) -> Float32Array:
-        """(N, D) vectors of pictures, which must exist."""
+        """(N, D) the vectors of pictures; every picture must exist."""
         keys = [crop_cache_key(items, row, self.crop) for row in range(len(items))]
         rows = {key: row for row, key in enumerate(keys)}
 
@@ -334,7 +335,7 @@ class QueryEmbedder(_CachedEmbedder):
 
 @dataclass(frozen=True)
 class PairMatcher:
-    """Scores pairs of picture and text, with one pass for every pair, each once."""
+    """Scores each pair of picture and text once, with one pass of the network per pair."""
 
     towers: WholeTowers
     crop: Crop  # the part of pictures to use
@@ -342,7 +343,7 @@ class PairMatcher:
     memory: dict[tuple[str, str], float] = field(default_factory=dict, compare=False, repr=False)
 
     def require(self) -> None:
-        """Check that the model can do it."""
+        """Refuse a model that cannot match pairs."""
         assert self.towers.cross_encoder
 
     def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:

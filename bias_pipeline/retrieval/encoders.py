@@ -60,7 +60,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def judges(self) -> bool:
-        """Whether it can judge a picture and a text together."""
+        """Whether the model can judge a picture and a text together."""
         return False
 
     @property
@@ -77,7 +77,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         return []
 
     def prompts(self) -> ClipTexts:
-        """The text tower alone, as generators of pictures use it."""
+        """The text tower without the picture tower, as generators of pictures use it."""
         raise UsageError(
             "--prompts needs a text encoder as in picture generators, a CLIP's; choose "
             "encoder=clip with a CLIP as encoder.model"
@@ -116,8 +116,8 @@ class Clip(PictureTextEncoder):
     published: Line = "openai/clip-vit-base-patch32"  # the model of other data sets
     model: Line | None = None  # a folder, such as `fit clip` writes, or a name on the hub
     revision: Line = MAIN  # of a name on the hub
-    # Of the small CLIP of scenes, in [0, 1]: how strongly tasks and groups are associated in its
-    # training pictures, see `ClipOfScenes`
+    # Only for the small CLIP of scenes: how strongly its training captions associate tasks with
+    # groups, in [0, 1], see `ClipOfScenes`
     association: Share = 0.5
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
@@ -125,7 +125,7 @@ class Clip(PictureTextEncoder):
 
     @property
     def model_name(self) -> str:
-        """The model that must be there; empty if one is fitted."""
+        """The name of the model that must exist; empty if a CLIP is fitted instead."""
         if self.model is not None:
             return self.model
         return "" if is_generator(self.dataset) else self.published
@@ -161,7 +161,7 @@ class Clip(PictureTextEncoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model on disk, which may have to be fitted first."""
+        """The model on disk; it is fitted first if necessary."""
         self.require()
         name = self.model_name or str(self.of_scenes.fit_once(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
@@ -188,7 +188,7 @@ class Clip(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, or by its training data."""
+        """A model counts by the digests of its files, or by its training data."""
         encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
         content: object = encoder.of_scenes.spec
         if encoder.model_name:
@@ -216,8 +216,8 @@ class OpenClip(PictureTextEncoder):
     # A folder with `open_clip_config.json` and weights, or a name on the hub
     model: Line | None = None
     revision: Line = MAIN  # of a name on the hub
-    weights: Line | None = None  # the file's name, None for open_clip's usual name
-    # Whether QuickGELU is used instead of GELU; None: as in the configuration
+    weights: Line | None = None  # the name of the file of weights, None for open_clip's usual name
+    # Whether QuickGELU is used instead of GELU; None: as the configuration says
     quick_gelu: bool | None = None
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
@@ -246,7 +246,7 @@ class OpenClip(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, and its activation."""
+        """A model counts by the digests of its files and by its activation."""
         revision = settings.get("revision", MAIN)
         model = find_open_clip(settings.get("model"), settings.get("weights"), revision=revision)
         return {
@@ -259,7 +259,7 @@ class OpenClip(PictureTextEncoder):
 
 @dataclass(frozen=True)
 class Fiber(PictureTextEncoder):
-    """A frozen FIBER. Its fused mode can reorder what its dual mode retrieves.
+    """A frozen FIBER; its fused mode can reorder the pictures that its dual mode retrieves.
 
     Example:
         >>> Fiber("weights/fiber").judges
@@ -267,13 +267,13 @@ class Fiber(PictureTextEncoder):
     """
 
     model: Line | None = None  # a folder with a released file of weights and RoBERTa's vocabulary
-    weights: Line | None = None  # the file's name, None if the folder has only one
-    # Tokens that are read of a text; the authors use 40, and 50 for the model fine-tuned for
-    # retrieval
+    weights: Line | None = None  # the name of the file of weights, None if the folder has only one
+    # How many tokens of a text are read; the authors use 40, and 50 for the model that they
+    # fine-tuned for retrieval
     longest: Count = LONGEST
-    # Its logit scores a pair in the fused mode: `rank_output`, which the authors use to evaluate
-    # files that have it, though their released code gives it no gradient, or `itm_score`, which is
-    # trained to match. Files without `rank_output` use `itm_score`.
+    # The head whose logit scores a pair in the fused mode: `rank_output` or `itm_score`. The
+    # authors evaluate with `rank_output` where a file has it, though their released code does not
+    # train it; `itm_score` is trained to match. Files without `rank_output` use `itm_score`.
     head: Head = "rank_output"
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
@@ -284,7 +284,7 @@ class Fiber(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """It judges pairs, unless the file lacks the weights for that."""
+        """Whether the file has the weights that judge pairs."""
         return True
 
     @property
@@ -302,6 +302,6 @@ class Fiber(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files, whatever their names."""
+        """A model counts by the digests of its files, whatever their names."""
         model = find_fiber(settings.get("model"), settings.get("weights"))
         return {"model": sorted(model.files.values()), "weights": None}

@@ -1,7 +1,7 @@
-"""Fairness and skews of all queries together and of each alone, with intervals and p.
+"""Fairness and skews of all queries together and of each query, with intervals and p.
 
-Permutation tests permute the labels of images; rankings stay as they are. Skews are MaxSkew,
-MinSkew, Bias@k, NDKL and divergence of rankings, every choice a parameter.
+Permutation tests permute the labels of images; rankings stay as they are. The skews are MaxSkew,
+MinSkew, Bias@k, NDKL and the divergence of rankings; every choice in them is a parameter.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from bias_pipeline.stats.bootstrap import (
 )
 
 Item = TypeVar("Item")
-_BATCH_CELLS = 4_000_000  # labels of retrieved images that are in memory at once
-_EQUAL = 1e-9  # statistics that differ by a smaller share are equal
+_BATCH_CELLS = 4_000_000  # how many labels of retrieved images are in memory at once
+_EQUAL = 1e-9  # statistics whose relative difference is smaller count as equal
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Which splits belong to one seed; folds of a seed divide the images among them."""
+    """Says which splits belong to the same seed; the folds of a seed divide the images."""
 
-    seeds: Sequence[int]  # of each split
+    seeds: Sequence[int]  # the seed of each split
 
     @property
     def has_several(self) -> bool:
@@ -76,10 +76,11 @@ class Folds:
 def permuted_p(
     ranked: Sequence[Ranked], keys: UIntArray, permutations: int, seed: int
 ) -> tuple[float, Float64Array]:
-    """P of all queries together, and (C,) of each, if rankings ignore groups.
+    """The p of all queries together, and (C,) the p of each query, against rankings without bias.
 
-    The labels of the images that are retrieved from are permuted, in the same way in every split,
-    and rankings stay as they are, so the test is valid however queries depend on one another. A
+    The null is that rankings ignore groups. The labels of the images that are retrieved from are
+    permuted, in the same way in every split, and rankings stay as they are, so the test is valid
+    however queries depend on one another. A
     query's statistic is the sum over groups of the squared deviation of its mean count from the
     expected one, divided by the group's share; the statistic of all queries is the sum. Unlike
     entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 + B)``, where
@@ -103,13 +104,13 @@ def retrieved_rows(ranked: Sequence[Ranked]) -> IntArray:
 
 
 def mean_excess(ranked: Sequence[Ranked]) -> Float64Array:
-    """(C, K) by how many images each group is above its share of the pool, the mean over splits."""
+    """(C, K) how many images each group has beyond its share of the pool; the mean over splits."""
     excesses = [excess(ranking.top_counts, ranking.sizes) for ranking in ranked]
     return np.asarray(np.mean(excesses, axis=0))
 
 
 def _retrieved_labels(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArray, IntArray]:
-    """(I,) rows of all images that are retrieved from, in the order of their keys; their groups."""
+    """(I,) the rows of all images that are retrieved from, by their keys; (I,) their groups."""
     rows, first = np.unique(np.concatenate([ranking.pool for ranking in ranked]), return_index=True)
     codes = np.concatenate([ranking.codes for ranking in ranked])[first]
     order = np.argsort(keys[rows], kind="stable")
@@ -117,7 +118,7 @@ def _retrieved_labels(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArr
 
 
 def _permutations(codes: IntArray, number: int, seed: int, cells: int) -> Iterator[IntArray]:
-    """(b, I) permuted labels, batch by batch, ``number`` lines in all."""
+    """(b, I) permuted labels, batch by batch; all batches have ``number`` lines together."""
     random = np.random.default_rng(derived_seed("permute", seed, 0))
     batch = max(1, _BATCH_CELLS // cells)
     for start in range(0, number, batch):
@@ -128,7 +129,7 @@ def _permutations(codes: IntArray, number: int, seed: int, cells: int) -> Iterat
 def _statistics(
     ranked: Sequence[Ranked], rows: IntArray, labels: IntArray, shares: Float64Array
 ) -> Float64Array:
-    """(B, C) statistics of queries under B labellings of the images."""
+    """(B, C) the statistic of each query under B labellings of the images."""
     places = np.zeros(int(rows.max()) + 1, np.int64)
     places[rows] = np.arange(len(rows))
     mean: Float64Array = np.zeros((len(labels), len(ranked[0].images), len(shares)))
@@ -144,7 +145,7 @@ def _statistics(
 
 
 def _counts(labels: IntArray, weights: Float64Array, n_groups: int) -> Float64Array:
-    """(..., K) how often each label occurs in the last axis, weighted."""
+    """(..., K) the summed weights of each label in the last axis."""
     lines = np.arange(labels[..., 0].size).reshape(labels.shape[:-1])[..., None] * n_groups
     sums = np.bincount((lines + labels).ravel(), weights.ravel(), labels[..., 0].size * n_groups)
     return np.asarray(sums, np.float64).reshape(*labels.shape[:-1], n_groups)
@@ -153,11 +154,12 @@ def _counts(labels: IntArray, weights: Float64Array, n_groups: int) -> Float64Ar
 def fairness_of(
     ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, stats: Bootstrap, folds: Folds
 ) -> dict[PartName, Estimate]:
-    """The mean and each concept, images resampled; each with a p against fairness.
+    """The fairness of all queries and of each concept, with intervals and p against fairness.
 
-    The mean's p permutes labels; a concept's is the exact test of the groups that it retrieves. If
-    equally near images count in part (``ties=expected``) there are no whole counts, and a concept's
-    p permutes labels too.
+    Intervals resample images. The p of the mean comes from permuted labels, the p of a concept
+    from the exact test of the groups that it retrieves. If equally near images count in part
+    (``ties=expected``), there are no whole counts, and the p of a concept comes from permuted
+    labels, too.
     """
     parts = [PartName("concept", object=name) for name in names]
 
@@ -202,10 +204,10 @@ def _distinct_rankings(ranked: Sequence[Ranked]) -> list[Ranked]:
 def narrow_intervals(
     estimates: Mapping[PartName, Estimate], ranked: Sequence[Ranked], level: float
 ) -> dict[PartName, Estimate]:
-    """The estimates with the spread of a draw of k from a finite number of images.
+    """The estimates, with intervals as wide as for a draw of k from a finite number of images.
 
     Resampling also changes the groups' shares of all images. If k is near the number of images, the
-    top is nearly all of them and hardly varies. So the variance over images is the variance under
+    top has nearly all images and hardly varies. So the variance over images is the variance under
     resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are: the
     difference of two rankings of the same images needs no factor, since their tops share more
     images the nearer k is to N.
@@ -228,16 +230,16 @@ MAX, MIN, BIAS, NDKL, KL = (
 
 @dataclass(frozen=True)
 class Skews:
-    """Settings of skews; see :mod:`bias_pipeline.retrieval.skew`."""
+    """The settings of skews; see :mod:`bias_pipeline.retrieval.skew`."""
 
     target: Target  # what the groups' shares at the top should be
-    log: Log  # base
+    log: Log  # the base of logarithms
     floor: Floor  # replaces a share of 0
 
     def values(
         self, ranked: Ranked, weights: Float64Array, rows: IntArray | None = None
     ) -> dict[PartName, Float64Array]:
-        """Name to (B, C) numbers of each query, images weighted."""
+        """The name of each skew to (B, C) its value for each query; images are weighted."""
         wanted, k = target_shares(ranked.sizes, self.target), ranked.k
         counts = ranked.counts(weights, rows)
         group_skews = skews(counts, wanted, k, self.floor, self.log)
@@ -258,7 +260,7 @@ class Skews:
         tested: tuple[int, float],
         folds: Folds,
     ) -> dict[str, Number]:
-        """The means over queries, each with its null: the value of a ranker that ignores groups."""
+        """Each skew's mean over queries and its null, the value of a ranker that ignores groups."""
         rows = retrieved_rows(ranked)
 
         def evaluate(weights: Float64Array) -> Mapping[PartName, Float64Array]:
@@ -271,7 +273,7 @@ class Skews:
         nulls = self._nulls(ranked, stats.level)
         parts: dict[str, Number] = {}
         estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
-        # NDKL averages over all tops up to k, the first of which are far from all images.
+        # NDKL averages over all tops up to k, and the shortest tops are far from all images.
         near = {name: estimate for name, estimate in estimates.items() if name != NDKL}
         for name, estimate in {**estimates, **narrow_intervals(near, ranked, stats.level)}.items():
             null = nulls[name]
@@ -290,7 +292,7 @@ class Skews:
         return parts
 
     def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, FairRanker]:
-        """The means over splits; NaN if ties leave the first k undecided."""
+        """The nulls, averaged over splits; NaN if ties leave the first k undecided."""
         if any(ranking.cut for ranking in ranked):
             absent = FairRanker(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)

@@ -64,7 +64,7 @@ from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 if TYPE_CHECKING:
     from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
-CONCEPTS = "concepts"  # the table's name
+CONCEPTS = "concepts"  # the name of the table of concepts
 
 
 @dataclass(eq=False)
@@ -75,7 +75,7 @@ class RetrievalFairness(Metric):
     single group.
 
     * ``concept:NAME``: one query, with an exact p.
-    * ``null``: what a ranker that ignores groups has, below 1.
+    * ``null``: the score of a ranker that ignores groups; it is below 1.
     * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings by other attributes.
     * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``, each with ``null:skew:*``.
     * ``attacker:linear``, ``:kernel``, ``:text:*``: accuracy of fresh attackers on vectors.
@@ -107,43 +107,44 @@ class RetrievalFairness(Metric):
         image=True,
     )
 
-    attribute: Attribute  # whose groups
+    attribute: Attribute  # whose groups are retrieved
     encoder: Encoder  # a pair of embedders, `clip` or `fiber`
-    debias: Debias  # applied to its vectors
-    # Divides images into those that are fitted to and those that are retrieved from
+    debias: Debias  # applied to the encoder's vectors
+    # Divides the images: the debiasing is fitted to one part, queries retrieve from the other
     split: SplitRule
     stats: Bootstrap  # how intervals over images are made
     k: Count = 100  # how many images each query retrieves; the paper's 100
-    # Groups whose pictures are retrieved from, such as two of seven; None: all
+    # The groups whose pictures can be retrieved, such as two of seven; None: all groups
     groups: Sequence[Line] | None = None
-    # How many of the first images of each ranking, and captions of each image for recall, the
-    # encoder orders again by reading picture and text together (`fiber` can); None: rankings by
+    # How many of the first images of each ranking (for recall also of the first captions) the
+    # encoder orders again by reading picture and text together, as `fiber` can; None: rankings by
     # vectors
     rerank: Count | None = None
-    # `person`: the largest person of a picture if the data set has people's places, else all of it;
-    # `none`: all of it. The paper's pictures are faces
+    # `person`: the largest person of a picture if the data set has people's places, else the whole
+    # picture; `none`: the whole picture. The paper's pictures are faces
     crop: Crop = "person"
-    # Names of the queries; None: the data set's own tasks if known (`scenes`), else the paper's 145
+    # Names of the queries; None: the data set's tasks if known (`scenes`), else those of the paper
     concepts: Sequence[Line] | None = None
-    # Query of each concept, such as `a photo of {query}`: `{concept}` is its name, `{query}` the
-    # query in its list; None: the query in its list
+    # The template of queries, such as `a photo of {query}`: `{concept}` is a concept's name,
+    # `{query}` its query in the list of concepts; None: the query in the list
     template: Line | None = None
-    recall: Sequence[Count] = (1, 5, 10)  # the depths k of recall; empty: it is not measured
-    # At most how many images of each split, drawn by their ids, recall uses; each with the first of
-    # its human captions. The paper takes 1,000 of COCO's 5,000 test images
+    recall: Sequence[Count] = (1, 5, 10)  # the depths k of recall; empty: recall is not measured
+    # How many images of each split recall uses at most, drawn by their ids; each image has the
+    # first of its human captions. The paper takes 1,000 of COCO's 5,000 test images
     recall_images: Count = 1000
-    # `both`: pictures and queries have length 1; `texts`: pictures keep the model's length, and the
-    # longer ones come first
+    # `both`: the vectors of pictures and queries have length 1; `texts`: the vectors of pictures
+    # keep the model's length, so longer vectors rank higher
     normalise: Literal["both", "texts"] = "both"
-    # The shares with which skews compare the top: `uniform`, or those of the `dataset`
+    # The shares with which skews compare the top: `uniform`, or the shares in the `dataset`
     target: Target = "dataset"
-    # Which of equally near pictures count if only some fit: `stable`: the first in a random order
-    # by ids; `all` of them, divided by k; `expected`: each as much as on average over all orders
+    # How equally near pictures count if only some fit into the first k: `stable`: only the first
+    # count, in a random order by ids; `all`: all count, divided by k; `expected`: each counts as
+    # much as on average over all orders
     ties: Ties = "stable"
     log: Log = "e"  # base of skews and divergences
     floor: Floor = "1/k"  # replaces a share of 0 in skews, see `skews`
     others: Mapping[str, Attribute] | None = None  # other attributes that are measured too
-    # At most how many images of each split, drawn by their ids, attackers use
+    # How many images of each split attackers use at most, drawn by their ids
     attacked_images: Count = 2000
 
     def __post_init__(self) -> None:
@@ -182,7 +183,7 @@ class RetrievalFairness(Metric):
             raise no_judge(self.rerank)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed, of the images that belong to a group and have a picture."""
+        """One split for each seed, of the images that belong to a group and have a picture."""
         corpus = self._with_chosen_groups(corpus)
         rows = self._shown_rows(corpus)
         return [
@@ -210,7 +211,7 @@ class RetrievalFairness(Metric):
         return np.flatnonzero((codes >= 0) & corpus.pictures.present)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; a part that is retrieved from must have at least k images."""
+        """See the class; each split must have at least k images to retrieve from."""
         corpus = self._with_chosen_groups(corpus)
         fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
@@ -234,7 +235,7 @@ class RetrievalFairness(Metric):
         for name, estimate in estimates.items():
             neutral = None if name.what == "recall" else null.expected
             parts[name] = number(**vars(estimate), neutral=neutral)
-            if name == SCORE:  # what a ranker has that ignores groups
+            if name == SCORE:  # the score of a ranker that ignores groups
                 parts[PartName("null")] = number(null.expected, ci_low=null.low, ci_high=null.high)
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage), folds)
         parts |= self._attackers(retrieved, view, folds)
@@ -271,7 +272,7 @@ class RetrievalFairness(Metric):
         )
 
     def _retrieve(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
-        """Rankings of one split's test images, with the debiasing fitted to the others."""
+        """Rankings of one split's test images, with the debiasing fitted to the training images."""
         dual = self._debias_encoder(view, split)
         order = random_words("ties", split.seed, view.corpus.keys[split.test])
         rows = split.test[np.argsort(order, kind="stable")]
@@ -296,7 +297,7 @@ class RetrievalFairness(Metric):
         return Retrieved(ranked, others, attacked, sentences, recall)
 
     def debiased_encoder(self, corpus: Corpus, split: Split) -> DualEncoder:
-        """The encoder, its debiasing fitted to images of a split that are not retrieved from."""
+        """The encoder with its debiasing, which is fitted to the training images of a split."""
         return self._debias_encoder(self._view(self._with_chosen_groups(corpus)), split)
 
     def names(self, corpus: Corpus) -> tuple[str, ...]:
@@ -310,7 +311,7 @@ class RetrievalFairness(Metric):
     def _attackers(
         self, retrieved: Sequence[Retrieved], view: RetrievalView, folds: Folds
     ) -> dict[str, Number]:
-        """Parts of attackers on pictures and on sentences."""
+        """The parts that say how well attackers guess groups from pictures and from sentences."""
         rows = np.unique(np.concatenate([one.attacked.rows for one in retrieved]))
         tested = len(rows), len(rows) / int((view.codes >= 0).sum())
         pictures = folds.of_each_seed([one.attacked for one in retrieved])
@@ -335,7 +336,7 @@ class RetrievalFairness(Metric):
         rows: IntArray,
         pictures: Float32Array,
     ) -> Recall | None:
-        """Recall of the first images in the drawn order; None if they have no captions."""
+        """The recall of the first images in the drawn order; None if no image has a caption."""
         rows, pictures = rows[: self.recall_images], pictures[: self.recall_images]
         described, captions = first_captions(view.corpus.human, rows)
         if not self.recall or not captions:
@@ -348,7 +349,7 @@ class RetrievalFairness(Metric):
     def _recall_estimates(
         self, retrieved: Sequence[Retrieved], corpus: Corpus, folds: Folds
     ) -> dict[PartName, Estimate]:
-        """Recalls, images resampled; empty if no seed has captions."""
+        """Recalls, with intervals that resample images; empty if no seed has captions."""
         of_seeds = folds.of_each_seed([one.recall for one in retrieved])
         some = [[recall for recall in of_seed if recall is not None] for of_seed in of_seeds]
         recalls = [Recall.join_folds(of_seed) for of_seed in some if of_seed]

@@ -17,15 +17,15 @@ from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 
 Ties = Literal["stable", "all", "expected"]
 
-_BLOCK = 65_536  # images whose similarities are in memory at once
+_BLOCK = 65_536  # how many images have their similarities in memory at once
 
 
 def normalised_entropy(counts: Float64Array) -> Float64Array:
     """(...) entropy of the groups at the top of a ranking, in [0, 1]: 1 if all are equally common.
 
-    ``-sum_j p_j log p_j / log N`` with p_j the share of group j of all N groups of the attribute,
-    retrieved or not, and 0 log 0 = 0; NaN if nothing was retrieved. A retrieval metric is its mean
-    over queries.
+    The entropy is ``-sum_j p_j log p_j / log N``, where p_j is group j's share, N counts every
+    group of the attribute (also a group that was not retrieved), and 0 log 0 = 0. It is NaN if
+    nothing was retrieved. The retrieval metric is the mean entropy over queries.
 
     Args:
         counts: (..., N) how many images of each group are at the top, whole numbers or weights.
@@ -55,13 +55,13 @@ def plogp(shares: Float64Array) -> Float64Array:
 def top_ranks(queries: Float32Array, items: Float32Array, depth: int) -> IntArray:
     """(C, depth) the items with the largest dot product with each query, largest first.
 
-    Of equally near items the first comes first. Items are read in blocks, so they may be many
-    and mapped from a file.
+    Equally near items keep their order. Items are read in blocks, so there may be many, and they
+    may be mapped from a file.
 
     Args:
         queries: (C, D).
         items: (N, D), N at least ``depth``.
-        depth: how many, at least 1.
+        depth: how many items are returned for each query, at least 1.
 
     Raises:
         ValueError: if there are fewer items than ``depth``.
@@ -87,10 +87,10 @@ def _merge_nearest(
     start: int,
     depth: int,
 ) -> list[tuple[IntArray, Float32Array]]:
-    """For each query the rows, ascending, and similarities of the nearest so far and in a block.
+    """For each query, the rows (ascending) and similarities of the nearest items up to this block.
 
-    Items that are not nearer than the worst of ``depth`` so far are skipped after one comparison:
-    of equally near items the earlier comes first.
+    Items that are not nearer than the worst of the ``depth`` found before are skipped after one
+    comparison: of equally near items the earlier is kept.
     """
     if not best or len(best[0][0]) < depth:
         hits = np.ones(near.shape, bool)
@@ -109,7 +109,7 @@ def _merge_nearest(
 
 
 def _largest(scores: Float32Array, count: int) -> IntArray:
-    """(count,) indices of the largest, ascending; of equal ones the first."""
+    """(count,) the indices of the largest scores, ascending; of equal scores the first win."""
     if count == len(scores):
         return np.arange(count)
     least = np.partition(scores, -count)[-count]
@@ -133,10 +133,11 @@ def weighted_counts(
         groups: (M,) the items' groups.
         n_groups: N.
         k: depth.
-        ties: which of equally near items count if only some fit: ``stable``: the first of them;
-            ``expected``: each as much as on average over all their orders; ``all``: all of them,
-            so there may be more than k.
-        blocks: (M,) numbers from 0 on that equally near items share; None: there are no ties.
+        ties: how equally near items count if only some fit: ``stable``: only the first of them
+            count; ``expected``: each counts as much as on average over all their orders;
+            ``all``: all of them count, so there may be more than k.
+        blocks: (M,) a number from 0 on for each item, which equally near items share; None: there
+            are no ties.
 
     Example:
         >>> weighted_counts(np.array([[1.0, 0.0, 2.0]]), np.array([0, 1, 1]), 2, 2)
@@ -176,9 +177,9 @@ def weighted_places(
 ) -> Float64Array:
     """(B, L, N) which group is at each of the first places of a ranking.
 
-    Each place has 1 for its group, or, with ``ties=expected``, the shares of those that are equally
-    near; all 0 where there is no item. L is k, or more with ``ties=all``. Arguments are those of
-    :func:`weighted_counts`, with whole numbers as weights.
+    Each place has 1 for its group or, with ``ties=expected``, the shares of the groups whose items
+    are equally near; a place without an item is all 0. L is k, or more with ``ties=all``. The
+    arguments are those of :func:`weighted_counts`, with whole numbers as weights.
 
     Example:
         >>> weighted_places(np.array([[2.0, 1.0]]), np.array([1, 0]), 2, 3)[0].tolist()
@@ -211,8 +212,7 @@ def _starts(blocks: IntArray) -> IntArray:
 def ranks_of_own(queries: Float32Array, items: Float32Array) -> IntArray:
     """(N,) the place, from 0, at which the i-th query retrieves the i-th item.
 
-    Recall at k is the share of queries whose place is below k. Of equally near items the first
-    comes first.
+    Recall at k is the share of queries whose place is below k. Equally near items keep their order.
 
     Args:
         queries: (N, D).
@@ -233,20 +233,21 @@ def ranks_of_own(queries: Float32Array, items: Float32Array) -> IntArray:
     return places
 
 
-_ENUMERATED = 200_000  # most ways to fill the top that are listed one by one
-_DRAWN = 100_000  # ways that are drawn if there are more
-_EQUAL = 1e-7  # probabilities whose logarithms differ by less are equal
+_ENUMERATED = 200_000  # up to so many ways to fill the top are listed one by one
+_DRAWN = 100_000  # so many ways are drawn if there are more
+_EQUAL = 1e-7  # probabilities whose logarithms differ by less count as equal
 
 
 def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
-    """(C,) exact two-sided p of the groups that each query retrieves, if queries ignore groups.
+    """(C,) for each query, the exact two-sided p of the groups it retrieves.
 
-    The counts of a random draw are multivariate hypergeometric. p is the probability of all counts
-    that are at most as likely as the observed counts. If there are too many to list, it uses
-    100,000 draws with a fixed seed, and counts the observed one among them.
+    The null is that queries ignore groups: the counts of a random draw are multivariate
+    hypergeometric. p is the probability of all counts that are at most as likely as the observed
+    counts. If there are too many counts to list, p is estimated from 100,000 draws with a fixed
+    seed, and the observed counts are added to the draws.
 
-    Splits of one data set share images, so their p depend on one another in an unknown way; twice
-    their mean is a valid p for any dependence (Ruschendorf 1982; Vovk and Wang 2020).
+    Splits of one data set share images, so their p values depend on one another in an unknown way;
+    twice their mean is a valid p for any dependence (Ruschendorf 1982; Vovk and Wang 2020).
 
     Args:
         counts: (S, C, K) images of each group at the top, by split and query.
@@ -267,7 +268,7 @@ def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
 
 
 def excess(counts: Float64Array, sizes: IntArray | Float64Array) -> Float64Array:
-    """(..., C, K) by how many images each group exceeds its share of all images.
+    """(..., C, K) how many images each group has at the top beyond its share of all images.
 
     Args:
         counts: (..., C, K) images of each group at the top.
@@ -286,14 +287,14 @@ def standard_scores(deviations: Float64Array, shares: Float64Array) -> Float64Ar
 
     Args:
         deviations: (..., K) see :func:`excess`.
-        shares: (K,) of the groups; one without images deviates by 0.
+        shares: (K,) the groups' shares; a group without images has score 0.
     """
     spread = np.sqrt(shares * (1 - shares))
     return np.divide(deviations, spread, out=np.zeros(deviations.shape), where=spread > 0)
 
 
 def finite_population(n: int, k: int) -> float:
-    """The factor by which drawing k of n without replacement narrows a count's spread, in [0, 1].
+    """The factor in [0, 1] by which drawing k of n without replacement narrows a count's spread.
 
     Example:
         >>> finite_population(101, 1), finite_population(100, 100)
@@ -305,11 +306,11 @@ def finite_population(n: int, k: int) -> float:
 def ways_of(sizes: IntArray, k: int) -> tuple[IntArray, Float64Array]:
     """(W, K) counts of a random draw of k images, and (W,) the logarithms of their probabilities.
 
-    All ways to fill the top; if they are too many, 100,000 drawn with a fixed seed.
+    All ways to fill the top are listed; if there are too many, 100,000 are drawn with a fixed seed.
 
     Args:
         sizes: (K,) images of each group.
-        k: how many are drawn.
+        k: how many images are drawn.
     """
     from scipy import stats
 
@@ -338,7 +339,7 @@ def _p_of_one(count: tuple[int, ...], size: tuple[int, ...]) -> float:
 
 @lru_cache(maxsize=256)
 def _chances_by_likelihood(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
-    """(W,) logarithms of probabilities, ascending, and (W + 1,) the sum before each."""
+    """(W,) logarithms of probabilities, ascending; (W + 1,) the sum of the probabilities before."""
     _, chances = ways_of(np.array(sizes), k)
     ordered = np.sort(chances)
     return ordered, np.concatenate([[0.0], np.cumsum(np.exp(ordered))])

@@ -1,7 +1,7 @@
-"""Models of open_clip: photos and texts as vectors of one space.
+"""Models of open_clip, which turn photos and texts into vectors of one space.
 
 Ilharco et al., OpenCLIP (2021). The library (extra ``open-clip``) builds the network, prepares
-photos and reads texts; weights are read here, as numbers.
+photos and reads texts; this module reads the weights, as numbers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class OpenClipModel:
             return numbers_of(vectors, self._name)
 
     def texts(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text; too long texts are cut."""
+        """(N, D) a vector of length 1 for each text; texts that are too long are cut."""
         with torch.inference_mode():
             tokens = self._tokens(list(texts)).to(self._device)
             return numbers_of(self._net.encode_text(tokens, normalize=True), self._name)
@@ -102,7 +102,7 @@ def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
 
 
 def _tokenizer(model: Pretrained) -> Any:
-    """The library's own tokenizer, or one of transformers where the configuration names one."""
+    """The library's own tokenizer, or a tokenizer of transformers that the configuration names."""
     from open_clip import tokenizer as library
 
     text = model_config(model.folder)["text_cfg"]

@@ -1,7 +1,7 @@
-"""A folder of open_clip's layout: its weights and its checked configuration.
+"""Reads a folder in open_clip's layout: finds its weights and checks its configuration.
 
-One folder often has a model twice, for transformers (``config.json``) and for open_clip
-(``open_clip_config.json``); only the second is read here.
+A folder often has a model twice, for transformers (``config.json``) and for open_clip
+(``open_clip_config.json``); this module reads only the configuration for open_clip.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from bias_pipeline.models.model_location import (
 from bias_pipeline.models.pretrained import Pretrained
 
 KIND, CONFIG = "open_clip", "open_clip_config.json"
-# As the library writes them, in order of preference; model.safetensors is another library's.
+# The names that the library gives weights, in order of preference; another library writes
+# model.safetensors.
 _WEIGHTS = (
     "open_clip_model.safetensors",
     "open_clip_pytorch_model.safetensors",
@@ -38,21 +39,21 @@ _TOKENIZING = ("additional_special_tokens", "clean", "language", "strip_sep_toke
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _STD = (0.26862954, 0.26130258, 0.27577711)
 _RESIZING = ("shortest", "longest", "squash")
-_INTERPOLATION = ("bicubic", "bilinear", "random")  # the last is bicubic but in training
+_INTERPOLATION = ("bicubic", "bilinear", "random")  # outside training, random means bicubic
 
 
 class PictureSettings(NamedTuple):
-    """How pictures are prepared."""
+    """The settings by which pictures are prepared."""
 
     mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
-    std: tuple[float, ...]  # divided by
+    std: tuple[float, ...]  # each channel is divided by it
     interpolation: str  # of pixels
-    resize_mode: str  # which side fits; `squash`: both
-    fill_color: int  # 0 to 255, of the border of a picture whose longest side fits
+    resize_mode: str  # which side is made to fit; `squash`: both sides
+    fill_color: int  # 0 to 255, the colour of the border where the longest side is made to fit
 
 
 def is_open_clip(folder: str) -> bool:
-    """Whether a folder has a model for open_clip and none for transformers.
+    """Whether a folder has a model for open_clip but no model for transformers.
 
     Example:
         >>> is_open_clip("nowhere")
@@ -143,7 +144,7 @@ def model_config(folder: Path) -> dict[str, Any]:
 
 
 def tokenizing(folder: Path) -> Mapping[str, Any]:
-    """The tokenizer's options besides the length of texts, which may say how it cleans texts."""
+    """The tokenizer's options, such as how it cleans texts, without the length of texts."""
     path = folder / CONFIG
     settings = model_config(folder)["text_cfg"].get("tokenizer_kwargs") or {}
     options = expect(settings, dict, path, "text_cfg.tokenizer_kwargs")
@@ -163,7 +164,7 @@ def quick_gelu(folder: Path, requested: bool | None) -> bool:
 
 
 def preprocessing(folder: Path) -> PictureSettings:
-    """How the model's pictures are prepared, except their size, which is the network's."""
+    """How the model's pictures are prepared; their size is not here, as the network decides it."""
     path = folder / CONFIG
     settings = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
     present = {key: value for key, value in settings.items() if value is not None}

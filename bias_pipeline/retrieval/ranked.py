@@ -1,6 +1,6 @@
-"""Rankings of a part of a data set by queries, and the groups at their top under any weights.
+"""Ranks images of a data set for queries, and counts the groups at the top under any weights.
 
-The first of each ranking may be ordered again by a model that reads picture and text together.
+A model that reads picture and text together may order the first images of each ranking again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The tops of C rankings, somewhat deeper than k, as resampling can drop images."""
+    """The tops of C rankings; they are somewhat deeper than k, as resampling can drop images."""
 
     images: IntArray  # (C, M) rows of a corpus, the nearest first
     groups: IntArray  # (C, M) the images' groups
@@ -42,7 +42,7 @@ class Ranked:
     pool: IntArray  # (N,) rows of all images that are retrieved from
     codes: IntArray  # (N,) their groups
     ties: Ties = "stable"  # see `weighted_counts`
-    # (C, M) numbers that equally near images share; None: not needed
+    # (C, M) numbers that equally near images of a ranking share; None where ties do not matter
     blocks: IntArray | None = None
 
     @classmethod
@@ -57,9 +57,9 @@ class Ranked:
         ties: Ties = "stable",
         least: int = 0,
     ) -> Ranked:
-        """Rank at least k pictures (N, D) for queries (C, D); of equals the first comes first."""
-        # An image counts Poisson(1) times. So many images count for k in all but one resampling in
-        # a thousand million; in that one, fewer count.
+        """Rank k or more pictures (N, D) for queries (C, D); equally near ones keep their order."""
+        # An image counts Poisson(1) times. At this depth the counts sum to k or more in all but one
+        # of a thousand million resamplings.
         depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
         top, blocks = top_ranks(queries, pictures, depth), None
         if ties != "stable":
@@ -72,7 +72,7 @@ class Ranked:
         return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
     def reorder(self, order: IntArray) -> Ranked:
-        """The rankings, their first L images in the order (C, L) of places, and without ties."""
+        """The rankings without ties, with their first L images in the order (C, L) of places."""
         rest = np.arange(order.shape[1], self.images.shape[1])
         places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
         images, groups = (
@@ -82,7 +82,7 @@ class Ranked:
 
     @property
     def cut(self) -> bool:
-        """Whether the first k of some query are not unique, as equally near images are at k."""
+        """Whether ties leave open which images are the first k of some query."""
         if self.blocks is None or self.blocks.shape[1] == self.k:
             return False
         return bool((self.blocks[:, self.k - 1] == self.blocks[:, self.k]).any())
@@ -99,7 +99,7 @@ class Ranked:
 
     @cached_property
     def place_counts(self) -> Float64Array:
-        """(C, D) how much each of the first places counts, up to the last one that does."""
+        """(C, D) how much each place counts, up to the last place that counts at all."""
         once = np.ones((1, self.images.shape[1]))
         blocks = [None] * len(self.images) if self.blocks is None else self.blocks
         lines = [counted_places(once, self.k, self.ties, numbers) for numbers in blocks]
@@ -107,10 +107,10 @@ class Ranked:
         return counts[:, : int(np.flatnonzero(counts.any(axis=0)).max()) + 1]
 
     def counts(self, weights: Float64Array, rows: IntArray | None = None) -> Float64Array:
-        """(B, C, K) images of each group at the top, images weighted.
+        """(B, C, K) the weighted number of images of each group at the top.
 
-        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, ascending, with all ranked ones;
-        without rows they are those of places, for all queries.
+        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, which ascend and include all
+        ranked images. Without rows, the weights belong to the places of rankings, for all queries.
         """
         return np.stack(self._of_queries(weighted_counts, weights, rows), axis=1)
 
@@ -120,7 +120,7 @@ class Ranked:
     def ndkl(
         self, weights: Float64Array, rows: IntArray | None, target: Float64Array, log: Log
     ) -> Float64Array:
-        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, images weighted."""
+        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, with weighted images."""
         places = self._of_queries(weighted_places, weights, rows)
         return np.stack([ndkl(of_query, target, self.k, log) for of_query in places], axis=1)
 
@@ -130,7 +130,7 @@ class Ranked:
         weights: Float64Array,
         rows: IntArray | None,
     ) -> list[Float64Array]:
-        """A formula of weights, groups, k and ties, for the top of each query."""
+        """The value of a formula of weights, groups, k and ties for the top of each query."""
         blocks = [None] * len(self.images) if self.blocks is None else self.blocks
         return [
             formula(
@@ -162,11 +162,11 @@ def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArr
 
 @dataclass(frozen=True, eq=False)
 class Reranker:
-    """Orders the first of each ranking again by judging pairs, which is better but slower."""
+    """Orders the first images of each ranking again by judging pairs: more accurate but slower."""
 
     matcher: PairMatcher  # judges pairs
     pictures: Pictures  # of a whole corpus
-    n: int  # how many of a ranking are ordered again; the rest stays behind them
+    n: int  # how many images of a ranking are ordered again; the rest stays behind them
 
     def note(self, *, debiased: bool) -> str:
         chose = "; the debiasing only chose them" if debiased else ""
@@ -176,7 +176,7 @@ class Reranker:
         )
 
     def rerank(self, queries: Sequence[str], before: Ranked) -> Ranked:
-        """Rankings of C queries, the first n of each ordered by how well they match."""
+        """The rankings of C queries, with the first n images ordered by how well they match."""
         images = before.images[:, : self.n]
         texts = np.broadcast_to(np.arange(len(queries))[:, None], images.shape)
         return before.reorder(self._best_first(queries, images, texts))
@@ -191,10 +191,10 @@ class Reranker:
         *,
         of_texts: bool,
     ) -> IntArray:
-        """(N,) the rank of each query's own item, with the first n ordered again.
+        """(N,) the rank of each query's own item after the first n items are ordered again.
 
-        Queries are captions, or else pictures; items are the others, ``before`` the places by
-        vectors, ``rows`` (N,) the pictures' rows of the corpus.
+        If ``of_texts``, queries are captions and items are pictures, else vice versa. ``before``
+        has the places by vectors, ``rows`` (N,) the pictures' rows of the corpus.
         """
         top = top_ranks(queries, items, min(self.n, len(items)))
         target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
@@ -205,14 +205,14 @@ class Reranker:
         return places
 
     def _best_first(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> IntArray:
-        """(C, M) the order in which pictures of some rows match texts, by their numbers."""
+        """(C, M) for each text, the order of its pictures from the best match to the worst."""
         pairs = np.column_stack([rows.ravel(), numbers.ravel()])
         scores = self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
         return np.argsort(-scores, axis=1, kind="stable")
 
 
 def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
-    """A reranker of the first n of each ranking of a corpus."""
+    """A reranker for the first n images of each ranking of a corpus."""
     if dual.matcher is None:
         raise no_judge(n)
     assert corpus.pictures is not None
@@ -230,7 +230,7 @@ def no_judge(rerank: int) -> UsageError:
 
 
 def check_rerank(rerank: int, k: int, ties: Ties) -> None:
-    """Refuse a depth that changes nothing, and ties, which are unknown after reordering."""
+    """Refuse a depth that changes nothing, and settings of ties, which reordering makes unknown."""
     if rerank <= k:
         raise UsageError(
             f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "

@@ -1,6 +1,6 @@
-"""A corpus with an encoder, the queries, and what they retrieve.
+"""A corpus with an encoder and queries, and the tables and notes on what the queries retrieve.
 
-Queries are concepts that should not reveal a group, as names and texts.
+A query is the text of a concept; concepts should not reveal a group.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RetrievalView:
     dual: DualEncoder  # embeds pictures and texts
     others: Mapping[str, Grouping]  # groups of other attributes
     sentences: Sequence[tuple[str, ...]]  # held-out sets of sentences, one sentence of every group
-    again: Reranker | None  # orders the first of each ranking again; None: rankings by vectors
+    again: Reranker | None  # orders the first images of each ranking again; None: by vectors only
 
     @property
     def codes(self) -> IntArray:
@@ -56,7 +56,7 @@ class RetrievalView:
         return self.corpus.pictures.take(rows)
 
     def examples(self, side: str, attribute: Attribute, split: Split) -> Examples:
-        """What a debiasing of ``image`` or ``text`` is fitted to: images of a split, sentences."""
+        """What a debiasing is fitted to: a split's images for ``image``, sentences for ``text``."""
         if side == "text":
             return Examples.of_texts(self.dual.texts.embed, attribute, self.names, split.seed)
         rows = np.sort(split.train)
@@ -77,8 +77,8 @@ class Retrieved:
 Concepts = Mapping[str, str]  # name to query
 
 # The 145 neutral concepts of DallEval's first release (Cho, Zala and Bansal 2022, MIT), which Chen
-# and Dou use. "a accountant" and "a healthy" are as in that release; a later one has other articles
-# and fewer concepts.
+# and Dou use. "a accountant" and "a healthy" are as in that release; a later release has other
+# articles and fewer concepts.
 _CONCEPT, _QUERY = "{concept}", "{query}"
 _PHOTO, _WITH = "a photo of a {}", "a person with a {}"
 _DALLEVAL = {
@@ -123,7 +123,7 @@ def dalleval() -> Concepts:
 
 
 def concepts_of(dataset: str) -> Concepts:
-    """The concepts for a data set: what people of the embedded one do, else the paper's."""
+    """The concepts for a data set: the tasks of scenes, else the concepts of the paper."""
     return generator().activities() if dataset == "scenes" else dalleval()
 
 
@@ -180,11 +180,11 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
 
 
 def _plain_name(name: str) -> str:
-    """A group's name, however it is written."""
+    """A group's name in plain spelling, by which it is found however it was written."""
     return name.lower().replace(" ", "_")
 
 
-_SHOWN = 3  # queries of either end that a note names
+_SHOWN = 3  # how many queries of either end a note names
 _ALPHA = 0.05
 
 
@@ -196,11 +196,11 @@ def lines_of(
     queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
-    """A line a concept, the least fair first: entropy, null, p, skews, and groups retrieved.
+    """A line for each concept: entropy, null, p, skews and retrieved groups; the least fair first.
 
-    ``over_represented`` is the group that is furthest above its share of the images retrieved from,
-    in standard deviations of a random draw, and ``excess`` by how much, as a share of the top; read
-    them only if p is small.
+    ``over_represented`` is the group furthest above its share of the images that are retrieved
+    from, in standard deviations of a random draw. ``excess`` says how far above, as a share of the
+    top. Read both only if p is small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
     beside = _means(ranked, skews)
@@ -235,14 +235,14 @@ def lines_of(
 
 
 def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """The least and the most fair queries, in a sentence."""
+    """A sentence on the least and the most fair queries."""
     most = lines[_SHOWN:][: -_SHOWN - 1 : -1]
     least = f"least alike: {_concepts_with_groups(lines[:_SHOWN])}"
     return f"{least}; most alike: {_concepts_with_groups(most)}" if most else least
 
 
 def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """How many queries retrieve too many of a group, and the most extreme ones, in a sentence."""
+    """A sentence on the queries that retrieve too many of a group, and on the most extreme ones."""
     some = [line for line in lines if float(str(line["p_holm"])) < _ALPHA]
     if not some:
         return (
@@ -261,7 +261,7 @@ def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[tuple[str, float]]:
-    """For each query the most over-represented group, and its excess as a share of the top."""
+    """For each query, the most over-represented group and its excess as a share of the top."""
     above = mean_excess(ranked)  # (C, K)
     sizes = np.sum([ranking.sizes for ranking in ranked], axis=0)
     first = standard_scores(above, sizes / sizes.sum()).argmax(axis=1)
@@ -273,7 +273,7 @@ def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[t
 
 
 def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
-    """Concepts, each with the group it retrieves most."""
+    """The names of concepts, each with the group that the concept retrieves most."""
     named = []
     for line in lines:
         shares = {key[6:]: share for key, share in line.items() if key.startswith("share:")}
@@ -294,9 +294,9 @@ def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
     ]
 
 
-RETRIEVED = "retrieved"  # the table's name
-ENDS = 4  # queries of the least fair, and of the most
-FIRST = 6  # pictures of each
+RETRIEVED = "retrieved"  # the name of the table of retrieved pictures
+ENDS = 4  # how many of the least fair queries, and of the most fair ones, the table has
+FIRST = 6  # how many pictures of each query the table has
 
 
 def retrieved_lines(
@@ -306,11 +306,12 @@ def retrieved_lines(
     view: RetrievalView,
     crop: Crop,
 ) -> list[dict[str, object]]:
-    """A line a picture: concept, place from 1 on, image id, group, and the encoder's picture.
+    """A line for each picture: concept, place from 1 on, image id, group and thumbnail.
 
-    The least fair first. The picture is base64 of a small JPEG, see
-    :func:`~bias_pipeline.data.photos.thumbnail`; empty if the data set does not allow
-    showing its pictures (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
+    The least fair concepts come first. The thumbnail shows what the encoder sees, as base64
+    of a small JPEG, see :func:`~bias_pipeline.data.photos.thumbnail`; it is empty if
+    the data set does not allow showing its pictures
+    (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
     tops = dict(zip(names, ranked.images[:, : min(FIRST, ranked.k)].tolist(), strict=True))

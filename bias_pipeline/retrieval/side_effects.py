@@ -63,7 +63,7 @@ def ranked_others(
     like: Ranked,
     least: int = 0,
 ) -> dict[str, Ranked]:
-    """The same rankings, of the pictures that belong to a group of another attribute."""
+    """The same rankings, restricted to the pictures with a group of the other attribute."""
     rankings = {}
     for name, grouping in others.items():
         some = grouping.codes[rows] >= 0
@@ -126,7 +126,7 @@ def _mean_entropy(
 class Recall:
     """Ranks at which captions retrieve their pictures, and pictures their captions."""
 
-    rows: IntArray  # (N,) rows of a corpus, one caption and one picture each
+    rows: IntArray  # (N,) rows of a corpus; each has one caption and one picture
     # `image`: (N,) rank of each caption's picture; `text`: of each picture's caption
     places: dict[str, IntArray]
     depths: Sequence[int]  # the k of recall at k
@@ -154,7 +154,7 @@ class Recall:
 
     @classmethod
     def join_folds(cls, folds: Sequence[Recall]) -> Recall:
-        """The ranks of all folds of a seed, each among the pictures and captions of its fold."""
+        """The ranks of all folds of a seed; ranks count only items of the same fold."""
         places = {
             what: np.concatenate([fold.places[what] for fold in folds]) for what in folds[0].places
         }
@@ -168,7 +168,7 @@ class Recall:
         ]
 
     def shares(self, weights: Float64Array, rows: IntArray) -> Float64Array:
-        """(B, R) the recalls in the order of the names; rows (I,) have weights (B, I)."""
+        """(B, R) the recalls in the order of :attr:`names`; rows (I,) have weights (B, I)."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         hits = np.stack(
             [places < k for places in self.places.values() for k in self.depths], axis=1
@@ -177,7 +177,7 @@ class Recall:
 
 
 def first_captions(captions: Captions, rows: IntArray) -> tuple[IntArray, list[str]]:
-    """The images of some rows that have a caption, and the first caption of each.
+    """Which of the rows' images have a caption, and the first caption of each of these images.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "one dog", "a cat"], [0, 0, 2])
@@ -191,15 +191,15 @@ def first_captions(captions: Captions, rows: IntArray) -> tuple[IntArray, list[s
 
 
 _INVERSE_PENALTY = 0.01  # on features of spread 1; ours
-_WAVES = 500  # of the attacker that is not linear; ours
-_MEASURED = 500  # pictures whose distances set the kernel's width
+_WAVES = 500  # number of random Fourier features of the kernel attacker; ours
+_MEASURED = 500  # number of pictures whose distances set the kernel's width
 
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """Which guesses of fresh attackers are right, in one seed or fold."""
+    """Which guesses of fresh attackers are right in one seed or fold."""
 
-    rows: IntArray  # (N,) the picture of each vector, or its set of sentences, one of every group
+    rows: IntArray  # (N,) the picture of each vector, or the set of sentences that it belongs to
     groups: IntArray  # (N,) their groups
     right: Mapping[str, BoolArray]  # attacker to (N,) whether it is right
 
@@ -212,10 +212,10 @@ class Attacked:
         keys: UIntArray,
         seed: int,
     ) -> Attacked:
-        """Two attackers learn from one half of the rows and guess the other, and vice versa.
+        """Two attackers learn from one half of the rows and guess the other half, and vice versa.
 
-        ``linear`` is a logistic regression; ``kernel`` is one on random Fourier features (Rahimi
-        and Recht, NeurIPS 2007), which can use any smooth function of the vectors.
+        ``linear`` is a logistic regression. ``kernel`` is a logistic regression on random Fourier
+        features (Rahimi and Recht, NeurIPS 2007), which can use any smooth function of the vectors.
         """
         half = random_words("attackers", seed, keys[rows]) % np.uint64(2) == 0
         random = np.random.default_rng(derived_seed("attackers", seed, 0))
@@ -233,7 +233,7 @@ class Attacked:
 
     @classmethod
     def join_folds(cls, folds: Sequence[Attacked]) -> Attacked:
-        """The guesses of all folds of a seed, each by attackers of its fold."""
+        """The guesses of all folds of a seed; each guess is by the attackers of its fold."""
         right = {
             name: np.concatenate([fold.right[name] for fold in folds]) for name in folds[0].right
         }
@@ -241,7 +241,7 @@ class Attacked:
         return cls(rows, np.concatenate([fold.groups for fold in folds]), right)
 
     def accuracies(self, weights: Float64Array, rows: IntArray) -> dict[str, Float64Array]:
-        """Attacker to (B,) mean over groups of the share of right guesses, rows weighted."""
+        """For each attacker, (B,) the mean over groups of the weighted share of right guesses."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         members = np.eye(int(self.groups.max()) + 1)[self.groups]  # (N, K)
         members = members[:, members.any(axis=0)]
@@ -323,7 +323,7 @@ def _waves(size: int, random: np.random.Generator) -> Callable[[Float64Array], F
 
 
 def _guess(features: Float64Array, groups: IntArray, learnt: BoolArray) -> IntArray:
-    """An attacker's guesses of the other rows; all groups weigh alike in its training."""
+    """An attacker's guesses for rows that it did not learn from; groups weigh alike in training."""
     classes, labels = np.unique(groups[learnt], return_inverse=True)
     if len(classes) < 2:
         return np.full(int((~learnt).sum()), classes[0] if len(classes) else -1)

@@ -1,11 +1,11 @@
-"""How far the groups at the top of a ranking are from the target shares, and from chance.
+"""How far the groups at the top of a ranking are from target shares, and what chance gives.
 
 MaxSkew, MinSkew and NDKL: Geyik, Ambler and Kenthapadi, Fairness-Aware Ranking in Search and
 Recommendation Systems (KDD 2019), section 3.3. Bias@k: Wang, Liu and Wang, Are Gender-Neutral
 Queries Really Gender-Neutral? (EMNLP 2021), section 3.
 
-A ranker that ignores groups shows what chance gives: the groups of the first k of a random ranking
-are multivariate hypergeometric: like independent binomials, given that they sum to k.
+A ranker that ignores groups shows what chance gives. The group counts among the first k of a random
+ranking are multivariate hypergeometric: like independent binomials, given that they sum to k.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def target_shares(sizes: IntArray, target: Target) -> Float64Array:
 
     Args:
         sizes: (K,) images of each group that are retrieved from.
-        target: ``dataset``: their shares of the images; ``uniform``: equal for all that have any.
+        target: ``dataset``: the groups' shares of the images; ``uniform``: equal shares for all
+            groups that have images.
 
     Example:
         >>> target_shares(np.array([3, 1, 0]), "uniform").tolist()
@@ -43,11 +44,11 @@ def target_shares(sizes: IntArray, target: Target) -> Float64Array:
 def skews(
     counts: Float64Array, target: Float64Array, k: int, floor: Floor, log: Log
 ) -> Float64Array:
-    """(..., K) each group's skew: the logarithm of its share at the top over the target's.
+    """(..., K) each group's skew: the logarithm of (its share at the top / its target).
 
-    NaN for a group that is not in the target. MaxSkew and MinSkew are the largest and smallest of a
-    line. Some codes start the search for the largest at 0. This changes nothing, as shares and
-    targets both sum to 1, so at least one group is not below its target.
+    A group that is not in the target has NaN. MaxSkew and MinSkew are the largest and the smallest
+    skew of a query. Some published code starts the search for the largest skew at 0. This changes
+    nothing: shares and targets both sum to 1, so at least one group is not below its target.
 
     Args:
         counts: (..., K) how many of the top belong to each group. If ties make them more than k,
@@ -94,7 +95,7 @@ def ranking_divergence(
 def bias_at(counts: Float64Array) -> Float64Array:
     """(...) Bias@k: the first group's images at the top minus the second's, over both.
 
-    In [-1, 1], above 0 where the first has more, 0 where neither has any.
+    The value is in [-1, 1]: above 0 where the first group has more images, 0 where neither has any.
 
     Args:
         counts: (..., 2).
@@ -120,8 +121,8 @@ def ndkl(places: Float64Array, target: Float64Array, k: int, log: Log) -> Float6
     ``Z = sum_(i <= k) 1 / log2(i + 1)``; 0 where every top is as the target.
 
     Args:
-        places: (..., L, K) 1 for the group at each place, or shares of several; all 0 after the
-            last. L is k, or more with tied images.
+        places: (..., L, K) 1 for the group at each place, or the shares of several groups; all 0
+            after the last image. L is k, or more with tied images.
         target: (K,).
         k: depth.
         log: base of the divergence; the discount's is 2.
@@ -157,8 +158,8 @@ class FairRanker(NamedTuple):
 
     Attributes:
         expected: the exact expectation.
-        low: at most ``(1 - level) / 2`` of all such rankings are below.
-        high: at most as many are above.
+        low: at most a share of ``(1 - level) / 2`` of all such rankings is below it.
+        high: at most the same share of rankings is above it.
     """
 
     expected: float
@@ -171,8 +172,9 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
 
     The counts at the top are multivariate hypergeometric, and the expectation is the sum of the
     groups' expected terms, each hypergeometric. The interval lists all ways to fill the top with
-    their probabilities; if they are too many, it uses 100,000 draws with a fixed seed. It is for
-    one query: a mean over queries is nearer to the expectation, unless all of them rank alike.
+    their probabilities; if there are too many, it uses 100,000 draws with a fixed seed. The
+    interval is for one query: a mean over queries is nearer to the expectation, unless all queries
+    rank alike.
 
     Args:
         sizes: (N,) images of each group.
@@ -197,7 +199,7 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
 
 
 def expected_entropy(sizes: IntArray, k: int) -> float:
-    """The exact expectation of :func:`fair_ranker` alone.
+    """The exact expectation of :func:`fair_ranker`, without the interval.
 
     Args:
         sizes: (N,) images of each group.
@@ -217,7 +219,7 @@ def expected_entropy(sizes: IntArray, k: int) -> float:
 
 @lru_cache(maxsize=64)
 def _entropy_distribution(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
-    """(W,) entropies of ways to fill the top, and their probabilities."""
+    """(W,) the entropies of all ways to fill the top, and (W,) their probabilities."""
     counts, chances = ways_of(np.array(sizes), k)
     values = normalised_entropy(counts.astype(np.float64))
     listed = can_list(np.array(sizes), k)
@@ -229,8 +231,8 @@ def tail_ends(values: Float64Array, chances: Float64Array, level: float) -> tupl
 
     Args:
         values: (W,) in any order.
-        chances: (W,) of each.
-        level: probability of the interval.
+        chances: (W,) the probability of each value.
+        level: the probability of the interval.
     """
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(chances[order])
@@ -253,10 +255,10 @@ def fair_extreme(
     largest: bool,
     level: float,
 ) -> FairRanker:
-    """MaxSkew or MinSkew of one query, exact but for probabilities below 1e-15.
+    """MaxSkew or MinSkew of one query under a fair ranker; leaves out probabilities below 1e-15.
 
-    The largest of the groups' skews is at most t if each group's skew is; the probability of that
-    is a convolution of the binomials, each cut at t.
+    The largest of the groups' skews is at most t if every group's skew is at most t; the
+    probability of this is a convolution of the binomials, each cut at t.
 
     Args:
         sizes: (K,) images of each group.
@@ -264,7 +266,7 @@ def fair_extreme(
         k: depth, at most all images.
         floor: see :func:`~bias_pipeline.retrieval.skew.skews`.
         log: base.
-        largest: MaxSkew; else MinSkew.
+        largest: whether MaxSkew is computed; else MinSkew.
         level: of the interval, in (0, 1).
 
     Example:
@@ -294,7 +296,7 @@ def fair_extreme(
 
 
 def fair_bias(sizes: IntArray, k: int, level: float) -> FairRanker:
-    """Bias@k of one query, exact.
+    """Bias@k of one query under a ranker that ignores groups, exact.
 
     Args:
         sizes: (2,) images of each group.
@@ -353,7 +355,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
 
 
 def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
-    """(k + 1, K) counts in which a group has 0 to k images and another one the rest."""
+    """(k + 1, K) counts in which one group has 0 to k images and another group has the rest."""
     counts = np.zeros((k + 1, n_groups))
     counts[:, group] = np.arange(k + 1)
     counts[:, group - 1] = k - counts[:, group]
@@ -361,7 +363,7 @@ def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
 
 
 def _binomials(sizes: IntArray, k: int) -> list[Float64Array]:
-    """For each group the probabilities of 0 to k images if images were drawn independently."""
+    """For each group, the probabilities of 0 to k images if images were drawn independently."""
     from scipy import stats
 
     share = k / sizes.sum()

@@ -1,9 +1,9 @@
-"""BLIP, which gives vectors of photos and texts and matches pairs of them, and what FIBER shares.
+"""BLIP, which gives vectors of photos and texts and matches pairs, and the code shared with FIBER.
 
 Li et al., BLIP: Bootstrapping Language-Image Pre-training (ICML 2022), as in transformers'
-``BlipForImageTextRetrieval``, except one token: like the authors we begin a text that is judged
-with a picture with [ENC], the last word of their vocabulary, not with [CLS] (transformers issue
-25629). Unlike the authors we do not add the similarity to the matching score.
+``BlipForImageTextRetrieval``, with one token changed: a text that is judged together with a picture
+begins, as in the authors' code, with [ENC] (the last word of their vocabulary) instead of [CLS]
+(transformers issue 25629). Unlike the authors we do not add the similarity to the matching score.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class TwoModeNet(ABC):
     @property
     @abstractmethod
     def matches(self) -> bool:
-        """Whether it has a matching head."""
+        """Whether the network has a matching head."""
 
     def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray) -> Float32Array:
-        """(P,) logits that photos and texts match; pairs (P, 2) are their numbers."""
+        """(P,) logits that photo and text match; pairs (P, 2) have their numbers."""
         scores = []
         with torch.inference_mode():
             states = self._encode_photos(self._pixels(photos))
@@ -50,15 +50,15 @@ class TwoModeNet(ABC):
 
     @abstractmethod
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as the network takes it, in either mode."""
+        """(3, H, W) a photo as the network takes it; both modes take the same."""
 
     @abstractmethod
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
-        """(N, D) a vector for each photo, by itself."""
+        """(N, D) a vector for each photo, read without a text."""
 
     @abstractmethod
     def texts(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text, by itself."""
+        """(N, D) a vector of length 1 for each text, read without a picture."""
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str]) -> Any:
@@ -72,7 +72,7 @@ class TwoModeNet(ABC):
     def _pair_logits(
         self, states: Any, photo: torch.Tensor, texts: Any, text: torch.Tensor
     ) -> torch.Tensor:
-        """(P,) logits of pairs, by the numbers (P,) of their photos and of their texts."""
+        """(P,) logits of pairs; ``photo`` and ``text`` (P,) are the numbers of each pair."""
 
     def _pixels(self, photos: Sequence[Float32Array]) -> torch.Tensor:
         return torch.from_numpy(np.stack(photos)).to(self._device)
@@ -83,7 +83,7 @@ class TwoModeNet(ABC):
 
 
 class TokenBatch(NamedTuple):
-    """Tokens and mask of texts, both (N, L)."""
+    """The tokens and the mask of N texts, both (N, L)."""
 
     numbers: torch.Tensor
     there: torch.Tensor
@@ -99,7 +99,7 @@ _LONGEST = 35  # tokens of a text, as the authors retrieve
 class BlipModel(TwoModeNet):
     """A BLIP for retrieval, with its own tokenizer and preprocessing."""
 
-    matches = True  # without it, it is not a BLIP for retrieval and is not loaded
+    matches = True  # a model without a matching head is no BLIP for retrieval and is not loaded
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         make_importable()
@@ -128,7 +128,7 @@ class BlipModel(TwoModeNet):
             return self._vectors(projected, normalize=True)
 
     def encode_texts(self, texts: Sequence[str]) -> TokenBatch:
-        """Tokens of texts, beginning with [ENC]; they are encoded together with a picture."""
+        """The tokens of texts, beginning with [ENC]; they are encoded together with a picture."""
         numbers, there = self._tokens(texts)
         numbers[:, 0] = self._encode
         return TokenBatch(numbers, there)
@@ -144,7 +144,7 @@ class BlipModel(TwoModeNet):
         return TokenBatch(read["input_ids"], read["attention_mask"])
 
     def _encode_photos(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(N, M, C) patches; the first summarises all."""
+        """(N, M, C) vectors of patches; the first vector summarises the whole photo."""
         states: torch.Tensor = self._net.vision_model(pixel_values=pixels).last_hidden_state
         return states
 

@@ -1,4 +1,4 @@
-"""``anonymous``: pictures without any mark of a group, and what captions of them assume."""
+"""``anonymous``: pictures without any mark of a group, and the groups that captions assume."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ _LIMIT = 1000  # pictures that the paper keeps
 _SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
-    "Make pictures that do not show a person's group: scenes whose people have no mark, "
-    "with captions of the embedded captioners, or what a diffusion pipeline draws for prompts"
+    "Make pictures that do not show a person's group: scenes whose people bear no mark, with "
+    "captions of the embedded captioners, or pictures that a diffusion pipeline draws for prompts"
 )
 _FILTER_ABOUT = (
     "Print the command that asks raters whether they can tell the gender or race in each "
     "picture. Once they have answered, keep the pictures where more than half cannot tell: "
-    "kept.csv, and the "
-    "folder kept"
+    "their table kept.csv and their folder kept"
 )
 
 
@@ -70,15 +69,21 @@ def build_parser() -> Parser:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--scenes", action="store_true", help="draw people of the embedded data set"
+        "--scenes",
+        action="store_true",
+        help="paint scenes of the embedded data set, with people who bear no mark of a group",
     )
     source.add_argument(
         "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
     )
     for name, kind, about in (
-        ("side", Annotated[int, Range(low=32, high=256)], f"of scenes, in pixels ({_SIDE})"),
-        ("per-prompt", Count, f"pictures of each prompt ({_PER_PROMPT})"),
-        ("steps", Count, f"of denoising ({_STEPS})"),
+        (
+            "side",
+            Annotated[int, Range(low=32, high=256)],
+            f"width of scenes in pixels (default: {_SIDE})",
+        ),
+        ("per-prompt", Count, f"pictures for each prompt (default: {_PER_PROMPT})"),
+        ("steps", Count, f"steps of denoising (default: {_STEPS})"),
     ):
         parser.add_argument(f"--{name}", type=number(kind), metavar="N", help=about)
     parser.add_argument(
@@ -156,13 +161,13 @@ def filter_parser() -> Parser:
         type=number(Count),
         default=_LIMIT,
         metavar="N",
-        help=f"keep the first N pictures at most (default: {_LIMIT})",
+        help=f"keep at most the first N pictures (default: {_LIMIT})",
     )
     return parser
 
 
 def filter_command(words: Sequence[str]) -> int:
-    """Print the command that asks raters, or keep the pictures that their answers leave."""
+    """Print the command that asks raters, or keep the pictures whose group raters cannot tell."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import ANSWERS, QUESTION, filter_pictures
     from bias_pipeline.people.anonymous_pictures import ACCEPTED, built_pictures
@@ -205,14 +210,14 @@ def filter_command(words: Sequence[str]) -> int:
 
 
 ANSWERED, CAPTIONS = "answers", "captions.json"
-METRICS = ("lic", "imagecaptioner2")  # the columns of Table 5
+METRICS = ("lic", "imagecaptioner2")  # the metrics in the columns of Table 5
 _SCORE_ABOUT = (
     "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
     "how often raters name a group when they read a caption (GT of AnonymousBench), which "
-    "groups, and with a true group how often they are right. Attackers that learn from labelled "
-    "data "
-    "(--reference) read the same captions, and correlations over captioners say how well metrics "
-    "agree with raters. Prints the commands that ask raters about captioners without answers"
+    "groups they name, and how often they are right where the true group is known. Attackers "
+    "that learn from labelled data (--reference) read the same captions, and correlations over "
+    "captioners say how well metrics agree with raters. Prints the commands that ask raters "
+    "about captioners without answers"
 )
 
 
@@ -224,7 +229,7 @@ def score_parser() -> Parser:
         nargs="+",
         default=["gender"],
         metavar="NAME",
-        help="attributes (default: gender)",
+        help="attributes whose groups captions may name (default: gender)",
     )
     parser.add_argument(
         "--reference",
@@ -238,10 +243,14 @@ def score_parser() -> Parser:
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="attackers that learn from them, with settings; may be repeated (default: both)",
+        help="attackers that learn from the labelled data, with settings; may be repeated "
+        "(default: both metrics)",
     )
     parser.add_argument(
-        "--runs", type=Path, metavar="DIR", help="finished runs: metrics' values on labelled data"
+        "--runs",
+        type=Path,
+        metavar="DIR",
+        help="folder of finished runs, which have metrics' values on labelled data",
     )
     return parser
 
@@ -313,7 +322,7 @@ def _people(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """What people named, and how to ask about captioners without answers."""
+    """The rows on what raters named; prints how to ask about captioners without answers."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE
@@ -340,7 +349,7 @@ def _people(
 
 
 def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
-    """The command that asks raters about captions, which it finds in the folder of the answers."""
+    """The command that asks raters about captions, which lie in the folder of the answers."""
     listed = [{"image_id": image, "caption": text} for image, text in captions.items()]
     try:
         study.mkdir(parents=True, exist_ok=True)
@@ -354,7 +363,7 @@ def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
 def _attack_rows(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
-    """What attackers make of each captioner's captions."""
+    """The rows of what attackers guess from each captioner's captions."""
     from bias_pipeline.people.anonymous import (
         LARGEST,
         anonymous_attack,
@@ -382,7 +391,7 @@ def _attack_rows(
 
 
 def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures) -> None:
-    """Refuse labelled images that are the anonymous ones."""
+    """Refuse if more than half of the anonymous pictures are labelled images too."""
     labelled = reference.groupings[attribute].labelled
     both = {reference.ids[row] for row in np.flatnonzero(labelled)} & set(pictures.photos)
     if 2 * len(both) > len(pictures.photos):
@@ -393,7 +402,7 @@ def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures)
 
 
 def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
-    """Print the numbers of an attribute and draw its figure; returns its correlations."""
+    """Print an attribute's numbers and draw its figure; returns the correlations."""
     from bias_pipeline.people.anonymous import (
         correlations,
         figure_of,

@@ -1,4 +1,4 @@
-"""The photos that people label to correct a machine's labels, drawn by design."""
+"""Draws the photos that raters label so that a machine's labels can be corrected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEEDED = ("folder", "attribute", "machine", "captions")
 
 
 def check_gold_size(options: Namespace) -> None:
-    """Refuse words that do not fit a draw of gold images."""
+    """Refuse options that do not fit a draw of gold images."""
     if options.gold_size is None:
         if options.machine:
             raise UsageError("--machine goes with --gold-size N")
@@ -34,7 +34,7 @@ def check_gold_size(options: Namespace) -> None:
 
 
 def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, float]:
-    """Image id to its chance of having been drawn; half where machine and captions disagree."""
+    """Image id to the chance of being drawn; machine and captions disagree on half of them."""
     here = machine_labelled(options)
     corpus = here.corpus()
     shown = {short_id(image) for image in photos}

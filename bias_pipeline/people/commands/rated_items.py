@@ -31,11 +31,11 @@ from bias_pipeline.text.tokenize import tokenize_word
 if TYPE_CHECKING:
     from bias_pipeline.people.web.study import RatingQuestion, Study
 
-_ADDED = frozenset({CANNOT_TELL, "cannot tell"})  # to every question's answers
+_ADDED = frozenset({CANNOT_TELL, "cannot tell"})  # added to the answers of every question
 
 
 def rating_question(options: Namespace, attribute: Any) -> Any:
-    """About the group of who is shown, or with answers of its own."""
+    """The question of a study: about the shown person's group, or the user's own question."""
     from bias_pipeline.people.web.study import NO_ATTRIBUTE, RatingQuestion
 
     if options.attribute:
@@ -82,7 +82,7 @@ def pair_study(options: Namespace) -> tuple[Study, list[CaptionPair]]:
 
 
 def check_items(study: Any, options: Namespace) -> None:
-    """Refuse a study without items, or whose known answers are about other items."""
+    """Refuse a study that has no items or whose known answers are about other items."""
     if not study.images:
         shown = options.captions or options.regions
         raise DataError(
@@ -104,7 +104,7 @@ def check_items(study: Any, options: Namespace) -> None:
 def rated_captions(
     options: Namespace, cell: compose.Cell, photos: Collection[str] = ()
 ) -> dict[str, str]:
-    """Image id to caption, masked if wanted."""
+    """Image id to caption; words of the attribute are masked if wanted."""
     layout = Layout()
     captions = model_captions(check_file(options.captions, "--captions"), None, layout).captions
     whole = of_photos(options.captions, captions, photos, layout) if photos else captions

@@ -1,4 +1,4 @@
-"""Pages of this machine: ``rate`` asks people, ``browse`` shows finished runs."""
+"""Commands that serve pages from this machine: ``rate`` asks raters, ``browse`` shows runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PORT = 8000
 LOOPBACK = "127.0.0.1"
 _HERE = frozenset({"localhost", LOOPBACK, "[::1]"})
 _EVERYWHERE = ("0.0.0.0", "::", "*", "")  # noqa: S104 - refused
-_LEAST_TOKEN = 12  # characters
+_LEAST_TOKEN = 12  # fewest characters of a token
 
 
 def add_address_options(parser: Parser, others: str) -> None:
@@ -62,14 +62,14 @@ def add_address_options(parser: Parser, others: str) -> None:
     parser.add_argument(
         "--host",
         metavar="NAME",
-        help=f"name or address of this machine, that {others} elsewhere can open",
+        help=f"name or address of this machine that {others} elsewhere can open",
     )
     parser.add_argument(
         "--token",
         nargs="?",
         const="",
         metavar="SECRET",
-        help=f"a secret in the links of {others}, needed with --host; without a value one is made",
+        help=f"secret in the links of {others}, needed with --host; generated if no value is given",
     )
 
 
@@ -86,7 +86,7 @@ def check_address(options: Namespace) -> None:
 
 
 def token_of(options: Namespace) -> str:
-    """The secret in links; empty if there is none."""
+    """The secret token in links; empty if links have no token."""
     return "" if options.token is None else options.token or secrets.token_urlsafe(12)
 
 
@@ -105,10 +105,10 @@ def rate_parser() -> Parser:
     parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
     parser.add_argument(
-        "--out", type=Path, help="folder of the answers; a new one, or one to continue"
+        "--out", type=Path, help="folder of the answers: a new folder, or a study to continue"
     )
     parser.add_argument(
-        "--attribute", metavar="NAME", help="ask for this attribute, its groups are the answers"
+        "--attribute", metavar="NAME", help="ask about this attribute; its groups are the answers"
     )
     parser.add_argument(
         "--question",
@@ -130,8 +130,8 @@ def rate_parser() -> Parser:
         "--pairs",
         type=Path,
         metavar="FILE",
-        help="show pairs of captions, as analysis pairs writes them, and ask which of both treats "
-        "its person differently",
+        help="show pairs of captions from the table that analysis pairs writes, and ask which "
+        "caption of a pair treats its person differently",
     )
     parser.add_argument(
         "--mask-captions",
@@ -140,7 +140,7 @@ def rate_parser() -> Parser:
     )
     add_masking_options(parser)
     parser.add_argument(
-        "--limit", type=number(Count), metavar="N", help="only N pictures or captions"
+        "--limit", type=number(Count), metavar="N", help="ask about at most N pictures or captions"
     )
     parser.add_argument(
         "--gold",
@@ -153,9 +153,9 @@ def rate_parser() -> Parser:
         "--gold-size",
         type=number(Count),
         metavar="N",
-        help="ask about N photos, to correct --machine labels by dataset.gold=answers.csv: half of "
-        "them where these and the captions disagree, which are then not shown; answers.csv gets "
-        "each photo's chance of having been drawn",
+        help="draw N photos to ask about, so that dataset.gold=answers.csv corrects the labels of "
+        "--machine; on half of the photos, labels and captions disagree; captions are not shown; "
+        "answers.csv gets each photo's chance of being drawn",
     )
     add_machine_option(parser)
     parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
@@ -172,14 +172,14 @@ def rate_parser() -> Parser:
         "--runs",
         type=Path,
         metavar="DIR",
-        help="with --gather of three studies of pairs or more: correlate metrics' numbers in "
+        help="with --gather of three or more studies of pairs: correlate metrics' numbers in "
         "finished runs with raters' answers",
     )
     return parser
 
 
 def rate_command(words: Sequence[str]) -> int:
-    """Serve pages until the process is ended, or print agreement."""
+    """Serve the pages of ``rate`` until the process is ended, or print raters' agreement."""
     words, settings = without_settings(words)
     options = rate_parser().parse_args(words)
     if options.gather:
@@ -218,7 +218,7 @@ def _check(options: Namespace) -> None:
 
 
 def _check_pairs(options: Namespace) -> None:
-    """Refuse words that do not fit a study of pairs."""
+    """Refuse options that do not fit a study of pairs."""
     others = (
         *("folder", "captions", "attribute", "answers", "ordinal", "mask_captions"),
         *("image_masking", "crop", "regions"),
@@ -304,7 +304,7 @@ def _gather(options: Namespace) -> None:
 
 
 _COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
-_ALIGNMENT = "alignment"  # it changes human captions, by the words of all of the captioner's
+_ALIGNMENT = "alignment"  # changes human captions, by the words of all of the captioner's captions
 
 
 def browse_parser() -> Parser:
@@ -330,14 +330,14 @@ def browse_parser() -> Parser:
         "--images",
         type=Path,
         metavar="FOLDER",
-        help="photos by image id, for runs that scored captions without pictures",
+        help="folder of photos named by image id, for runs that scored captions without pictures",
     )
     add_address_options(parser, "readers")
     return parser
 
 
 def browse_command(words: list[str]) -> int:
-    """Serve pages until the process is ended."""
+    """Serve the pages of ``browse`` until the process is ended."""
     options = browse_parser().parse_args(words)
     check_address(options)
     if options.data and not options.data.is_dir():
@@ -364,14 +364,14 @@ def browse_command(words: list[str]) -> int:
 
 @dataclass(frozen=True)
 class ScoredFiles:
-    """Reads what runs scored, from the files that their manifests name."""
+    """Reads the captions and pictures that a run scored, from the files that its manifest names."""
 
-    # Folder in which files of the same name are taken instead; None for none
+    # A folder whose files of the same name are read instead; None: no such folder
     data: Path | None = None
-    photos: Mapping[str, Path] = field(default_factory=dict)  # by image id
+    photos: Mapping[str, Path] = field(default_factory=dict)  # image id to photo
 
     def __call__(self, result: Result) -> CaptionsBehind:
-        """What a run scored, not yet checked against its digest."""
+        """The captions and pictures that a run scored; their digest is not checked yet."""
         from bias_pipeline.people.web.captions_behind import CaptionsBehind
 
         given = result.facts.overrides
@@ -384,7 +384,7 @@ class ScoredFiles:
             cell = compose.cell([*map(self._with_moved_file, words), *self._moved_root(words)])
             keys, attribute, metric = cell.keys, cell.build("attribute"), cell.build("metric")
             transforms = getattr(metric, "transforms", ())
-            concepts = getattr(metric, "concepts", None)  # those of the run, if it has its own
+            concepts = getattr(metric, "concepts", None)  # the run's own concepts, if it has any
             if not isinstance(concepts, ConceptTable):
                 concepts = preset({"metric": "descriptions"}).build("metric").concepts
         of_captions = [
@@ -395,7 +395,7 @@ class ScoredFiles:
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _with_moved_file(self, word: str) -> str:
-        """An override of a file, with the file of that name in the folder if there is one."""
+        """An override of a file, which names the folder's file of that name if there is one."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"
@@ -405,7 +405,7 @@ class ScoredFiles:
         return f"{key}={quote_value(str((self.data / name).absolute()))}"
 
     def _moved_root(self, words: Sequence[str]) -> list[str]:
-        """The override of the data set's own folder, if it has one."""
+        """The override that moves the data set's own folder, if the data set has one."""
         if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
             return []
         return [f"dataset.root={quote_value(str(self.data.absolute()))}"]

@@ -1,4 +1,4 @@
-"""What pages are made of, and what keeps other sites, strangers and idle connections off them."""
+"""The web server: templates, forms, and guards against other sites, strangers and idle clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bias_pipeline.io.terminal import print_out
 
 @cache
 def templates() -> Environment:
-    """The templates, each compiled once; all that is filled in is escaped."""
+    """The templates; each is compiled once, and all that is filled in is escaped."""
     return Environment(
         loader=PackageLoader("bias_pipeline.people.web"),
         autoescape=True,
@@ -41,7 +41,7 @@ def templates() -> Environment:
 
 
 def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """A page that is a file beside the templates."""
+    """A page that serves a file beside the templates."""
     content = files("bias_pipeline.people.web").joinpath("templates", name).read_text("utf-8")
 
     async def read(request: Request) -> Response:
@@ -52,7 +52,7 @@ def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 LONGEST_FORM = 10_000  # bytes
-_FORM_S = 20.0  # within which a form arrives
+_FORM_S = 20.0  # a form must arrive within so many seconds
 _FORM = "application/x-www-form-urlencoded"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; "
@@ -67,9 +67,9 @@ _MOST_DIGITS = 9
 
 
 class Guard:
-    """Answers requests that name this server and come from its own pages.
+    """Answers only requests that name this server and come from its own pages.
 
-    Headers let a page do little.
+    The headers that it sends allow a page to do little.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
@@ -97,7 +97,7 @@ class Guard:
 
 
 def _is_foreign(request: Request) -> bool:
-    """Whether a page of another site sends a form, or embeds what is here; links may lead here."""
+    """Whether a page of another site sends a form or embeds our page; links are allowed."""
     headers, reads = request.headers, request.method in _READS
     site = headers.get("sec-fetch-site", "none")
     if site not in ("same-origin", "none"):
@@ -108,10 +108,10 @@ def _is_foreign(request: Request) -> bool:
 
 
 class TokenGate:
-    """Lets in those whose link held the token; a cookie remembers them.
+    """Lets in visitors whose link holds the token; a cookie remembers them.
 
-    Links from other pages bring the cookie too (``lax``), so it must guard nothing that a link
-    could change.
+    Links from other pages bring the cookie too (``lax``), so the cookie must guard nothing that a
+    link could change.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -151,7 +151,7 @@ def form_token(visit: str) -> str:
 
 
 async def form_of(request: Request, visit: str) -> dict[str, str]:
-    """The fields of a form, the first of each name."""
+    """The fields of a form; of several fields with one name, the first counts."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, "only forms are taken, no files")
     content = b""
@@ -176,7 +176,7 @@ async def form_of(request: Request, visit: str) -> dict[str, str]:
     return form
 
 
-_PIECE = 65_536  # bytes; the next one is sent when most of this one has been taken
+_PIECE = 65_536  # bytes; the next piece is sent when most of this piece has been taken
 
 
 class Picture(Response):
@@ -191,7 +191,7 @@ class Picture(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        await request.body()  # after which only a client that leaves is heard of
+        await request.body()  # after it, the only news of a client is that it leaves
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
         size = len(self._content)
@@ -257,11 +257,11 @@ def serve(
         timeout_graceful_shutdown=2,
     )
     server = uvicorn.Server(config)
-    with server.capture_signals():  # it captures them itself only after the loop has begun
+    with server.capture_signals():  # the server itself captures signals only once the loop runs
         server.run(sockets=[listener])
 
 
-_IDLE_S = 10.0  # without a whole request
+_IDLE_S = 10.0  # a connection may stay open so long without a whole request
 _REQUEST_S = 120.0  # until a request is answered and its answer is taken
 _LOOK_S = 2.0
 _MOST = 512  # connections, if the process may have twice as many open files
@@ -271,9 +271,9 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: clos
 class Connection(H11Protocol):
     """A connection that ends after some seconds without a request.
 
-    A browser keeps several open, so they are no measure of what it asks for: where there are too
-    many, the one that is idle longest makes room, and only where all are being answered a new one
-    is refused.
+    A browser keeps several connections open, even if it asks for little. So if there are too many,
+    the connection that has been idle longest is closed; a new connection is refused only if all
+    others are being answered.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -292,7 +292,7 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, and stop the answer to that request."""
+        """Answer 400 to a request that is not HTTP, and stop any answer under way."""
         if self._is_idle:
             super().send_400_response(msg)
         else:

@@ -1,4 +1,4 @@
-"""The pages of ``browse``: runs, a run's numbers, and what is behind them; nothing is changed."""
+"""The pages of ``browse``: runs, a run's numbers, and what is behind the numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from bias_pipeline.report.table import cell_text, p_cell, shareable, without_pla
 from bias_pipeline.results.rows import Result, Row, mapping_in
 
 _OF_NUMBERS = ("find", "page")
-_SHOWN_ELSEWHERE = ("image_std", "notes", "metric")  # of the manifest
+_SHOWN_ELSEWHERE = ("image_std", "notes", "metric")  # fields of the manifest
 
 
 class BrowsePages:
@@ -93,7 +93,7 @@ class BrowsePages:
     async def run(self, request: Request) -> Response:
         result = self._find(request.path_params["run"])
         page = await anyio.to_thread.run_sync(self._run, request, result)
-        self._images.prepare(result)  # most go there next
+        self._images.prepare(result)  # most visitors go to the images next
         return page
 
     def _run(self, request: Request, result: Result) -> Response:
@@ -120,7 +120,7 @@ class BrowsePages:
         )
 
     def _find(self, run_id: str) -> Result:
-        """A run by its name, which is looked up and never becomes a path."""
+        """The run of that name; the name is looked up and never becomes a path."""
         result = self.folder.index.runs.get(run_id)
         if result is None:
             raise HTTPException(404, "there is no such run in this folder")
@@ -140,13 +140,13 @@ class BrowsePages:
         return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)
 
 
-_WRONG = ("gender_error",)  # metrics whose numbers are about captions that name another group
-_WORDS = ("object", "word")  # parts whose name has a word of the captions
+_WRONG = ("gender_error",)  # metrics about captions that name another group than the label's
+_WORDS = ("object", "word")  # parts whose name contains a word of the captions
 _DESCRIPTIONS = ("concept", "class")  # parts named after what captions say of persons
 
 
 def images_link(row: Row, result: Result) -> str:
-    """The address of the images behind a number; empty if no images are its own."""
+    """The address of the images behind a number; empty if the number has no images of its own."""
     kinds = _DESCRIPTIONS if row.metric == "descriptions" else ()
     groups = mapping_in(result.facts.config, "attribute").get("groups")
     names = tuple(map(str, groups)) if isinstance(groups, list) else ()
@@ -161,7 +161,7 @@ def images_link(row: Row, result: Result) -> str:
 def _filters(
     part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
 ) -> dict[str, str] | None:
-    """The filters of a part.
+    """The filters that leave the images of a part; None if a part has no images of its own.
 
     Example:
         >>> _filters("a_to_t:female:stop sign", ("male", "female"))

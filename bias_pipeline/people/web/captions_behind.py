@@ -1,4 +1,4 @@
-"""The captions and pictures behind runs: read from the files that their manifests name."""
+"""Reads the captions and pictures behind runs from the files that the runs' manifests name."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, nam
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.text.transform import Transform, apply_transforms
 
-OTHER = 5  # the mark of a word of no labelled group
-NO_CAPTION = -3  # beside the codes of named_group
+OTHER = 5  # the mark of a word that names no labelled group
+NO_CAPTION = -3  # a code in addition to the codes of named_group
 MOST_IMAGES = 1_000_000  # of a run, and of all runs whose captions stay in memory
 _SIDE, _SMALL, _QUALITY = 900, 220, 85  # pixels of a picture and of a small one; of JPEG
 _DRAWN = 256  # pixels of a picture that is drawn
@@ -41,8 +41,8 @@ _DRAWN = 256  # pixels of a picture that is drawn
 class CaptionsBehind:
     corpus: Corpus  # as it was read
     attribute: Attribute  # whose groups are counted
-    concepts: ConceptTable  # by which captions describe persons
-    transforms: Sequence[Transform] = ()  # what attackers' captions go through, caption by caption
+    concepts: ConceptTable  # the concepts that captions say of persons
+    transforms: Sequence[Transform] = ()  # applied to each caption before attackers read it
     # Image id to its photo, for runs that scored captions alone
     photos: Mapping[str, Path] = field(default_factory=dict)
 
@@ -53,14 +53,14 @@ class CaptionsBehind:
 
     @cached_property
     def group_named(self) -> IntArray:
-        """(N,) number of the one group that each image's caption names, or a code below 0."""
+        """(N,) the number of the only group that each image's caption names, or a code below 0."""
         captions = self.corpus.model
         codes = np.full(len(self.corpus), NO_CAPTION)
         codes[captions.image_rows] = named_group(captions, self.attribute, self.groups)
         return codes
 
     def holding(self, phrase: str) -> BoolArray:
-        """(N,) images whose caption has a word or phrase, in whatever case."""
+        """(N,) whether each image's caption has a word or phrase, in upper or lower case."""
         words = " ".join(_tokens(phrase))
         captions = lowered_words(self.corpus.model)
         joined = captions.join([words]) if " " in words else captions
@@ -74,7 +74,7 @@ class CaptionsBehind:
         return describe_captions(self.corpus.model, self.concepts).concepts.tocsc()
 
     def describing(self, concepts: Collection[str]) -> BoolArray:
-        """(N,) images whose caption says one of these concepts of a person."""
+        """(N,) whether each image's caption says one of these concepts of a person."""
         columns = [k for k, name in enumerate(self.concepts.concepts) if name in concepts]
         captions = np.flatnonzero(self._concepts_of_captions[:, columns].sum(axis=1))
         flags = np.zeros(len(self.corpus), bool)
@@ -82,7 +82,7 @@ class CaptionsBehind:
         return flags
 
     def describing_words(self, texts: Sequence[str], concepts: Collection[str]) -> list[list[bool]]:
-        """For each caption whether each word says one of these concepts of a person."""
+        """For each caption's words, whether the word says one of these concepts of a person."""
         words = describing_words(Captions.from_texts(list(texts)), self.concepts)
         names = self.concepts.concepts
         return [
@@ -108,10 +108,10 @@ class CaptionsBehind:
         return [] if known is None or row < 0 else sorted(known[row] or ())
 
     def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
-        """Each caption's words, with the number of the group that a word names, else -1.
+        """Each caption's words, each with the number of the group that it names, else -1.
 
-        ``OTHER`` for a word of a group that the data set does not label, or of any group of an
-        intersection.
+        A word has ``OTHER`` if it names a group that the data set does not label, or any group of
+        an intersection.
         """
         captions = Captions.from_texts(list(texts))
         named = [self._groups_of_tokens(captions, naming) for naming in self.attribute.namings()]
@@ -131,7 +131,7 @@ class CaptionsBehind:
         return marked
 
     def _groups_of_tokens(self, captions: Captions, naming: Naming) -> list[list[int]]:
-        """For each caption the group that each token names, else -1."""
+        """For each token of each caption, the group that the token names, else -1."""
         codes = [
             self.groups.index(group) if group in self.groups else OTHER for group, _ in naming.words
         ]
@@ -139,7 +139,7 @@ class CaptionsBehind:
         return [_groups_at(listed, row, codes) for row in range(len(captions))]
 
     def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
-        """The words of images' captions after the transforms; empty where there is no caption."""
+        """The words of each image's caption after the transforms; empty if there is no caption."""
         part = self.corpus.take(np.sort(rows))
         ready = apply_transforms(self.transforms, part).model
         words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}
@@ -147,7 +147,7 @@ class CaptionsBehind:
 
     @cached_property
     def pictures(self) -> Pictures | None:
-        """Those that the run scored, else the photos; None if no image has one."""
+        """The pictures that the run scored, else the photos; None if no image has a picture."""
         if self.corpus.pictures is not None:
             return self.corpus.pictures
         return Pictures.from_files([self.photos.get(short_id(image)) for image in self.corpus.ids])
@@ -157,7 +157,7 @@ class CaptionsBehind:
         return pictures is not None and not isinstance(pictures.files[row], MissingPicture | None)
 
     def picture(self, row: int, *, small: bool) -> bytes:
-        """A picture as a JPEG without metadata."""
+        """An image's picture as a JPEG without metadata."""
         from PIL import Image
 
         side = _SMALL if small else _SIDE
@@ -194,7 +194,7 @@ Reader = Callable[[Result], CaptionsBehind]
 
 
 class Library:
-    """Reads what is behind runs, once for all who ask."""
+    """Reads the captions and pictures behind each run once, for all who ask."""
 
     def __init__(self, read: Reader) -> None:
         self._read = read
@@ -203,15 +203,15 @@ class Library:
         )
 
     def start(self, result: Result) -> Future[CaptionsBehind]:
-        """Begin to read what is behind a run; the error says why it cannot be shown.
+        """Begin to read what is behind a run; an error says why it cannot be shown.
 
-        What could not be read is tried again, since the files may be there later.
+        A failed read is tried again, since the files may be there later.
         """
         key = (result.run_id, result.facts.corpus.digest)
         return self._reads.start(key, lambda: self._read_checked(result))
 
     def _read_checked(self, result: Result) -> CaptionsBehind:
-        """What is behind a run, with what the page of its images shows first."""
+        """Read and check the captions behind a run, and compute what its page shows first."""
         scored = result.facts.corpus
         if scored.n_images > MOST_IMAGES:
             raise DataError(

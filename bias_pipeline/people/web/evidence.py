@@ -1,4 +1,4 @@
-"""The images behind a run's numbers, and as they are shown: captions, marks, guesses, shares."""
+"""The images behind a run's numbers, with captions, marks, guesses and shares to show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bias_pipeline.stats import scoring
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
 
-MOST_GUESSES = 10_000_000  # of a run that are added up; some 2 GB
+MOST_GUESSES = 10_000_000  # most guesses of a run that are added up; some 2 GB
 SUMS = ("score", "model", "human")  # parts that may be sums over images
 GUESSES = ("right", "wrong")
 FILTERS = ("group", "names", "guess", "object", "word", "concept", "class")
@@ -49,15 +49,15 @@ _SCORINGS: Mapping[str, Callable[..., scoring.Scoring]] = {
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    result: Result  # of the run
-    # Of attackers' guesses; None if the run has none that are sums over images
+    result: Result  # the result of the run
+    # The scores of attackers' guesses; None if the run has no such sums over images
     scores: ImageScores | None
-    captions: CaptionsBehind | None  # what was scored, None if it cannot be read
+    captions: CaptionsBehind | None  # the captions that were scored, None if they cannot be read
     reason: str = ""  # why `captions` is None; empty otherwise
 
     @cached_property
     def rows(self) -> IntArray:
-        """(N,) the image's row in the corpus; -1 where it is unknown."""
+        """(N,) each image's row in the corpus; -1 where the row is unknown."""
         if self.captions is None:
             return np.full(0 if self.scores is None else len(self.scores.ids), -1)
         if self.scores is None:
@@ -90,7 +90,7 @@ class Evidence:
         return codes[self.rows]
 
     def places_of(self, ids: Sequence[str]) -> IntArray:
-        """Where images are in this run, -1 for one that it lacks."""
+        """The places of images in this run; -1 for an image that the run lacks."""
         places: Iterable[int] = range(len(self))
         if self.scores is not None:
             wanted = pa.array(ids, pa.string())
@@ -107,7 +107,7 @@ class Evidence:
         return self.scores.shares(part)
 
     def part(self, view: View) -> str:
-        """The part whose images a view shows, without ``paired``; the model's without a score."""
+        """The part whose images a view shows, without ``paired``; by default the score."""
         usual = "model" if self.shares("score") is None and self.scores is not None else "score"
         part = (view["part"] or usual).removesuffix(":paired")
         _index_of(part, SUMS)
@@ -131,7 +131,7 @@ class Evidence:
         return "image" if self.shares(part) is None else "-share"
 
     def _order(self, name: str, part: str) -> IntArray | None:
-        """(N,) all images in an order; None for the order of their ids."""
+        """(N,) the places of all images in a named order; None for the order of their ids."""
         if name not in ORDERS:
             raise HTTPException(400, f"sort={name} is unknown; choose {', '.join(ORDERS)}")
         if name == "image":
@@ -143,7 +143,7 @@ class Evidence:
         return self.scores.order(by, descending=name.startswith("-"))
 
     def _fitting(self, name: str, wanted: str) -> BoolArray:
-        """(N,) the images that one filter leaves."""
+        """(N,) whether a filter leaves each image."""
         if name == "group":
             return self.group == _index_of(wanted, self.groups)
         if name == "guess":
@@ -194,12 +194,12 @@ def _index_of(name: str, names: Sequence[str]) -> int:
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
-    """The guesses of a run's attackers, added up by image; None if its numbers are no such sums."""
+    """The guesses of a run's attackers, added up by image; None if its scores are no sums."""
     node = mapping_in(result.facts.config, "scoring")
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
         return None
-    with contextlib.suppress(OSError, ValueError):  # what is damaged is seen below
+    with contextlib.suppress(OSError, ValueError):  # damage is noticed below
         n_guesses = pq.read_metadata(root / result.run_id / EXCLUSIVE).num_rows
         if n_guesses > MOST_GUESSES:
             raise DataError(
@@ -212,7 +212,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         return None
     try:
         return image_scores(path, kind(node.get("average", "captions")), paired=True)
-    except ValueError:  # no guesses from captions, such as those of DBAC
+    except ValueError:  # there are no guesses from captions, as in DBAC
         return None
     except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError) as error:
         raise DataError(f"{path}: cannot be read ({error}); run the job again") from error
@@ -238,7 +238,7 @@ def predictions_path(result: Result, root: Path) -> Path | None:
 
 @lru_cache(64)
 def _checksum(path: Path, *_: int) -> str:
-    """Of a file that is what it was when it was written, of that size, as that file."""
+    """The checksum of a file, read once for each version (time of writing, size, inode)."""
     return sha256_of(path)
 
 
@@ -247,11 +247,11 @@ _NO_ONE_GROUP = {NO_GROUP: "no group", SEVERAL_GROUPS: "several groups", NO_CAPT
 
 @dataclass(frozen=True)
 class ShownCaption:
-    captioner: str  # who wrote it
+    captioner: str  # who wrote the caption
     words: Sequence[tuple[str, int]]  # each with the number of the group that it names, else -1
-    describing: Sequence[bool]  # whether each word says a concept that is filtered by
-    read: Marked  # as attackers read it, words that told them marked; empty if that is not known
-    named: str  # the group that it names, in words
+    describing: Sequence[bool]  # whether each word says a concept that the view filters by
+    read: Marked  # the caption as attackers read it, with the words that told them; may be empty
+    named: str  # the group that the caption names, in words
     right: float  # share of the attackers' guesses that were right; NaN if there are none
     sure: float  # mean probability of the true group; NaN likewise
     share: float  # what the image adds to the number; NaN if the number is no sum
@@ -259,21 +259,21 @@ class ShownCaption:
 
 @dataclass(frozen=True)
 class ShownImage:
-    id: str  # of the image
-    row: int  # in the corpus, -1 if that is not at hand
-    group: str  # its label; empty if it has none
-    picture: bool  # whether there is one
+    id: str  # the image's id
+    row: int  # the image's row in the corpus, -1 if there is no corpus
+    group: str  # the image's label; empty if it has none
+    picture: bool  # whether the image has a picture
     captions: Sequence[ShownCaption]  # of the run, and of the run beside it
     people: Sequence[Sequence[tuple[str, int]]]  # human captions, marked as the captioner's
-    objects: Sequence[str]  # in it
+    objects: Sequence[str]  # the objects in the picture
 
 
 @dataclass(frozen=True)
 class ShownImages:
-    evidence: Evidence  # on them
-    part: str  # whose sum is shown
+    evidence: Evidence  # what is known of the run's images
+    part: str  # the part whose sum is shown
     word_votes: WordVotes | None  # the words that told attackers, if that is known
-    concepts: frozenset[str] = frozenset()  # those that are marked in captions
+    concepts: frozenset[str] = frozenset()  # the concepts that are marked in captions
 
     def images(self, places: IntArray, beside: ShownImages | None) -> list[ShownImage]:
         evidence, captions = self.evidence, self.evidence.captions
@@ -297,7 +297,7 @@ class ShownImages:
         ]
 
     def captions(self, places: IntArray) -> list[ShownCaption | None]:
-        """The captioner's caption of each image; None where it has none."""
+        """The captioner's caption of each image; None for an image without a caption."""
         present = places[places >= 0]
         made = iter(self._captions(present))
         return [next(made) if place >= 0 else None for place in places.tolist()]
@@ -342,7 +342,7 @@ class ShownImages:
         return self.word_votes.mark(words, group)
 
     def _people(self, places: IntArray) -> list[list[list[tuple[str, int]]]]:
-        """Human captions of each image, marked."""
+        """The human captions of each image, with marks on words that name a group."""
         captions = self.evidence.captions
         if captions is None:
             return [[] for _ in places]
@@ -359,16 +359,16 @@ Marked = Sequence[tuple[str, int]]  # words with their strength, -2 to 2; 0 is n
 class WordVotes:
     """What each n-gram adds to the log-odds of a group, as ``analysis words`` wrote it."""
 
-    groups: tuple[str, ...]  # of the attribute
+    groups: tuple[str, ...]  # the groups of the attribute
     # N-gram to (1,) towards the second of two groups, or (K,) towards each group
     votes: Mapping[Gram, Float64Array]
     order: int  # of the longest n-gram
 
     def mark(self, words: Sequence[str], group: str) -> Marked:
-        """A caption's words with what they add.
+        """A caption's words with what they add to the log-odds, as marks.
 
-        Of two groups, below 0 towards the first and above it towards the second; of more, towards
-        the given group.
+        With two groups, a mark below 0 speaks for the first group and above 0 for the second. With
+        more groups, a mark above 0 speaks for the given group.
         """
         parts = word_parts(words, self.votes, self.order)
         of_group = len(self.groups) > 2 and group in self.groups
@@ -377,7 +377,7 @@ class WordVotes:
 
 
 def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
-    """The words that ``analysis words`` wrote for a run; None if it was not asked."""
+    """The words that ``analysis words`` wrote for a run; None if there is no such file."""
     path = root / f"words-{run_id}.csv"
     if not path.is_file():
         return None

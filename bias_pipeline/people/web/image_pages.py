@@ -1,4 +1,4 @@
-"""The pages of ``browse`` about images: those behind a number, and all about one image."""
+"""The pages of ``browse`` about images: the images behind a number, and a page for one image."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from bias_pipeline.results.rows import Result
 
 _KNOWN = ("part", *FILTERS, "beside", "sort", "page")
 _THREADS = 4  # pages and pictures that are made at a time
-_MOST_OBJECTS = 300  # of a list to choose from
+_MOST_OBJECTS = 300  # most objects in a list to choose from
 Render = Callable[..., Response]
 Find = Callable[[str], Result]
 
@@ -67,19 +67,19 @@ class ImagePages:
         ]
 
     def prepare(self, result: Result) -> tuple[Future[ImageScores | None], Future[CaptionsBehind]]:
-        """Begin to read what the pages of its images show, so that they are there at once."""
+        """Begin to read what the pages of a run's images show, so that the pages need not wait."""
         key = (result.run_id, (result.facts.files or {}).get(EXCLUSIVE))
         scores = self._scores.start(key, partial(self._read_scores, result))
         return scores, self._library.start(result)
 
     def _read_scores(self, result: Result) -> ImageScores | None:
-        """The guesses of a run, added up and in the order in which they are shown first."""
+        """The guesses of a run, added up by image and sorted as they are shown first."""
         scores = scores_of(result, self._folder.store.root)
         Evidence(result, scores, None).places(View("", {}))
         return scores
 
     async def _evidence(self, result: Result) -> tuple[Evidence, str]:
-        """What is known of a run's images, and a sentence on guesses that are not shown."""
+        """What is known of a run's images, and a sentence that says why guesses are not shown."""
         reads, fault = self.prepare(result), ""
         scores: ImageScores | None = None
         try:
@@ -96,7 +96,7 @@ class ImagePages:
         return await anyio.to_thread.run_sync(partial(page, *values), limiter=self._threads)
 
     async def _page(self, request: Request, page: Callable[..., Response]) -> Response:
-        """A page about images of a run, and of the run beside it."""
+        """A page about images of a run and of the run that it is compared with."""
         result = self._find(request.path_params["run"])
         view = View.from_query(f"/run/{result.run_id}/images", request.query_params, _KNOWN)
         evidence, fault = await self._evidence(result)
@@ -170,7 +170,7 @@ class ImagePages:
         )
 
     async def picture(self, request: Request) -> Response:
-        """A picture as a JPEG; ``/thumbnail`` is a small one."""
+        """A picture as a JPEG; ``/thumbnail`` gives a small JPEG."""
         result = self._find(request.path_params["run"])
         row = number_in(request.path_params["row"])
         small = request.url.path.startswith("/thumbnail")
@@ -206,7 +206,7 @@ def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:
-    """What the images that are shown and all together add, and whether that is the run's number."""
+    """What the shown images and all images add up to, and whether the sum is the run's number."""
     total = float(np.nansum(shares))
     return {
         "shown": float(np.nansum(shares[places])),

@@ -34,26 +34,26 @@ from bias_pipeline.people.web.application import (
 )
 from bias_pipeline.people.web.study import NAME, AnswerStore, NameTakenError
 
-_PICTURES = 64  # kept in memory
-_ORDERS = 64  # of raters, likewise
-_KEPT_S = 3600  # a browser may keep a picture
-_WRONG_CODE_S = 1.0  # so that codes cannot be tried out
+_PICTURES = 64  # pictures kept in memory
+_ORDERS = 64  # orders of raters, likewise kept in memory
+_KEPT_S = 3600  # a browser may keep a picture so long
+_WRONG_CODE_S = 1.0  # a wrong code waits so long, so that codes cannot be tried out
 
 
 @dataclass
 class RatingPages:
     store: AnswerStore  # the study and its answers
-    token: str = ""  # that new raters must bring; empty if nobody needs one
+    token: str = ""  # the token that new raters must bring; empty if nobody needs a token
     # Image to the reason why it cannot be shown
     unreadable: dict[str, str] = field(default_factory=dict)
     _shown: dict[tuple[str, str], float] = field(default_factory=dict)
-    _codes: dict[str, str] = field(default_factory=dict)  # of new raters
+    _codes: dict[str, str] = field(default_factory=dict)  # the codes of new raters
 
     def __post_init__(self) -> None:
         self._pages = templates()
         settings = json.dumps(self.store.study.settings, sort_keys=True).encode()
         self.cookie = f"rating_{hashlib.sha256(settings).hexdigest()[:8]}"
-        self._first_cookie = f"first_{self.cookie}"  # of who has not begun
+        self._first_cookie = f"first_{self.cookie}"  # for a visitor who has not begun
         self._picture = lru_cache(_PICTURES)(self.store.study.picture)
         self._order = lru_cache(_ORDERS)(self.store.study.order)
 
@@ -63,7 +63,7 @@ class RatingPages:
             Route("/start", self.start, methods=["POST"]),
             Route("/item/{place}", self.item),
             Route("/code", self.code),
-            # Another address than the item's, or the answer would take its place in the history.
+            # Not the item's address: else the answer would replace the item in the history.
             Route("/answer/{place}", self.answer, methods=["POST"]),
             Route("/picture/{place}", self.picture),
             Route("/end", self.end),
@@ -77,7 +77,7 @@ class RatingPages:
         )
 
     async def welcome(self, request: Request) -> Response:
-        """The consent text and the form of a name; a rater who is known goes on."""
+        """The consent text and a form for the name; a rater who is known goes on to the items."""
         rater = self.store.rater(self._visit(request))
         if rater is not None:
             return _redirect(self._next_address(rater))
@@ -192,7 +192,7 @@ class RatingPages:
         return _redirect(self._next_address(rater, place))
 
     async def picture(self, request: Request) -> Response:
-        """The picture of an item; under the key of its page the browser may keep it."""
+        """The picture of an item; the browser may keep the picture under the key of its page."""
         rater, place = self._visitor(request)
         visit, image = self._visit(request), self._order(rater)[place - 1]
         key = request.query_params.get("key", "")
@@ -212,7 +212,7 @@ class RatingPages:
         return len(self.store.study.images) - len(self.unreadable)
 
     async def _content(self, image: str) -> bytes | None:
-        """A picture, read by a thread; None if it cannot be shown."""
+        """A picture that a thread reads; None if it cannot be shown."""
         try:
             content = await anyio.to_thread.run_sync(self._picture, image)
         except UnreadableError as error:
@@ -234,7 +234,7 @@ class RatingPages:
         return "/end"
 
     def _nearest_place(self, rater: str, place: int, step: int) -> int:
-        """The nearest place before (-1) or after (1) that can be shown; 0 without one."""
+        """The nearest place before (-1) or after (1) that can be shown; 0 if there is none."""
         order = self._order(rater)
         places = range(place + step, len(order) + 1 if step > 0 else 0, step)
         return next((other for other in places if order[other - 1] not in self.unreadable), 0)
@@ -243,7 +243,7 @@ class RatingPages:
         return request.cookies.get(self.cookie, "")
 
     def _visitor(self, request: Request) -> tuple[str, int]:
-        """Who asks, and for which place."""
+        """The rater who sends a request, and the place that the request is about."""
         rater = self.store.rater(self._visit(request))
         if rater is None:
             raise HTTPException(403, "please begin at the first page")
@@ -270,7 +270,7 @@ def _redirect(address: str) -> Response:
 
 
 def _picture_key(visit: str, image: str) -> str:
-    """What is added to a picture's address; another rater in this browser has others."""
+    """The key in a picture's address; another rater in the same browser has another key."""
     return _digest("picture", f"{visit} {image}")
 
 

@@ -1,4 +1,4 @@
-"""The runs of a folder, read again only where something changed, and the table of headlines."""
+"""Reads the runs of a folder, again only where something changed; makes the table of headlines."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
 _OF_ONE_GROUP = ("metric", "attribute", "dataset")  # runs whose settings are compared
 _OF_A_RUN = ("rows.csv", "predictions.parquet")  # what a run writes before its result
 
-Stamp = tuple[int, int, int]  # when a file was written, its size, and which file it is
-# The stamp of a folder's result, None if it has none; the result or a sentence on it, None if the
-# folder is no run's
+Stamp = tuple[int, int, int]  # when a file was written, its size, and its inode
+# The stamp of the result in a folder, None without a result; then the result, or a sentence on its
+# fault, or None if the folder does not belong to a run
 SeenFolder = tuple[Stamp | None, Result | str | None]
 
 
 @dataclass(frozen=True)
 class RunIndex:
     runs: dict[str, Result]  # run id to result, with the settings in which it differs from others
-    faults: list[str]  # a sentence on each thing that is left out
+    faults: list[str]  # a sentence on each folder that is left out
 
     @cached_property
     def lines(self) -> list[RunLine]:
@@ -68,7 +68,7 @@ class RunFolder:
             raise DataError(f"{root} contains no finished run{why}; run one first")
 
     def refresh(self) -> None:
-        """Read the runs that came or changed since the last time."""
+        """Read the runs that are new or have changed since the last time."""
         begun = time.monotonic()
         with self._lock:
             if self._looked > begun:  # somebody looked while this one waited
@@ -95,7 +95,7 @@ class RunFolder:
         self._folders = folders
 
     def _with_settings(self, results: Iterable[Result]) -> dict[str, Result]:
-        """Results with the settings in which they differ; only groups that changed are compared."""
+        """Results with the settings in which they differ; only changed groups are compared."""
         members: defaultdict[tuple[str, ...], list[Result]] = defaultdict(list)
         for result in results:
             members[tuple(getattr(result.rows[0], name) for name in _OF_ONE_GROUP)].append(result)
@@ -109,7 +109,7 @@ class RunFolder:
         return {result.run_id: by_id[result.run_id] for result in results}
 
     def _folder(self, name: str) -> SeenFolder:
-        """A folder in which a run may be, read only if it changed."""
+        """A folder that may hold a run; it is read only if it changed."""
         path, known = self.store.root / name, self._folders.get(name)
         try:
             about = (path / RESULT).lstat()
@@ -146,15 +146,15 @@ def version_note(result: Result) -> str:
     )
 
 
-CHOSEN = ("metric", "attribute", "dataset", "captioner")  # by which runs are filtered
+CHOSEN = ("metric", "attribute", "dataset", "captioner")  # runs can be filtered by these
 KNOWN = (*CHOSEN, "find", "sort", "page")
 _TONES = {"↑": "worse", "↓": "better"}
 
 
 @dataclass(frozen=True)
 class RunLine:
-    result: Result  # of the run
-    row: Row  # of the headline
+    result: Result  # the result of the run
+    row: Row  # the row of the headline
 
     @property
     def number(self) -> NumberCell:
@@ -167,7 +167,7 @@ class RunLine:
 
     @property
     def settings(self) -> str:
-        """The settings that tell it from runs of its metric, attribute and data set."""
+        """The settings that tell the run from others of the same metric, attribute and data set."""
         return label(self.result)
 
     @property
@@ -185,7 +185,7 @@ class RunLine:
 
     @cached_property
     def text(self) -> str:
-        """All by which it is searched, in lower case."""
+        """All text in which a search looks, in lower case."""
         names = [getattr(self.row, name) for name in (*CHOSEN, "part")]
         return " ".join([*names, self.settings, self.result.run_id, self.day]).lower()
 
@@ -226,6 +226,6 @@ def shown_lines(lines: Sequence[RunLine], view: View) -> list[RunLine]:
     if view.key and view.key not in _KEYS:
         raise HTTPException(400, f"sort={view.key} is unknown; choose {', '.join(_KEYS)}")
     key = _KEYS[view.key or "metric"]
-    present = [line for line in fitting if key(line) == key(line)]  # which NaN is not
+    present = [line for line in fitting if key(line) == key(line)]  # NaN does not equal itself
     absent = [line for line in fitting if key(line) != key(line)]
     return [*sorted(present, key=key, reverse=view.descending), *absent]

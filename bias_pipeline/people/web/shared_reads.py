@@ -1,4 +1,4 @@
-"""Slow reads: each file is read once for all who ask, while other pages go on."""
+"""Slow reads: a file is read once for all who ask, while other pages are served."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from starlette.exceptions import HTTPException
 from bias_pipeline.errors import ResourceError
 
 T = TypeVar("T")
-_THREADS = 2  # things that are read at a time
-_PATIENCE_S = 10.0  # a page waits so long, then says so
-_AGAIN_S = 3  # after which such a page loads itself again
-_MOST_KEPT = 8  # things that stay in memory
+_THREADS = 2  # so many things are read at a time
+_PATIENCE_S = 10.0  # a page waits so long, then says that it waits
+_AGAIN_S = 3  # a page that says that it waits loads itself again after so long
+_MOST_KEPT = 8  # so many results stay in memory
 
 
 class SharedReads(Generic[T]):
-    """Reads in its own threads, the last request first, and keeps some results."""
+    """Reads in threads of its own, the latest request first, and keeps some results."""
 
     def __init__(self, size: Callable[[T], int], most: int) -> None:
         self._size, self._most = size, most
@@ -32,7 +32,7 @@ class SharedReads(Generic[T]):
         self._threads: list[threading.Thread] = []
 
     def start(self, key: Hashable, read: Callable[[], T]) -> Future[T]:
-        """Begin to read, unless that was done; what failed is tried again."""
+        """Begin to read unless the read has begun before; a failed read is tried again."""
         with self._lock:
             known = self._reads.pop(key, None)
             if known is None or (known.done() and known.exception() is not None):
@@ -60,18 +60,18 @@ class SharedReads(Generic[T]):
 
 
 def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
-    """Read what was asked for last; keeps nothing of it here while the thread waits."""
+    """Read what was asked for last; the thread holds no result while it waits."""
     future, read = waiting.get()
     try:
         future.set_result(read())
     except MemoryError:
         future.set_exception(ResourceError("there is too little memory to read it"))
-    except BaseException as error:  # whoever asked raises it
+    except BaseException as error:  # raised again where the result is asked for
         future.set_exception(error)
 
 
 async def wait_for_read(read: Future[T], what: str) -> T:
-    """What is read; after some seconds a page that loads itself again."""
+    """The result of a read; if it takes too long, a page that loads itself again."""
     waiting: Any = asyncio.shield(asyncio.wrap_future(read))
     with anyio.move_on_after(_PATIENCE_S):
         result: T = await waiting

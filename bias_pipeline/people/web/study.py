@@ -1,4 +1,4 @@
-"""What raters are asked, and their answers on disk: a line an answer, before the next page."""
+"""What raters are asked, and their answers; each answer is on disk before the next page."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from bias_pipeline.io.files import table_csv, write_file
 from bias_pipeline.io.json_files import expect, load_json
 
 CONSENT = files("bias_pipeline.people.web").joinpath("consent.txt").read_text(encoding="utf-8")
-NO_ATTRIBUTE = "question"  # what is asked if no groups are
+NO_ATTRIBUTE = "question"  # stands for the attribute if raters are not asked for groups
 _LONGEST_SIDE, _QUALITY = 1600, 90
 
 
 @dataclass(frozen=True)
 class RatingQuestion:
     text: str  # what raters read
-    attribute: str  # what the answers are labels of
-    # In the order of the page; "cannot tell" is added, unless "unsure" is one of them
+    attribute: str  # the attribute that the answers label
+    # In the order of the page; "cannot tell" is added unless the answers have "unsure"
     answers: tuple[str, ...]
     ordinal: bool = False  # whether the answers are ordered
     several: bool = False  # whether a picture may show people of several groups
 
     @property
     def values(self) -> dict[str, str]:
-        """Stored value to what its button says.
+        """For each stored value, the text on its button.
 
         Example:
             >>> RatingQuestion("Emotion?", "emotion", ("awe", "something_else")).values
@@ -63,22 +63,22 @@ class RatingQuestion:
 class Study:
     """A question about pictures, captions or both, or about pairs of captions."""
 
-    question: RatingQuestion  # that is asked about each
+    question: RatingQuestion  # the question about each item
     photos: Mapping[str, Path]  # image id to file; empty if only captions are shown
     captions: Mapping[str, str]  # image id to caption; empty if only pictures are shown
     read: PhotoReader = read_photo  # how photos are read
-    masking: str = ""  # how they are masked, in words; empty if they are whole
+    masking: str = ""  # how photos are masked, in words; empty if they are whole
     consent: str = CONSENT  # the text that raters agree to
     gold: Mapping[str, str] = field(default_factory=dict)  # image id to a known answer
-    limit: int | None = None  # only so many items, the first by their ids; None for all
-    # Id to a second caption, shown as B beside the first; empty if there is none
+    limit: int | None = None  # at most so many items, the first by their ids; None: all items
+    # Id to a second caption, shown as B beside the first; empty if there are no pairs
     beside: Mapping[str, str] = field(default_factory=dict)
-    # Id to the chance of having been drawn from all; empty if nothing was drawn
+    # Id to the chance that the item was drawn; empty if items were not drawn
     chances: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def images(self) -> tuple[str, ...]:
-        """The ids of all items, in their own order."""
+        """The ids of all items, in the study's order."""
         shown = [set(items) for items in (self.photos, self.captions) if items]
         return tuple(sorted(set.intersection(*shown), key=id_key)[: self.limit])
 
@@ -105,7 +105,7 @@ class Study:
         return hashlib.sha256(self.consent.encode()).hexdigest()
 
     def order(self, rater: str) -> tuple[str, ...]:
-        """The items in a rater's order, always the same for a name."""
+        """The items in a rater's own order, which is always the same for the same name."""
         return tuple(
             sorted(self.images, key=lambda i: hashlib.sha256(f"{rater}\0{i}".encode()).digest())
         )
@@ -121,26 +121,26 @@ class Study:
 
 LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "raters.json"
 GOLD = "gold.json"
-LOCK = ".lock"  # held while a process has the folder; nobody replaces it, as one may the log
+LOCK = ".lock"  # a process holds it while it uses the folder; the log may be replaced, this not
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-_PAUSE = 10  # times what writing the table took, before it is written again
+_PAUSE = 10  # the table is written again after so many times the time that writing it took
 
 
 @dataclass(frozen=True)
 class Rating:
-    image_id: str  # what it is about
-    rater: str  # who gave it
+    image_id: str  # the item
+    rater: str  # who gave the answer
     value: str  # the answer
     seconds: float | None  # between page and answer; None if the page was shown before a restart
-    answered_at: str  # in UTC
+    answered_at: str  # the time in UTC
 
 
 class NameTakenError(Exception):
-    """Another rater has this name."""
+    """Raised if another rater has this name."""
 
 
 class AnswerStore:
-    """The folder of a study; one process at a time."""
+    """The folder of a study and its answers; one process at a time may use the folder."""
 
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder, self.study = folder, study
@@ -172,7 +172,7 @@ class AnswerStore:
         self._size = len(_whole_lines(self._log.readall()))
         self._log.truncate(self._size)  # a kill leaves half a line
         self._writing = threading.Lock()
-        self._rescue: Path | None = None  # where the answers are if the log is not ours any more
+        self._rescue: Path | None = None  # where the answers are once somebody replaced the log
         self.deliveries = Deliveries(self.folder / DELIVERIES)
         self._answers = {
             (rating.rater, rating.image_id): rating for rating in read_ratings(self.folder)
@@ -194,13 +194,13 @@ class AnswerStore:
             )
 
     def close(self) -> None:
-        """Write the table whole, and let other processes use the folder."""
-        with contextlib.suppress(ResourceError):  # it is made from the log at each start
+        """Write the whole table, and let other processes use the folder."""
+        with contextlib.suppress(ResourceError):  # each start makes the table from the log
             self._write_table()
         self._files.close()
 
     def join(self, rater: str, code: str) -> tuple[str, str]:
-        """Admit a rater, a new one or one who has the code; the token of the visit, a new code."""
+        """Admit a rater who is new or has the code; returns the visit's token and a new code."""
         with self._writing:
             known = self._raters.get(rater)
             fresh = "" if known else secrets.token_hex(4)
@@ -215,14 +215,14 @@ class AnswerStore:
             return token, fresh
 
     def rater(self, token: str) -> str | None:
-        """Who has this token, None if nobody."""
+        """The rater who has this token; None if nobody has it."""
         digest = _digest(token)
         return next(
             (name for name, entry in self._raters.items() if digest in entry["visits"]), None
         )
 
     def value(self, rater: str, image: str) -> str | None:
-        """The answer of a rater, None if there is none yet."""
+        """The answer of a rater; None if the rater has not answered yet."""
         rating = self._answers.get((rater, image))
         return None if rating is None else rating.value
 
@@ -230,9 +230,9 @@ class AnswerStore:
         return self._counts[rater]
 
     def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
-        """Store an answer, in place of an earlier one; it is on the disk when this returns."""
+        """Store an answer in place of an earlier answer; it is on disk when this returns."""
         with self._writing:
-            if self.value(rater, image) != value:  # or it is a page that was sent twice
+            if self.value(rater, image) != value:  # else the page was sent twice
                 self._put(rater, image, value, seconds)
 
     def _put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
@@ -249,7 +249,7 @@ class AnswerStore:
                 self._log.truncate(self._size)
             raise cannot_write(self.folder / LOG, error) from error
         self._size += len(line)
-        self._check_log()  # it may have been replaced since
+        self._check_log()  # somebody may have replaced the log since
         self._counts[rater] += (rater, image) not in self._answers
         self._answers[rater, image] = rating
         if time.monotonic() > self._table_due:
@@ -257,13 +257,13 @@ class AnswerStore:
                 self._write_table()
 
     def _check_log(self) -> None:
-        """Refuse to go on if somebody replaced or changed the log; all answers are kept apart."""
+        """Refuse to go on if somebody else changed the log; answers go to a separate file."""
         if self._rescue is None and self._is_log_ours():
             return
         if self._rescue is None:
             name = time.strftime("answers-%Y%m%dT%H%M%SZ.jsonl", time.gmtime())
             content = b"".join(map(_line, self._answers.values()))
-            with contextlib.suppress(OSError):  # which the next line names
+            with contextlib.suppress(OSError):  # the next step reports the error
                 self.folder.mkdir(parents=True, exist_ok=True)  # the whole folder may be gone
             write_file(self.folder / name, content, sync=True)
             self._rescue = self.folder / name
@@ -276,7 +276,7 @@ class AnswerStore:
         )
 
     def _is_log_ours(self) -> bool:
-        """Whether the log's name leads to the file that we write, and only we wrote into it."""
+        """Whether the log is still the file that we write, and nobody else wrote into it."""
         try:
             named = (self.folder / LOG).stat()
         except OSError:
@@ -285,11 +285,11 @@ class AnswerStore:
         return os.path.samestat(named, opened) and opened.st_size == self._size
 
     def ratings(self) -> list[Rating]:
-        """All answers, by rater and then in the order in which they were given first."""
+        """All answers, sorted by rater; a rater's answers are in the order of the first answers."""
         return sorted(self._answers.values(), key=lambda rating: rating.rater)
 
     def _write_table(self) -> None:
-        """Write all answers for data sets; long tables are written less often."""
+        """Write all answers as a table that data sets read; a long table is written less often."""
         started = time.monotonic()
         gold, chances = self.study.gold, self.study.chances
         lines = [
@@ -355,7 +355,7 @@ DELIVERIES = "deliveries.jsonl"
 
 
 class Deliveries:
-    """Which pictures were sent; a line of the file that a kill or a full disk cut is absent."""
+    """Which pictures were sent; a line that a kill or a full disk cut short is ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

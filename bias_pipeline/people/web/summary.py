@@ -1,7 +1,7 @@
 """What the answers of a study say.
 
-Agreement of raters, known answers given, how often labels err; of pairs of captions, which person
-is treated differently, and how metrics' numbers go with that.
+For all studies: raters' agreement, known answers given, and how often labels are wrong. For pairs
+of captions: which person is treated differently, and how metrics' numbers correlate with that.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _Z = 1.96
 
 
 def agreement_lines(folder: Path) -> list[str]:
-    """Agreement of a study's raters, a sentence a line; writes how often its labels err."""
+    """Sentences on the agreement of a study's raters; also writes how often labels are wrong."""
     path = folder / STUDY
     if not path.is_file():
         raise ResourceError(f"{folder}: holds no study; start one with rate ... --out {folder}")
@@ -126,7 +126,7 @@ def _coefficient(agreement: RaterAgreement) -> str:
 
 
 def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
-    """How many known answers each rater gave, and all raters together."""
+    """How many of the known answers each rater gave, and all raters together."""
     by_rater: defaultdict[str, list[bool]] = defaultdict(list)
     by_image: defaultdict[str, list[bool]] = defaultdict(list)
     for rating in (rating for rating in ratings if rating.image_id in gold):
@@ -150,12 +150,12 @@ def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]
     return lines
 
 
-_LEAST = 30  # items; with fewer nothing is said
+_LEAST = 30  # with fewer items, nothing is said
 _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three raters and more, or else of two, say of errors."""
+    """What the answers of three or more raters say about errors; failing that, of two raters."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
@@ -170,7 +170,7 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
 
 
 def _by_several(answers: IntArray) -> IntArray:
-    """The answers to items that enough raters gave; empty if such items are few."""
+    """The answers to items that enough raters answered; empty if there are too few such items."""
     several = answers[(answers >= 0).sum(axis=1) >= LEAST_RATERS]
     return several if len(several) >= _LEAST else several[:0]
 
@@ -178,7 +178,7 @@ def _by_several(answers: IntArray) -> IntArray:
 def _stored_errors(
     folder: Path, attribute: str, ratings: Sequence[Rating], groups: Sequence[str]
 ) -> list[str]:
-    """Write how often the majority's label errs, if that is known, and say where."""
+    """Write how often the majority's label is wrong, if known; a sentence names the file."""
     several = _by_several(_answer_table(ratings, groups))
     if not len(several) or attribute == NO_ATTRIBUTE:
         return []
@@ -214,7 +214,7 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
     for group, error, n, values in zip(groups, errors, n_true, np.transpose(drawn), strict=True):
         if np.isfinite(error) and np.isfinite(values).all():
             low, high = wilson(error, effective_trials(error, float(np.std(values)), n, n), _Z)
-            ends = np.quantile(values, [0.025, 0.975])  # the rater's errors are estimated, too
+            ends = np.quantile(values, [0.025, 0.975])  # each draw estimates raters' errors again
             low, high = min(low, ends[0]), max(high, ends[1])
             shares[group] = f"{error:.1%} of {group} [{low:.1%}, {high:.1%}]"
     lines = []
@@ -246,18 +246,18 @@ def _of_two(answers: IntArray, n_groups: int) -> list[str]:
     ]
 
 
-PAIRS_FILE = "pairs.csv"  # of a study of pairs
+PAIRS_FILE = "pairs.csv"  # the table of a study of pairs
 
 
 class PairStudy(NamedTuple):
     """A folder of answers about pairs."""
 
-    first: CaptionPair  # by which captioner, data set and attribute
-    answers: PairAnswers | None  # None if nobody could tell anything
+    first: CaptionPair  # a pair, which names the captioner, the data set and the attribute
+    answers: PairAnswers | None  # None if no rater could tell anything
 
 
 def read_pair_study(folder: Path) -> PairStudy | None:
-    """The study of a folder; None if it has no pairs."""
+    """The study in a folder; None if the study has no pairs."""
     if not (folder / PAIRS_FILE).is_file():
         return None
     pairs = read_pairs(folder / PAIRS_FILE)
@@ -273,7 +273,7 @@ def _ballots(ratings: Sequence[Rating]) -> dict[str, list[str]]:
 
 
 def pair_lines(folder: Path) -> list[str]:
-    """What raters of a study of pairs say, a sentence a line; empty for another study."""
+    """Sentences on what raters of a study of pairs say; empty for other studies."""
     study = read_pair_study(folder)
     if study is None:
         return []
@@ -295,7 +295,7 @@ def pair_lines(folder: Path) -> list[str]:
 
 
 class NumberCorrelation(NamedTuple):
-    """How a number goes with raters' share, over captioners."""
+    """The correlation over captioners between a number and the raters' share."""
 
     name: tuple[str, str, str]  # metric, part, and settings in which its run differs
     correlation: Correlation
@@ -304,7 +304,7 @@ class NumberCorrelation(NamedTuple):
 def number_correlations(
     folders: Sequence[Path], results: Iterable[Result]
 ) -> list[NumberCorrelation]:
-    """Of each headline with raters' share, over the captioners that have both."""
+    """The correlation of each headline with the raters' share, over captioners that have both."""
     studies = {one: study for one in folders if (study := read_pair_study(one)) is not None}
     shares = _shares(studies)
     if not shares:
@@ -348,7 +348,7 @@ def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
 
 
 def print_correlations(folders: Sequence[Path], runs: Path) -> None:
-    """Print how the numbers of finished runs go with what raters say."""
+    """Print how the numbers of finished runs correlate with what raters say."""
     lines = number_correlations(folders, finished_results(runs))
     if not lines:
         raise DataError(

@@ -1,4 +1,4 @@
-"""A view of a list: what is searched, the order, the page, and the links between them."""
+"""A view of a list: its search, its order and its page, and the links to other views."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LONGEST = 200  # characters of a value
 class View:
     """The part of an address after the question mark."""
 
-    path: str  # of the page
+    path: str  # the address before the question mark
     values: Mapping[str, str]  # name to value, without empty ones
 
     @classmethod
     def from_query(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
-        """The view of an address; names that a page does not know are left out."""
+        """The view that an address asks for; names that the page does not know are left out."""
         values = {name: given[name].strip() for name in known if given.get(name, "").strip()}
         if any(len(value) > _LONGEST for value in values.values()):
             raise HTTPException(400, f"a filter has more than {_LONGEST} characters; shorten it")
@@ -47,7 +47,7 @@ class View:
 
     @property
     def number(self) -> int:
-        """The page's, from 1."""
+        """The number of the page, from 1."""
         text = self["page"] or "1"
         if not (text.isascii() and text.isdigit()) or int(text) < 1:
             raise HTTPException(404, "there is no such page")
@@ -66,7 +66,7 @@ class View:
 class Page(Generic[T]):
     """A page of a list."""
 
-    view: View  # of the list
+    view: View  # the view of the list
     count: int  # how many things there are on all pages
     make: Callable[[slice], Sequence[T]]  # the things at some places
 
@@ -76,14 +76,14 @@ class Page(Generic[T]):
 
     @cached_property
     def items(self) -> Sequence[T]:
-        """The things of this page."""
+        """The items on this page."""
         if self.view.number > self.n_pages:
             raise HTTPException(404, "there is no such page")
         return self.make(slice(self.first_place - 1, self.last_place))
 
     @property
     def first_place(self) -> int:
-        """The place of its first thing, from 1."""
+        """The place of the first item on the page, from 1."""
         return min((self.view.number - 1) * PAGE + 1, self.count)
 
     @property

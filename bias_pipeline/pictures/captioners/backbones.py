@@ -1,7 +1,8 @@
-"""Backbones: a captioner's input from a picture.
+"""Backbones, which turn a picture into a captioner's visual input.
 
-It comes from the pixels, by a network of ours or a published one (``encoder.backbone=timm:NAME``),
-from the annotated objects, or from objects with their boxes (``encoder.backbone=boxes``).
+The input comes from the pixels, through a network of ours or a published network
+(``encoder.backbone=timm:NAME``), from the annotated objects, or from objects with their boxes
+(``encoder.backbone=boxes``).
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ class BackboneInputs(ABC):
 
     @abstractmethod
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Name to (B, ...) what the network of :meth:`Backbone.build` takes by name."""
+        """The (B, ...) arguments of the network of :meth:`Backbone.build`, by name."""
 
 
 class Backbone(ABC):
-    """A source of visual inputs and its network."""
+    """A source of visual inputs, with the network that reads them."""
 
     needs: ClassVar[str]  # what a data set must have, `pictures` or `objects`
     cache: str | None = None  # folder that caches the inputs, None for no cache
@@ -58,7 +59,7 @@ class Backbone(ABC):
         """Everything that decides the inputs, as plain data."""
 
     def require(self) -> None:  # noqa: B027 - most need nothing
-        """Check before any work that all it needs is present."""
+        """Check before any work that everything the backbone needs is present."""
 
     @abstractmethod
     def digest(self, data: LabelledCaptions) -> str:
@@ -66,11 +67,11 @@ class Backbone(ABC):
 
     @abstractmethod
     def read(self, data: LabelledCaptions) -> BackboneInputs:
-        """The inputs; computed once."""
+        """The visual inputs; they are computed only once."""
 
     @abstractmethod
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A network with fresh weights: the arrays of a batch to regions (B, R, ``output_dim``)."""
+        """A network with fresh weights, which maps a batch to regions (B, R, ``output_dim``)."""
 
 
 def pictures_of(data: LabelledCaptions) -> Pictures:
@@ -97,7 +98,7 @@ class PixelBackbone(PictureBackbone):
     """A small convolutional network, trained from scratch with the captioner."""
 
     side: int  # pixels a side of the square input
-    # Channels of its first layer; each following one has twice as many, up to four times
+    # Channels of the first layer; each following layer has twice as many, up to four times as many
     width: int
     grid: int = 8  # regions a side
     cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
@@ -130,13 +131,13 @@ class PixelInputs(BackboneInputs):
 class AnnotationBackbone(Backbone):
     """Regions without pixels: the objects that the data set lists for a picture.
 
-    Ours, in no paper. With it the picture metric works with labels and objects but without
-    pictures.
+    This backbone is ours and in no paper. With it, the picture metric needs labels and objects but
+    no pictures.
     """
 
     needs: ClassVar[str] = "objects"
 
-    size: int  # numbers an object is described by
+    size: int  # how many numbers describe an object
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -167,7 +168,7 @@ def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
 
 
 class NamedObject(NamedTuple):
-    """An object's name and place: :data:`N_NUMBERS` numbers in [0, 1], if it is known."""
+    """An object's name and its place, :data:`N_NUMBERS` numbers in [0, 1] if the place is known."""
 
     name: str
     place: tuple[float, ...] = ()
@@ -175,17 +176,17 @@ class NamedObject(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ObjectInputs(BackboneInputs):
-    """The objects of each of N captions' images, by name."""
+    """The objects in the image of each of N captions, by name."""
 
     objects: Sequence[tuple[NamedObject, ...]]
-    known: frozenset[str]  # names that have a vector; others are ignored
+    known: frozenset[str]  # names that have a vector; other names are ignored
 
     @classmethod
     def of_lines(cls, objects: Sequence[tuple[NamedObject, ...]]) -> Self:
         return cls(objects, frozenset(item.name for line in objects for item in line))
 
     def fit(self, train: IntArray) -> Self:
-        """Keep only objects of the training part."""
+        """A copy that knows only the objects of the training part."""
         known = frozenset(item.name for row in train.tolist() for item in self.objects[row])
         retained = [tuple(item for item in line if item.name in known) for line in self.objects]
         return type(self)(retained, known)
@@ -196,7 +197,7 @@ class ObjectInputs(BackboneInputs):
 
     @cached_property
     def numbers(self) -> IntArray:
-        """(N, R) their numbers, from 1 on, padded; an empty list contains "nothing"."""
+        """(N, R) the objects' numbers, from 1 on, padded; an empty list contains "nothing"."""
         number = {name: place for place, name in enumerate(self.names, 1)}
         table = np.full((len(self.objects), max([1, *map(len, self.objects)])), NOTHING, np.int64)
         for row, line in zip(table, self.objects, strict=True):
@@ -215,14 +216,14 @@ VERSION = 1  # raise it whenever any region changes
 class PublishedBackbone(PictureBackbone):
     """The last grid, or the tokens, of a published vision network.
 
-    It is frozen, and regions are stored as float16 for all seeds, recipes and sides of a metric;
-    but a captioner that is fitted may tune it, and then reads pixels.
+    The network is frozen, and its regions are stored as float16 for all seeds, recipes and sides of
+    a metric. A captioner that is fitted may tune the network, and then it reads pixels.
     """
 
-    name: str  # as `encoder.backbone` names it
+    name: str  # the network's name in `encoder.backbone`
     cache: str | None = None  # folder that caches regions or pictures, None for no cache
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
-    tuned: int = 0  # blocks that learn, the last ones
+    tuned: int = 0  # how many of the last blocks learn
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -267,19 +268,19 @@ class RegionInputs(BackboneInputs):
 
 
 BOXES_VERSION = 1  # raise it whenever any prediction from boxes changes
-N_NUMBERS = 5  # of a place: left, top, width and height as shares of the picture, and certainty
-_DRAWN = 64  # pixels a side of drawings, whose regions are read
+N_NUMBERS = 5  # of a place: left, top, width and height as shares of the picture, and confidence
+_DRAWN = 64  # pixels a side of the drawings whose regions are read
 
 
 @dataclass(frozen=True)
 class BoxBackbone(PictureBackbone):
     """Regions without pixels: the boxes of annotations or of a detector.
 
-    Ours, in no paper. It works without the pictures. Objects that an edit hides have no box, so
-    masked people are absent.
+    This backbone is ours and in no paper; it works without pictures. Objects that an edit hides
+    have no box, so masked people are absent.
     """
 
-    size: int  # numbers a thing is described by
+    size: int  # how many numbers describe an object
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -320,7 +321,7 @@ def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
 
 
 def _place(region: Region) -> tuple[float, ...]:
-    """Its place, cut at the picture's edges, and its confidence."""
+    """A region's place, cut at the picture's edges, and its confidence."""
     height, width = region.size
     left, top, wide, high = region.box
     ends = [left / width, top / height, (left + wide) / width, (top + high) / height]
@@ -332,7 +333,7 @@ def _place(region: Region) -> tuple[float, ...]:
 class BoxInputs(ObjectInputs):
     @cached_property
     def _places(self) -> Float32Array:
-        """(N, R, 5), 0 where there is none."""
+        """(N, R, 5) the places of the objects; 0 where a place is unknown."""
         places = np.zeros((*self.numbers.shape, N_NUMBERS), np.float32)
         for row, line in zip(places, self.objects, strict=True):
             for column, item in enumerate(line):

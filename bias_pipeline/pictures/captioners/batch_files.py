@@ -1,4 +1,4 @@
-"""Files of a batch: requests that a service takes all together, and its answers."""
+"""Files of a batch: the requests that a service takes all at once, and its answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bias_pipeline.models.blocks import NOT_YET
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.pictures.captioners.chat_server import AnswerCounts, AnsweredCaptions, ChatServer
 
-MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000  # what services take in one file
+MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000  # the most that services take in one file
 WRONG_SHAPE = "an answer in another shape than chat completions"
 _WHAT = "answers of a batch: {custom_id, response} a line"
 
@@ -31,7 +31,7 @@ _WHAT = "answers of a batch: {custom_id, response} a line"
 def requests_of(
     image: str, picture: str, server: ChatServer, decoding: Decoding
 ) -> Iterator[bytes]:
-    """A line for each caption that is wanted of a photo."""
+    """Yield the request, a line, for each caption that is wanted of a photo."""
     for sample in range(decoding.n):
         body = server.question(picture, decoding, sample)
         request = {
@@ -44,7 +44,7 @@ def requests_of(
 
 
 def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
-    """Write lines into as many files as services need; the second is called ``NAME_2``."""
+    """Write requests into as many files as services need; the second file is called ``NAME_2``."""
     written: dict[Path, int] = {}
     lines: list[bytes] = []
 
@@ -67,7 +67,7 @@ def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
 
 
 def check_ids(images: Iterable[str]) -> None:
-    """Refuse ids that end as requests for several captions do."""
+    """Refuse image ids that end like the id of a request for one of several captions."""
     unclear = next((i for i in images if image_of_request(i)[1] is not None), None)
     if unclear is not None:
         raise UsageError(
@@ -77,7 +77,7 @@ def check_ids(images: Iterable[str]) -> None:
 
 
 class BatchAnswers:
-    """Photos to the captions in the answers of a batch."""
+    """Finds the captions of photos in the answers of a batch."""
 
     def __init__(self, paths: Sequence[Path], images: Mapping[str, Path], n: int) -> None:
         self.counts = AnswerCounts()  # of answers that are no whole captions
@@ -109,7 +109,7 @@ class BatchAnswers:
             )
 
     def _add(self, image: str, answer: Answer) -> None:
-        """Keep an answer; one that came later replaces a failure."""
+        """Keep an answer; a later answer replaces a failure."""
         of_image, sample = self._answers.setdefault(image, {}), answer.sample or 0
         if sample not in of_image or of_image[sample].absent:
             of_image[sample] = answer
@@ -129,7 +129,7 @@ class BatchAnswers:
 
 
 def _answers(path: Path) -> Iterator[tuple[str, Answer]]:
-    """Image and answer of each row of a file."""
+    """Yield the image and the answer of each row of a file."""
     rows = open_rows(path, what=_WHAT)
     for number, row in rows.items:
         if "body" in row and "response" not in row:

@@ -1,4 +1,4 @@
-"""A client of openai's that reads no more of an answer than a caption can be."""
+"""A client of the library openai that reads no more of an answer than a caption can need."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import zlib
 from contextlib import aclosing
 from typing import Any
 
-MOST_ANSWER_BYTES = 1 << 22  # of an answer as it is after decompression
+MOST_ANSWER_BYTES = 1 << 22  # most bytes of an answer after decompression
 _AS_SENT, _DEFLATED = ("", "identity"), ("gzip", "x-gzip", "deflate")
 _NOT_COPIED = ("content-encoding", "content-length", "content-type", "transfer-encoding")
 
 
 class UnfitAnswerError(Exception):
-    """An answer that is not read to its end; says why, after the server's name."""
+    """Raised for an answer that is not read to its end; the message follows the server's name."""
 
 
 def bounded_client(**settings: Any) -> Any:
-    """A client whose answers are bounded in memory, as UTF-8 and no longer compressed."""
+    """A client whose answers have a limited size, are decompressed and are in UTF-8."""
     import openai
 
     class Client(openai.DefaultAsyncHttpxClient):
         async def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
             """The answer to a request, read whole."""
-            del stream  # nothing that this package asks for is read bit by bit
+            del stream  # this package reads no answer bit by bit
             request.headers["accept-encoding"] = "identity"
             response = await super().send(request, stream=True, **more)
             try:
@@ -65,7 +65,7 @@ async def _content(response: Any) -> bytes:
 
 
 def _as_utf8(content: bytes, charset: str | None) -> bytes:
-    r"""A text in the encoding that the server names; unchanged where that is none for texts.
+    r"""A text in UTF-8, decoded as the server says; unchanged if that is not an encoding of texts.
 
     Example:
         >>> _as_utf8(b"caf\xe9", "latin-1").decode(), _as_utf8(b"a cat", "rot13")

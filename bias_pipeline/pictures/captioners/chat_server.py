@@ -1,7 +1,7 @@
 """A server that speaks chat completions: questions about a photo, its answers, its failures.
 
-Answers become captions, with notes on incomplete answers. A failure means to try again, to
-leave out a photo, or to end.
+Answers become captions, with notes on incomplete answers. After a failure, the request is sent
+again, the photo is left out, or the work ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bias_pipeline.io.terminal import redact
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.pictures.captioners.bounded_client import UnfitAnswerError
 
-KEY = "OPENAI_API_KEY"  # the variable that has the key
+KEY = "OPENAI_API_KEY"  # the environment variable that holds the key
 VERSION = 1  # raise it whenever another picture or question is sent
 _QUALITY, _LONGEST_OF_JPEG = 95, 65_500
 
@@ -46,9 +46,9 @@ class ChatServer:
         ('127.0.0.1', True)
     """
 
-    url: str  # of the API, such as `http://localhost:8000/v1`
-    model: str  # its name there
-    # Pixels; larger photos are made smaller. None sends them as large as they are.
+    url: str  # the address of the API, such as `http://localhost:8000/v1`
+    model: str  # the model's name at the server
+    # The longest side in pixels; larger photos are shrunk. None: photos are sent in full size.
     longest_side: int | None = None
     read: PhotoReader = read_photo  # how photos are read
 
@@ -71,7 +71,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """The machine's name, which tells runs apart: its ports change."""
+        """The name of the server's machine; runs are told apart by it, as ports change."""
         return urlsplit(self.url).hostname or ""
 
     @property
@@ -83,7 +83,7 @@ class ChatServer:
 
     @property
     def settings(self) -> dict[str, object]:
-        """What decides its captions, beside the decoding."""
+        """The settings that decide the captions, except the decoding."""
         return {
             "request": VERSION,
             "server": "localhost" if self.is_here else self.host,
@@ -92,7 +92,7 @@ class ChatServer:
         }
 
     def upload_notice(self, *, has_key: bool) -> str | None:
-        """What to say before photos leave this machine; None if they do not."""
+        """The notice that photos leave this machine; None if they do not leave it."""
         if self.is_here:
             return None
         open_to_all = "" if self.url.startswith("https:") else ", without encryption"
@@ -100,7 +100,7 @@ class ChatServer:
         return f"photos leave this machine: they are sent to {self.host}{open_to_all}{key}"
 
     def question(self, picture: str, decoding: Decoding, sample: int) -> dict[str, Any]:
-        """The body of a request, without its longest length."""
+        """The body of a request, without the limit on the caption's length."""
         content = [
             {"type": "image_url", "image_url": {"url": picture}},
             {"type": "text", "text": decoding.prompt},
@@ -113,7 +113,7 @@ class ChatServer:
         }
 
     def picture(self, path: Path) -> str:
-        """A photo as a data URL: upright, a JPEG of high quality, without where it was taken."""
+        """A photo as a data URL: an upright JPEG of high quality, without metadata on the place."""
         photo = self.read(path)
         longest = min(self.longest_side or _LONGEST_OF_JPEG, _LONGEST_OF_JPEG)
         photo.thumbnail((longest, longest))
@@ -122,24 +122,24 @@ class ChatServer:
         return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
-# Why a model, not a service that failed, gave no caption: the photo is not asked about again.
+# Why the model gave no caption, though the service worked; the photo is not sent again.
 _OF_MODEL = (REFUSED, "empty", "length", "content_filter")
 
 
 class AnsweredCaptions(list[str]):
-    # On each caption: why it is empty or cut, empty if it is whole; None if all are
+    # For each caption, why it is empty or cut; "" for a whole caption; None if all are whole
     notes: list[str] | None = None
 
 
 class AnswerCounts:
-    """Incomplete answers, with their images; safe in threads."""
+    """Collects incomplete answers with their images; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._images: dict[str, list[str]] = {}
 
     def captions(self, image: str, answers: Sequence[Answer]) -> AnsweredCaptions:
-        """The captions of a photo, empty where the model gave none."""
+        """The captions of a photo; a caption is empty if the model gave none."""
         failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
         if failed:
             raise UnreadableError(failed[0], lasting=False)
@@ -155,7 +155,7 @@ class AnswerCounts:
         return captions
 
     def sentences(self) -> list[str]:
-        """How many captions are empty or cut, and why.
+        """Sentences on how many captions are empty or cut, and why.
 
         Example:
             >>> counts = AnswerCounts()
@@ -170,7 +170,7 @@ class AnswerCounts:
 
 
 def _plain_text(text: str) -> str:
-    r"""A text without keys, halves of characters and blanks at its ends.
+    r"""A text without keys, without halves of characters, and without blanks at its ends.
 
     Example:
         >>> _plain_text(" a dog \ud83d ")
@@ -179,10 +179,10 @@ def _plain_text(text: str) -> str:
     return redact(text.encode("utf-8", "replace").decode().strip())
 
 
-_SHOWN = 160  # characters of a server's words
-_HANGS_UP = ("ReadError", "RemoteProtocolError", "WriteError")  # of the client's library
-# How servers say that a model takes no pictures, in any status: llama.cpp, vLLM, routers. A type of
-# image may be one that they do not support.
+_SHOWN = 160  # so many characters of a server's message are shown
+_HANGS_UP = ("ReadError", "RemoteProtocolError", "WriteError")  # errors of the client's library
+# How llama.cpp, vLLM and routers say, with any status, that a model takes no pictures. (That a
+# server does not support a type of image is something else.)
 _NO_PICTURES = (
     "mmproj", "image input is not supported", "is not a multimodal model", "at most 0 image",
     "not support images", "support image input", "not support vision",
@@ -190,21 +190,22 @@ _NO_PICTURES = (
 _LATER = (408, 409, 425, 429)
 _MODERATED, _TOO_LARGE = 403, 413
 _NO_SUCH_PLACE = (404, 405)
-FOR_LOAD = (429, 503)  # what a server answers that has too much to do
-# A minute of waiting; as often as a server refuses one request while it answers others; three times
-# --timeout; as often as a broken answer may be sent
+FOR_LOAD = (429, 503)  # the status with which an overloaded server answers
+# How often a request is sent: in general (about a minute of waiting); after refusals for load, as a
+# server may refuse one request while it answers others; without an answer (three times --timeout);
+# after a broken answer
 ATTEMPTS, ATTEMPTS_FOR_LOAD, ATTEMPTS_IN_SILENCE, ATTEMPTS_AT_ANSWER = 9, 20, 3, 3
 
 
 @dataclass(frozen=True)
 class Fault:
-    words: str  # in a sentence
+    words: str  # the fault, as part of a sentence
     # The error that ends the work; None if only this request failed
     ends: BiasPipelineError | None = None
     attempts: int = 1  # how often the request is worth sending, in all
     absent: bool = False  # whether there is no server
-    silent: bool = False  # whether it said nothing: there is none, or the answer took too long
-    status: int = 0  # of the answer, 0 if there was none
+    silent: bool = False  # whether there was no answer: no server, or the answer took too long
+    status: int = 0  # the status of the answer, 0 if there was no answer
     wait_s: float = 0.0  # how long the server wants to be left alone
     refused: bool = False  # whether the model declined the photo
     names_length: bool = False  # whether the server wants `max_completion_tokens`
@@ -254,7 +255,7 @@ def _absent(reason: str, server: ChatServer) -> Fault:
 
 
 def not_chat(server: ChatServer) -> UsageError:
-    """The error for a page of a website."""
+    """The error for an address that answers with a web page."""
     return UsageError(
         f"{server.url} answers with a web page, not with chat completions; name the address of "
         "the API, which mostly ends in /v1"
@@ -262,7 +263,7 @@ def not_chat(server: ChatServer) -> UsageError:
 
 
 def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> UsageError | None:
-    """The error for an address or a model that is not there; None if both are."""
+    """The error for an unknown address or model; None if the server knows both."""
     if models is None:
         if fault.status not in _NO_SUCH_PLACE:
             return None
@@ -280,7 +281,7 @@ def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> Usage
 
 
 def fault_within(response: Any, server: ChatServer) -> Fault | None:
-    """What an answer of status 200 means that holds an error, as routers send it; else None."""
+    """The fault in an answer of status 200 that holds an error, as routers send it; else None."""
     try:
         body = response.json()
     except (ValueError, RecursionError):
@@ -293,7 +294,7 @@ def fault_within(response: Any, server: ChatServer) -> Fault | None:
 
 
 def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
-    """What a response of the client means that is an error of this status."""
+    """The fault that a response with an error status means."""
     detail = _detail(response)
     fields = detail if isinstance(detail, dict) else {"message": detail}
     words = redact(" ".join(str(fields.get("message") or "").split()))[:_SHOWN]
@@ -303,7 +304,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         return Fault(words, status=status, refused=True)
     if status in (401, 403):
         known = f"refuses the key in {KEY}" if os.environ.get(KEY) else f"needs a key; set {KEY}"
-        reason = status if status == 401 else f"{status}: {words}"  # it may refuse the model alone
+        reason = status if status == 401 else f"{status}: {words}"  # may be about the model only
         return Fault(words, UsageError(f"{server.host} {known} ({reason})"), status=status)
     if status in _NO_SUCH_PLACE or 300 <= status < 400:
         place = response.headers.get("location", "")
@@ -346,7 +347,7 @@ def _wanted_wait(response: Any) -> float:
 
 
 def _detail(response: Any) -> Any:
-    """What the server says: ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
+    """The server's message: ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
     try:
         body = response.json()
     except (ValueError, RecursionError):
@@ -357,7 +358,7 @@ def _detail(response: Any) -> Any:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and what led to it, the first cause last."""
+    """An error and the errors that caused it; the first cause comes last."""
     causes = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)

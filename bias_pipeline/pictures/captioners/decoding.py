@@ -28,10 +28,10 @@ class Writer(Protocol[State]):
     """A network that gives log-probabilities of the next word."""
 
     def initial_state(self, **picture: Tensor) -> State:
-        """The state before any word."""
+        """The state before the first word."""
 
     def step(self, state: State, words: Tensor) -> tuple[State, Tensor]:
-        """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
+        """Read a word (B,) of each caption; gives (B, V) log-probabilities of the next word."""
 
 
 @torch.inference_mode()
@@ -44,7 +44,7 @@ def beam_search(
     best: int = 1,
     noise: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> list[list[int]]:
-    """The words of the best captions for each of B pictures, the end left out."""
+    """The words of the best captions for each of B pictures, without the end token."""
     first = next(iter(picture.values()))
     n_pictures, device = len(first), first.device
     state = net.initial_state(**picture).take(

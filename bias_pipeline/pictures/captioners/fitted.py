@@ -1,7 +1,7 @@
 """Captioners fitted by this program: their folder, captions and answers.
 
 A folder has weights (safetensors), configuration, vocabulary, preprocessing and a README; reading
-it runs no code. A grounded captioner writes its captions for an emotion.
+the folder runs no code. A grounded captioner writes its captions for an emotion.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ if TYPE_CHECKING:
     from bias_pipeline.pictures.vision.net import VisionNet
 
 Emotion: TypeAlias = str | Mapping[str, str]
-PREDICTED = "predicted"  # the emotion that the captioner's own head gives
+PREDICTED = "predicted"  # stands for the emotion that the captioner's own head predicts
 
 
 def read_emotion(text: str) -> Emotion:
-    """What ``--emotion`` names: an emotion, ``predicted``, or a table's image id to emotion."""
+    """The meaning of ``--emotion``: an emotion, ``predicted``, or a table of images' emotions."""
     path = Path(text)
     if path.suffix.lower() not in SUFFIXES:
         return text
@@ -101,27 +101,27 @@ def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> 
 VERSION = 1  # raise it whenever the same folder would give other captions or answers
 CLASSES: Mapping[str, type[Sat] | type[Grit]] = {"sat": Sat, "grit": Grit}
 KINDS = tuple(CLASSES)
-NO_PROMPT = Prompt("group")  # of a captioner that writes: a prompt plays no part
+NO_PROMPT = Prompt("group")  # for a captioner that writes, which ignores its prompt
 SPECIALS = ("<unknown>", "<pad>", "<start>", "<end>")  # numbers 0 to 3
 CONFIG, VOCABULARY, PREPROCESSING = "config.json", "vocab.json", "preprocessor_config.json"
 _EMOTIONS = "emotions"  # the key of a grounded captioner
-_BACKBONE = "backbone"  # the key of a captioner that sees by a published network, and a setting's
-# Settings of prompts and files, which are not sizes of a captioner.
+_BACKBONE = "backbone"  # the setting, and the key of a captioner that sees by a published network
+# Settings of prompts and files, which do not describe the network.
 _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
     kind: str  # `sat` or `grit`
-    encoder: Sat | Grit  # its sizes; the prompt is ignored
-    words: tuple[str, ...]  # that it can write, numbered from `len(SPECIALS)` on
-    # That its captions are grounded in, by name; empty without grounding
+    encoder: Sat | Grit  # the sizes of the network; the prompt is ignored
+    words: tuple[str, ...]  # the words that it can write, numbered from `len(SPECIALS)` on
+    # The emotions that its captions are grounded in; empty without grounding
     emotions: tuple[str, ...] = ()
-    tuned: int = 0  # the last blocks of a published backbone, whose weights are its own
+    tuned: int = 0  # how many of the last blocks of a published backbone were tuned
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
-        """Word to number, including the end token; its size is the network's."""
+        """Word to number, including the end token; the network has an output for each number."""
         return {word: n for n, word in enumerate((SPECIALS[-1], *self.words), N_SPECIAL)}
 
     @property
@@ -129,7 +129,7 @@ class Fitted:
         return side_of(self.encoder)
 
     def network(self, visual: BackboneInputs | None = None) -> Any:
-        """Its network with fresh weights, for pixels or for other visual inputs."""
+        """The captioner's network with fresh weights, for pixels or for other visual inputs."""
         nothing = PixelInputs(np.zeros((0, self.side, self.side, 3), np.uint8))
         inputs = visual or nothing
         if self.emotions:
@@ -138,7 +138,7 @@ class Fitted:
         return self.encoder.network(inputs, self.vocabulary, ())
 
     def backbone(self) -> VisionNet | None:
-        """Its published vision network, whose tuned blocks may learn; None if all is its own."""
+        """The captioner's published vision network, if any; its tuned blocks may learn."""
         if not is_network(self.encoder.backbone):
             return None
         network = find_network(self.encoder.backbone).load()
@@ -146,7 +146,7 @@ class Fitted:
         return network
 
     def seeing_network(self, backbone: VisionNet | None) -> Any:
-        """Its network with fresh weights, from pixels on."""
+        """The captioner's network with fresh weights, including the vision network."""
         from bias_pipeline.pictures.vision.net import attach
 
         if backbone is None:
@@ -184,7 +184,7 @@ class Fitted:
                 f"version {VERSION}; fit it again"
             )
         settings = expect(config.get("encoder"), dict, path, "encoder")
-        settings = {_BACKBONE: OWN_NETWORK, **settings}  # which a GRIT did not name once
+        settings = {_BACKBONE: OWN_NETWORK, **settings}  # older files of a GRIT do not name it
         tuned = 0
         if is_network(str(settings[_BACKBONE])):
             backbone = expect(config.get(_BACKBONE), dict, path, _BACKBONE)
@@ -203,7 +203,7 @@ class Fitted:
 
 
 def side_of(encoder: PromptCaptioner) -> int:
-    """Pixels a side of a captioner's square input."""
+    """How many pixels a captioner's square input is wide and high."""
     visual = encoder.visual
     if isinstance(visual, PixelBackbone):
         return visual.side
@@ -224,7 +224,7 @@ def _read_file(path: Path) -> object:
 
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
-    """The encoder of a folder's settings, whose names and types are checked."""
+    """The encoder that a folder's settings describe; their names and types are checked."""
     usual = CLASSES[kind](NO_PROMPT)
     known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:
@@ -266,7 +266,7 @@ class FittedNet:
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self.name, self.device = model.name, device
         self.fitted = Fitted.read(model)
-        self.side = self.fitted.side  # pixels a side of its pictures
+        self.side = self.fitted.side  # pixels a side of the pictures it takes
         self.network = _load_network(self.fitted, model).to(device).eval()
 
     def prepare(self, photo: Image) -> Pixels:
@@ -285,7 +285,7 @@ class FittedNet:
 def _load_network(fitted: Fitted, model: Pretrained) -> Any:
     """The network with the weights of its folder.
 
-    Sizes are compared before anything is built: a configuration must not fill the memory.
+    Sizes are compared before the network is built, so that no configuration fills the memory.
     """
     import torch
 
@@ -317,7 +317,7 @@ class FittedCaptioner:
         reader: PhotoReader = read_photo,
         emotion: Emotion | None = None,
     ) -> None:
-        assert not decoding.prompt  # refused before
+        assert not decoding.prompt  # prompts were refused before
         self._reader = reader
         self._net, self._decoding = FittedNet(model, device), decoding
         check_emotion(model.name, self._net.fitted.emotions, emotion)
@@ -383,7 +383,7 @@ class FittedCaptioner:
 
 
 class FittedJudge:
-    """Log-probabilities of answers under a fitted captioner, with its own vocabulary."""
+    """Gives log-probabilities of answers under a fitted captioner, with its own vocabulary."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._net = FittedNet(model, device)
@@ -395,7 +395,7 @@ class FittedJudge:
         self._numbers = self._net.fitted.vocabulary
 
     def read(self, question: Question) -> tuple[Pixels, list[int], list[list[int]]]:
-        """The picture, the words before the answer, and each text that may follow."""
+        """The picture, the words before the answer, and the words of each possible continuation."""
         pixels = read_pixels(question.pictures, question.row, self._net.side)
         texts = [text.split() for text in question.follows]
         common = set.intersection(*map(set, texts))  # words after the answer

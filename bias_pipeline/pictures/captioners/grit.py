@@ -55,7 +55,7 @@ REGIONS_VERSION = 1  # raise it whenever features of the released detector chang
 
 @dataclass(frozen=True)
 class DetectorBackbone(PictureBackbone):
-    """A Swin transformer and a region decoder, trained from scratch with the captioner."""
+    """A Swin transformer and a region decoder, both trained from scratch with the captioner."""
 
     size: GritSize  # of all parts
     cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
@@ -76,13 +76,13 @@ class DetectorBackbone(PictureBackbone):
 
 @dataclass(frozen=True)
 class ReleasedBackbone(PictureBackbone):
-    """The same with frozen weights of a file; each picture is encoded once.
+    """The same network with frozen weights from a file; it encodes each picture once.
 
     Features are stored as float16, for all seeds and sides of a metric.
     """
 
     size: GritSize  # of all parts
-    weights: str  # file of a captioner or a detector, see `checkpoint`
+    weights: str  # the file of a captioner or a detector, see `checkpoint`
     cache: str | None = None  # folder that caches the features, None for no cache
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
 
@@ -132,7 +132,7 @@ class _FeatureExtractor:
         self._net.to(device).eval()
 
     def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
-        """(B, G * D + R * C) grid and regions of B pictures, end to end."""
+        """(B, G * D + R * C) the grid of each of B pictures, followed by its regions."""
         import torch
 
         turned = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
@@ -159,41 +159,41 @@ class VisualInputs(BackboneInputs):
 
 
 VERSION = 1  # raise it whenever any prediction changes
-FILE_VERSION = 2  # the same, with a file of weights
+FILE_VERSION = 2  # the same for predictions with a file of weights
 FILES = ("weights", "vocabulary")
 
 
 @dataclass(frozen=True)
 class Grit(PromptCaptioner):
-    """A description of the network; :meth:`build` makes it, with PyTorch.
+    """A description of the network; :meth:`build` makes the network with PyTorch.
 
-    Without ``weights`` all of it is trained from scratch, only on the answers. (GRIT's own detector
-    was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.) With
-    ``weights``, the file's detector is used and frozen; grid network and decoder start from a
-    captioner's file, or from scratch with a detector's.
+    Without ``weights`` the whole network is trained from scratch, only on the answers. (GRIT's own
+    detector was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.)
+    With ``weights``, the detector comes from the file and is frozen. If the file is a captioner's,
+    grid network and decoder start from its weights; if it is a detector's, they start from scratch.
     """
 
     prompt: Prompt  # the prompt for the group
     # The vision network: `own`, a Swin transformer trained from scratch with the rest, or a
     # published one, frozen, as `Sat` takes it; the region decoder then works on its last grid
     backbone: PictureBackboneName = OWN_NETWORK
-    # Of the `released` network, or `small` (ours), for small pictures on a CPU
+    # The sizes of the `released` network, or our `small` sizes for small pictures on a CPU
     size: Literal["small", "released"] = "small"
-    # Whether the gate on regions has the weights of the gate on the grid, as in the `released`
-    # network, or its own, as in the `paper`
+    # `released`: the gate on regions has the weights of the gate on the grid, as in the released
+    # network; `paper`: the gate on regions has weights of its own
     second_gate: Literal["released", "paper"] = "released"
-    # Whether weights begin as He et al. (2015) draw them, as ImageCaptioner2's; else as in the
+    # Whether weights start as He et al. (2015) draw them, as in ImageCaptioner2; else as in the
     # published network. Not with a file of weights.
     he: bool = False
     weights: str | None = None  # file of a captioner or a detector as GRIT's authors released them
-    # The file of that captioner's words; other words of prompts and captions get new vectors
+    # The file with the words of the captioner in `weights`; other words get new vectors
     vocabulary: str | None = None
-    # Folder that caches the pictures or their features as arrays; None for no cache
+    # The folder that caches pictures or their features as arrays; None for no cache
     cache: str | None = None
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that decide its predictions; paths do not."""
+        """The settings that decide predictions; paths are not among them."""
         settings = asdict(self)
         for key in ("cache", "size", "backbone", *FILES):
             settings.pop(key)

@@ -1,4 +1,4 @@
-"""GRIT, prompted (Nguyen et al. 2022): its grid features and caption decoder. Needs PyTorch."""
+"""The grid network and the caption decoder of a prompted GRIT (Nguyen et al. 2022). PyTorch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bias_pipeline.pictures.grit.sizes import GritSize
 
 @dataclass(frozen=True)
 class GritState:
-    """Features of the pictures of B captions being written, and the (B, L) words so far."""
+    """The pictures' features for B captions being written, and the (B, L) words so far."""
 
     visual: Visual
     tokens: Tensor
@@ -27,7 +27,7 @@ class GritState:
 
 
 class GritNet(nn.Module):
-    together = 128  # pictures per batch when it predicts
+    together = 128  # pictures per batch when the network predicts
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) log-probabilities of each answer after words (B, L), before a tail (B, M)."""
+        """(B, K) the log-probability of each answer between words (B, L) and a tail (B, M)."""
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
@@ -81,7 +81,7 @@ class GritNet(nn.Module):
         return GritState(visual, nothing)
 
     def step(self, state: GritState, words: Tensor) -> tuple[GritState, Tensor]:
-        """Read a word (B,) of each caption; (B, V) log-probabilities of the next.
+        """Read a word (B,) of each caption; gives (B, V) log-probabilities of the next word.
 
         All words are read again: captions are short, so no state of layers is kept.
         """
@@ -104,7 +104,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor,
         visual: Visual,
     ) -> Tensor:
-        """(B,) log-probability of an answer of several words with the words after it."""
+        """(B,) the log-probability of an answer of several words together with the tail."""
         follows = torch.cat([tokens.new_tensor(answer).expand(len(tokens), -1), tail], dim=1)
         n_follow = len(answer) + tail_lengths
         step = torch.arange(follows.shape[1], device=tokens.device)
@@ -120,7 +120,7 @@ class GritNet(nn.Module):
 
 
 class CaptionAttention(nn.Module):
-    """Attention of several heads with a residual, normalised afterwards (Vaswani et al. 2017)."""
+    """Multi-head attention with a residual and then a normalisation (Vaswani et al. 2017)."""
 
     def __init__(self, size: int, n_heads: int, dropout: float) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class CaptionAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
-        """(B, Q, C) to the same; each query attends to what is visible of (B, S, C), or to all."""
+        """Map queries (B, Q, C) to the same; ``visible`` limits what they see of (B, S, C)."""
         q, k, v = (
             vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
             for vectors in (self.fc_q(queries), *self._keys_and_values(context))
@@ -147,8 +147,8 @@ class CaptionAttention(nn.Module):
 class MemoryAttention(CaptionAttention):
     """Attention to the context and to M learnt slots that do not depend on the input.
 
-    The memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as GRIT's code until
-    April 2023 did: keys by the square root of a head's size, values by the square root of M.
+    This is the memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as in GRIT's
+    code until April 2023: keys by the square root of a head's size, values by the square root of M.
     """
 
     def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
@@ -157,7 +157,7 @@ class MemoryAttention(CaptionAttention):
         self.memory_values = nn.Parameter(torch.randn(1, n_memories, size) / n_memories)
 
     def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S + M, C) of each, the slots last."""
+        """The keys and the values, each (B, S + M, C) with the slots last."""
         _, n_memories, size = self.memory_keys.shape
         slots = (
             self.memory_keys * math.sqrt(size / self.n_heads),
@@ -171,7 +171,7 @@ class MemoryAttention(CaptionAttention):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with a residual, normalised afterwards."""
+    """Two linear layers with a residual and then a normalisation."""
 
     def __init__(self, size: int, inner: int, dropout: float) -> None:
         super().__init__()
@@ -217,14 +217,14 @@ class GridNet(nn.Module):
 class ParallelLayer(nn.Module):
     """Words attend to earlier words, then to grid and regions in parallel.
 
-    The parallel cross-attention of Nguyen et al. (2022). A gate that reads the word and the
-    attended vectors weights each number of either::
+    This is the parallel cross-attention of Nguyen et al. (2022). Gates that read the word and the
+    attended vectors give each number of the attended grid and regions a weight::
 
         a_g = sigmoid(W_1 [word, grid]), a_r = sigmoid(W_2 [word, regions])
         (a_g * grid + a_r * regions) / sqrt(2)
 
-    In the released network both gates have the weights of the first, W_1; W_2 is saved and never
-    used. ``second_gate`` says which of the two: ``paper`` or ``released``.
+    In the released network both gates have the weights of the first gate, W_1; W_2 is saved but
+    never used. ``second_gate`` chooses between ``paper`` (as above) and ``released``.
     """
 
     def __init__(self, size: GritSize, second_gate: str) -> None:
@@ -236,7 +236,7 @@ class ParallelLayer(nn.Module):
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
-        """(B, L, C) words to the same; words in ``present`` see others by ``visible`` (L, L)."""
+        """Map words (B, L, C) to the same shape; ``visible`` (L, L) says which words they see."""
         words = self.self_att(words, words, visible) * present
         grid = self.vis_att1(words, visual.grid) * present
         regions = self.vis_att2(words, visual.regions) * present
@@ -251,9 +251,9 @@ class ParallelLayer(nn.Module):
 
 
 class CaptionDecoder(nn.Module):
-    # (P, C) those vectors, which are never trained; None for sines and cosines. The authors' code
-    # makes sines and cosines and then overwrites them by random numbers, so that the file's cannot
-    # be computed.
+    # (P, C) the vectors of positions, which are never trained; None for sines and cosines. The
+    # authors' code makes sines and cosines and then overwrites them by random numbers, so the
+    # vectors of a file cannot be computed.
     positions: Tensor | None
 
     def __init__(
@@ -269,7 +269,7 @@ class CaptionDecoder(nn.Module):
         self.fc = nn.Linear(size.size, n_words, bias=False)
 
     def forward(self, tokens: Tensor, visual: Visual) -> Tensor:
-        """(B, L, C) the state after each word, of words (B, L) padded at the end."""
+        """(B, L, C) the state after each of the words (B, L), which are padded at the end."""
         length = tokens.shape[1]
         present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)
         visible = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
@@ -282,10 +282,10 @@ class CaptionDecoder(nn.Module):
         return self.fc(states).float().log_softmax(dim=-1)
 
     def _positions(self, length: int) -> Tensor:
-        """(length, C) vectors of positions, the first word's being 1."""
+        """(length, C) the vectors of positions; the first word has position 1."""
         if self.positions is not None:
             known = self.positions[1 : length + 1]
-            return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # beside padding alone
+            return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # the rest is padding
         size = self.word_emb.embedding_dim
         rate = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
         angle = torch.arange(1, length + 1)[:, None] * rate

@@ -45,8 +45,8 @@ class PublishedJudge(Encoder):
 
     prompt: Prompt  # the prompt for the group
     model: Line  # a folder, or a name on the hub
-    revision: Line = MAIN  # of a name on the hub
-    # Pictures become squares of so many pixels before the model's own preprocessing
+    revision: Line = MAIN  # the revision of a name on the hub
+    # Pictures become squares with so many pixels a side before the model's own preprocessing
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
     def find_model(self) -> Pretrained:
@@ -68,11 +68,11 @@ class PublishedJudge(Encoder):
         return {"model": dict(model.files), "revision": MAIN}
 
     def digest(self, data: LabelledCaptions) -> str:
-        """Of the captions and of the pictures with their edits."""
+        """The digest of the captions and of the edited pictures."""
         return digest_with(data, pictures_of(data).digest)
 
     def questions(self, data: LabelledCaptions) -> Iterator[Question]:
-        """The question about each of N captions and its picture."""
+        """Yield the question about each of N captions and its picture."""
         require_groups(data)
         pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
         for row in range(len(data.captions)):
@@ -87,10 +87,11 @@ class PublishedJudge(Encoder):
 
 @dataclass(frozen=True)
 class Judge(PublishedJudge, AnsweringEncoder):
-    """An image-text model of transformers or fitted here, without training (zero-shot).
+    """An image-text model, published or fitted by this program, without training (zero-shot).
 
-    It gives the probability of each answer after picture and prompt. If the model is the captioner
-    under test, it judges itself. A captioner fitted here uses its own picture size, not ``side``.
+    The model gives the probability of each answer after picture and prompt. If the model is the
+    captioner under test, the captioner judges itself. A captioner fitted by this program uses its
+    own picture size instead of ``side``.
 
     Example:
         >>> from bias_pipeline.pictures.captioners.prompt import Prompt
@@ -115,7 +116,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         }
 
     def require(self) -> None:
-        """Check that the model is present; a captioner fitted here is checked by its own files."""
+        """Check that the model is present and fits these settings."""
         model = self.find_model()
         if model.kind not in FITTED:
             super().require()
@@ -148,7 +149,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         }
 
     def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
-        """(N, K) log-probabilities of each group's answer with the words after it."""
+        """(N, K) the log-probability of each group's answer together with the words after it."""
         from bias_pipeline.models.blocks import store_in
         from bias_pipeline.models.picture_vectors import answers_to
         from bias_pipeline.models.runner import Model
@@ -172,8 +173,8 @@ TUNED_VERSION = 1  # raise it whenever any prediction of a tuned judge changes
 class TunedJudge(PublishedJudge, NetEncoder):
     """An image-text model of transformers, fine-tuned by LoRA (Hu et al., ICLR 2022).
 
-    The model's weights are frozen; each linear layer gets a learnt product of two matrices of rank
-    ``rank``, fresh for every attacker.
+    The model's weights are frozen. To each linear layer, every attacker adds a freshly learnt
+    product of two matrices of rank ``rank``.
 
     Example:
         >>> from bias_pipeline.pictures.captioners.prompt import Prompt
@@ -183,7 +184,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
     rank: Count = 8  # of the learnt matrices
     alpha: Count = 16  # scale: the product is multiplied by `alpha / rank`
-    dropout: Dropout = 0.05  # on its inputs, in [0, 1)
+    dropout: Dropout = 0.05  # on the inputs of the product, in [0, 1)
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -225,5 +226,5 @@ class QuestionItems(Items):
         return self
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The rows of the questions: their inputs differ between models."""
+        """The rows of the questions, since the inputs made from questions differ between models."""
         return {"rows": np.asarray(rows, np.int64)}

@@ -14,7 +14,7 @@ Regions = tuple[Tensor, Tensor]
 
 
 class Convolutions(nn.Module):
-    """Layers of 3 x 3 convolutions, each of which halves the picture until the grid is reached."""
+    """Layers of 3 x 3 convolutions; each layer halves the picture until it has the grid's size."""
 
     def __init__(self, side: int, width: int, grid: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Convolutions(nn.Module):
 
 
 class ListedObjects(nn.Module):
-    """A vector for each kind of object, and one for a picture without any."""
+    """A vector for each kind of object, and a vector for a picture without objects."""
 
     def __init__(self, n_kinds: int, size: int, nothing: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class ListedObjects(nn.Module):
 
 
 class PlacedObjects(nn.Module):
-    """A vector for each kind of object plus one for its place."""
+    """For each object, a vector for its kind plus a vector for its place."""
 
     def __init__(self, n_kinds: int, n_numbers: int, size: int, nothing: int) -> None:
         super().__init__()
@@ -67,14 +67,14 @@ class PlacedObjects(nn.Module):
 
 
 class AnswersNet(nn.Module):
-    """Returns the answers so that a softmax gives their probabilities."""
+    """Returns the scores of answers in a form that a softmax turns into their probabilities."""
 
     def __init__(self, *, renormalise: bool) -> None:
         super().__init__()
         self.renormalise = renormalise
 
     def forward(self, log_probs: Tensor) -> Tensor:
-        """(B, K) logarithms of probabilities to (B, K), or (B, K + 1) with all other words."""
+        """Map (B, K) log-probabilities to (B, K), or to (B, K + 1) with all other words last."""
         if self.renormalise:
             return log_probs
         named = log_probs.float()
@@ -111,7 +111,7 @@ class TunedNet(nn.Module):
 
 
 def init_he(network: nn.Module) -> None:
-    """Weights as He et al. (2015) draw them for layers with ReLU; biases zero.
+    """Draw weights as He et al. (2015) do for layers with ReLU, and set biases to zero.
 
     Layers that start at zero on purpose stay as they are.
     """

@@ -1,7 +1,7 @@
-"""Prompts, after which a captioner predicts the group's name, and the base of such captioners.
+"""Prompts, after which a captioner predicts the group's name; the base class of such captioners.
 
 A prompt is a caption and words around it, fed word by word (teacher forcing); the captioner's own
-predictions are used only for the answer. It has answers instead of vectors.
+predictions are used only for the answer. Such an encoder gives answers instead of vectors.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Prompt(Configurable):
     # Words around `{caption}` and `{answer}`. Words after the answer count too: the score is the
     # probability of the answer and all words after it.
     template: OneLine = f"{CAPTION} therefore the {{attribute}} is {ANSWER}"
-    # Group to the words that name it, one or several; its own name if left out
+    # Group to the word or words that name it; a group that is left out is named by its own name
     answers: Mapping[str, OneLine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Prompt(Configurable):
         return answers
 
     def lacking(self, groups: Sequence[str], known: Container[str]) -> list[str]:
-        """Words of the template and of answers that are not in ``known``, sorted.
+        """The words of the template and of the answers that are not in ``known``, sorted.
 
         Example:
             >>> Prompt("gender").lacking(["man", "woman"], {"is", "the", "man", "therefore"})
@@ -97,17 +97,17 @@ class Prompt(Configurable):
 class Prompted:
     """N captions in their prompts, as numbers of words.
 
-    Words of training captions, the template and the answers have numbers; words only in other
-    captions are unknown.
+    Words of training captions, of the template and of the answers have numbers; all other words are
+    unknown.
     """
 
     prompt: Prompt  # the template and the answers
     data: LabelledCaptions  # captions and the names of the groups
-    train: IntArray  # training rows
+    train: IntArray  # the rows of the training part
 
     @cached_property
     def vocabulary(self) -> Mapping[str, int]:
-        """Word to number: the frequent ones first, ties by the alphabet."""
+        """Word to number: frequent words come first, equally frequent ones by the alphabet."""
         captions = self.data.captions.take(self.train)
         ranked = [
             word
@@ -135,7 +135,7 @@ class Prompted:
 
     @cached_property
     def _lines(self) -> tuple[list[list[int]], list[list[int]]]:
-        """(N,) numbers of the words before each answer, and of those after it."""
+        """(N,) numbers of the words before each answer, and (N,) of the words after it."""
         captions, number = self.data.captions, self.vocabulary
         table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
         ends = captions.starts[1:-1]
@@ -151,17 +151,17 @@ class Prompted:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) words that are read before the answer."""
+        """(N,) how many words are read before the answer."""
         return np.array(list(map(len, self._lines[0])), np.int64)
 
     @property
     def whole_lengths(self) -> IntArray:
-        """(N,) words of each caption in its prompt, with the longest answer and what follows it."""
+        """(N,) how many words each prompt has, with the longest answer and the words after it."""
         after = np.array(list(map(len, self._lines[1])), np.int64)
         return self.lengths + max(map(len, self._answers), default=0) + after
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L), ``lengths`` (B,), and the same of what follows the answer, if any."""
+        """``tokens`` (B, L) and ``lengths`` (B,); the same for words after the answer, if any."""
         before, after = ([lines[row] for row in rows.tolist()] for lines in self._lines)
         arrays = {"tokens": _pad(before), "lengths": self.lengths[rows]}
         if self.prompt.words_after:
@@ -171,7 +171,7 @@ class Prompted:
 
 
 def _pad(lines: Sequence[Sequence[int]]) -> IntArray:
-    """(B, L)."""
+    """(B, L) the lines, padded to the longest line."""
     table = np.full((len(lines), max(map(len, lines), default=0)), PAD, np.int64)
     for row, line in zip(table, lines, strict=True):
         row[: len(line)] = line
@@ -196,9 +196,9 @@ def require_groups(data: LabelledCaptions) -> None:
 
 
 class PromptCaptioner(NetEncoder):
-    """A captioner prompted for the group; the head returns its answers.
+    """A captioner that is prompted for the group; the head returns the captioner's answers.
 
-    Its network gives (B, K) log-probabilities of the answers.
+    The network gives (B, K) log-probabilities of the answers.
     """
 
     prompt: Prompt
@@ -214,7 +214,7 @@ class PromptCaptioner(NetEncoder):
         """A network with fresh weights."""
 
     def begin_to_write(self, network: Any, counts: Sequence[int]) -> None:
-        """Prepare a network that is trained to write captions; most need nothing."""
+        """Prepare a network that is trained to write captions; most networks need nothing."""
         del network, counts
 
     def build(self, inputs: PromptedInputs) -> nn.Module:
@@ -231,7 +231,7 @@ class PromptCaptioner(NetEncoder):
         return digest_with(data, self.visual.digest(data))
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """Read the pictures once, in one process, if there is a cache."""
+        """If there is a cache, read all pictures into it once, in one process."""
         if self.visual.cache is not None:
             self.visual.read(data)
         return None
@@ -243,7 +243,7 @@ class PromptCaptioner(NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class PromptedItems(Items):
-    """N captions with visual inputs, before any attacker."""
+    """N captions with visual inputs, the same for all attackers."""
 
     prompt: Prompt
     data: LabelledCaptions
@@ -270,8 +270,8 @@ class PromptedInputs:
 class Answers(Head):
     """``head=answers``: the captioner's own output is the prediction, without a head."""
 
-    # Whether probabilities are normalised over the groups' answers. ImageCaptioner2 leaves that
-    # open. Otherwise they are among all words, and the rest belongs to no group.
+    # Whether probabilities are normalised over the groups' answers; ImageCaptioner2 does not say.
+    # Otherwise they are probabilities among all words, and the rest belongs to no group.
     renormalise: bool = True
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:

@@ -41,9 +41,9 @@ class Sat(PromptCaptioner):
     """A description of the network, which ``build`` makes with PyTorch."""
 
     prompt: Prompt  # the prompt for the group
-    # Whose equations: the `paper`'s, those of a widely used `tutorial` in PyTorch, or `artemis`',
-    # the same except the initial word probabilities when fitted to write (`Design`). Sizes and
-    # training of the last two are `encoder=sat_tutorial` and `encoder=sat_artemis`.
+    # The equations: of the `paper`, of a widely used `tutorial` in PyTorch, or of `artemis`, which
+    # differ from the tutorial's only in the initial word probabilities when fitted to write (see
+    # `Design`). `encoder=sat_tutorial` and `encoder=sat_artemis` also have the sizes and training.
     recipe: Literal["paper", "tutorial", "artemis"] = "paper"
     # The vision network: `own`, a small convolutional network trained from scratch with the rest;
     # `annotations`, the data set's objects; `boxes`, objects with their boxes; a published network,
@@ -51,22 +51,23 @@ class Sat(PromptCaptioner):
     # the hub
     backbone: BackboneName = "own"
     side: Side = 64  # pixels a side of the square input
-    # Channels of the own network's first layer, or a fourth of the numbers that describe an object
+    # Channels of the first layer of the `own` network; objects are described by four times as many
+    # numbers
     width: Count = 16
     embedding_dim: Count = 64  # size of a word's vector
     hidden_dim: Count = 128  # size of the state
     attention_dim: Count = 64  # size of the attention's hidden layer
     dropout: Dropout = 0.5  # on the state before the next word, in [0, 1)
-    # Weight of attention that is not spread over all regions by the end (the paper's equation 14)
+    # Weight of the loss on attention that is not spread over all regions by the end (equation 14)
     attention_penalty: NotNegative = 0.0
-    # Whether weights begin as He et al. (2015) draw them, as ImageCaptioner2 does; else as PyTorch
-    # draws them.
+    # Whether weights start as He et al. (2015) draw them, as in ImageCaptioner2; else as PyTorch
+    # draws them
     he: bool = False
     cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that decide its predictions; the cache does not."""
+        """The settings that decide predictions; the cache is not among them."""
         settings = asdict(self)
         for key in ("cache", "backbone", "side", "width"):
             settings.pop(key)
@@ -74,7 +75,7 @@ class Sat(PromptCaptioner):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """A published network by the digests of its files."""
+        """A published network counts by the digests of its files."""
         backbone = str(settings.get("backbone", ""))
         return {"backbone": dict(find_network(backbone).files)} if is_network(backbone) else {}
 
@@ -101,7 +102,7 @@ class Sat(PromptCaptioner):
         answers: AnswerNumbers,
         n_groups: int = 0,
     ) -> SatNet:
-        """See the base; with ``n_groups`` its captions are grounded in a group."""
+        """See the base class; with ``n_groups``, captions are grounded in a group."""
         from bias_pipeline.pictures.captioners.sat_net import DESIGNS, SatNet
 
         seeing = self.visual.build(visual)

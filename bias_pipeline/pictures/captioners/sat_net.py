@@ -1,4 +1,4 @@
-"""Show, Attend and Tell, prompted (Xu et al. 2015), in its published versions. Needs PyTorch."""
+"""A prompted Show, Attend and Tell (Xu et al. 2015) in its published versions. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Design:
 
     tanh: bool  # whether attention scores pass a tanh first, else a ReLU
     tanh_start: bool  # whether the first state is a tanh of the mean region, else linear in it
-    # Whether the next word depends on state, regions and last word (the paper's equation 7), else
-    # only on the state
+    # Whether the next word depends on state, regions and last word (the paper's equation 7); else
+    # it depends only on the state
     deep_output: bool
-    # Whether a captioner's word probabilities start as word frequencies. Not for an attacker: its
-    # loss is on the answers, which masked captions lack.
+    # Whether a captioner's word probabilities start as word frequencies. An attacker's do not: its
+    # loss is on the answers, and masked captions lack these words.
     frequent_first: bool = False
 
 
-# ImageCaptioner2 does not say which it uses.
+# ImageCaptioner2 does not say which version it uses.
 DESIGNS: Mapping[str, Design] = {
     "paper": Design(tanh=True, tanh_start=True, deep_output=True),
     "tutorial": Design(tanh=False, tanh_start=False, deep_output=False),
@@ -39,9 +39,9 @@ class Step(NamedTuple):
     """The result of one word."""
 
     hidden: Tensor  # (B, H) output of the cell
-    cell: Tensor  # (B, H) its state
+    cell: Tensor  # (B, H) state of the cell
     context: Tensor  # (B, D) attended regions
-    weights: Tensor  # (B, R) of the attention
+    weights: Tensor  # (B, R) weights of the attention
 
 
 class EncodedPictures(NamedTuple):
@@ -49,7 +49,7 @@ class EncodedPictures(NamedTuple):
 
     regions: Tensor  # (B, R, D)
     keys: Tensor  # (B, R, A) regions projected for attention
-    present: Tensor  # (B, R) which of them are present
+    present: Tensor  # (B, R) which regions are present
     # Weights and biases of all linear layers of the state, concatenated
     by_state: tuple[Tensor, Tensor]
     # (B, 4 H) what the group adds to the gates of the cell; None without grounding
@@ -73,9 +73,9 @@ class SatDecodingState:
 
 
 class SatNet(nn.Module):
-    """From a picture and a prompt, read word by word, the log-probability of each answer."""
+    """Gives the log-probability of each answer to a prompt, read word by word, on a picture."""
 
-    together = 256  # pictures per batch when it predicts
+    together = 256  # pictures per batch when the network predicts
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class SatNet(nn.Module):
         self.answers = [list(answer) for answer in answers]
         self.output_dim = len(answers)
         self.attention_penalty = attention_penalty
-        self.penalty: Tensor | float = 0.0  # of the last batch's attention, in the loss
+        self.penalty: Tensor | float = 0.0  # the penalty on the last batch's attention, in the loss
         region_dim = int(seeing.output_dim)  # type: ignore[arg-type]
         self.vectors = nn.Embedding(n_words, embedding_dim, padding_idx=PAD)
         self.region_key = nn.Linear(region_dim, attention_dim)
@@ -132,7 +132,7 @@ class SatNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) log-probabilities of each answer after words (B, L), before a tail (B, M)."""
+        """(B, K) the log-probability of each answer between words (B, L) and a tail (B, M)."""
         encoded = self._encode(picture, None)
         step = self._start(encoded)
         total = torch.zeros_like(encoded.present, dtype=torch.float32)
@@ -187,7 +187,7 @@ class SatNet(nn.Module):
         return SatDecodingState(step, reading.encoded), self._words(step, words)
 
     def _encode(self, picture: Mapping[str, Tensor], group: Tensor | None) -> EncodedPictures:
-        """Pictures, and the group (B, K) of each caption, prepared for all steps."""
+        """Prepare pictures and the vector (B, K) of each caption's group for all steps."""
         regions, present = self.seeing(**picture)
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
@@ -210,7 +210,7 @@ class SatNet(nn.Module):
         return Step(hidden, cell, mean, encoded.present.to(encoded.regions.dtype))
 
     def _word_gates(self, words: Tensor) -> Tensor:
-        """The words' (...) contribution to the gates of the cell, (..., 4 H)."""
+        """(..., 4 H) what words (...) contribute to the gates of the cell."""
         size = self.vectors.embedding_dim
         vectors = self.vectors(words)
         return nn.functional.linear(vectors, self.cell.weight_ih[:, :size], self.cell.bias_ih)
@@ -236,7 +236,7 @@ class SatNet(nn.Module):
         return Step(torch.sigmoid(out) * torch.tanh(cell), cell, context, weights)
 
     def _words(self, step: Step, last: Tensor) -> Tensor:
-        """(B, V) log-probabilities of the next word, given each row's last word (B,)."""
+        """(B, V) log-probabilities of the next word, given the last word (B,) of each caption."""
         state = self.dropout(step.hidden)
         if self.design.deep_output:
             context = self.from_context(step.context)
@@ -270,7 +270,7 @@ class SatNet(nn.Module):
         return log_probs
 
     def _uneven_attention_penalty(self, total: Tensor, present: Tensor) -> Tensor | float:
-        """How far from 1 the attention to each region adds up (the paper's equation 14)."""
+        """How far the summed attention to each region is from 1 (the paper's equation 14)."""
         if not self.attention_penalty:
             return 0.0
         off = ((1 - total) ** 2) * present
@@ -278,13 +278,13 @@ class SatNet(nn.Module):
 
 
 def _mean(regions: Tensor, present: Tensor) -> Tensor:
-    """(B, D) the mean of the regions (B, R, D) that are present, (B, R)."""
+    """(B, D) the mean of those regions (B, R, D) that are ``present`` (B, R)."""
     share = present.to(regions.dtype)[..., None]
     return (regions * share).sum(dim=1) / share.sum(dim=1)
 
 
 def _where_live(live: Tensor, after: Step, before: Step) -> Step:
-    """The step after the word for live rows, (B,), else the one before."""
+    """The step after the word for the rows that are ``live`` (B,), else the step before it."""
     hidden, cell, context = (
         torch.where(live[:, None], a.to(b.dtype), b)
         for a, b in zip(after[:3], before[:3], strict=True)

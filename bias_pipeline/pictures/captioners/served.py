@@ -41,20 +41,20 @@ from bias_pipeline.pictures.captioners.chat_server import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-MOST_FAILURES = 10  # requests in a row
+MOST_FAILURES = 10  # so many requests in a row may fail
 GIVE_UP_S = 300.0
 NOT_OF_CHAT = "answers in another shape than chat completions"
 _CONNECT_S = 20.0
 
 
 class _RequestFailedError(Exception):
-    """This request has no answer, others may have one."""
+    """Raised if a request has no answer, though other requests may have one."""
 
 
 class ServedCaptioner:
-    """Photos to captions by a server.
+    """Captions photos by a server.
 
-    A context: leaving it gives up the requests that are under way.
+    The captioner is a context: leaving it gives up the requests under way.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ServedCaptioner:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.counts = AnswerCounts()  # of answers that are no whole captions
-        # Tokens are of prompts and pictures, and of answers, as far as the server counts them
+        # Tokens of prompts and pictures, and tokens of answers, as far as the server counts them
         self.n_captions = self.tokens_in = self.tokens_out = 0
 
     def __enter__(self) -> Self:
@@ -114,7 +114,7 @@ class ServedCaptioner:
             await self._client.close()
 
     def start(self) -> ServedCaptioner:
-        """Say that photos leave this machine, if they do, and make ready; returns itself."""
+        """Tell the user if photos leave this machine, and start; returns the captioner itself."""
         import openai
 
         key = os.environ.get(KEY, "").strip()
@@ -123,7 +123,7 @@ class ServedCaptioner:
         notice = self._server.upload_notice(has_key=bool(key))
         if notice is not None:
             warn(notice)
-        # A proxy is none of a server's on this machine, and no server sends photos elsewhere.
+        # No proxy is used for a server on this machine, and no redirect may send photos elsewhere.
         here = {"http://": None, "https://": None, "all://": None} if self._server.is_here else {}
         self._started = time.monotonic()
         self._client = openai.AsyncOpenAI(
@@ -136,7 +136,7 @@ class ServedCaptioner:
         return self
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo; one thread calls it for each photo of a batch."""
+        """The captions of a photo; each photo of a batch has a thread that calls this."""
         picture, image = self._server.picture(path), image_id(path.name)
         with self._entering:
             if self._left:
@@ -163,7 +163,7 @@ class ServedCaptioner:
         return answers
 
     async def _answer(self, image: str, question: dict[str, Any]) -> Answer:
-        """The answer to a request, which is sent as often as its faults are worth that."""
+        """The answer to a request; after a fault, it is sent again as often as the fault allows."""
         answered_before, attempt = self._n_answers, 1
         while True:
             length = self._length
@@ -209,7 +209,7 @@ class ServedCaptioner:
         return fault
 
     async def _rest(self, wait_s: float) -> None:
-        """Wait, unless the work ends before."""
+        """Wait for some seconds; raises an error if the work ends before that."""
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._ended.wait()
@@ -256,7 +256,7 @@ class ServedCaptioner:
         raise _RequestFailedError(fault.words)
 
     async def _models(self) -> list[str] | None:
-        """The names of the server's models, None if it lists none."""
+        """The names of the server's models; None if the server lists no models."""
         import openai
 
         assert self._client is not None
@@ -267,7 +267,7 @@ class ServedCaptioner:
         return None
 
     def _check_answer(self, image: str, text: str) -> Answer | Fault:
-        """An answer, or what is wrong with its shape; tokens are counted."""
+        """The answer in a text, or the fault in its shape; also counts tokens."""
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")
@@ -297,7 +297,7 @@ class ServedCaptioner:
             self._giving_up = None
 
     def _note_fault(self, fault: Fault, started: float) -> None:
-        """Slow down if the server wants that; end the work unless it answers in time."""
+        """Slow down if the server asks for that; end the work unless the server answers in time."""
         if fault.status in FOR_LOAD:
             self._pace.slow_down(started, fault.wait_s)
         if self._giving_up is None:
@@ -317,7 +317,7 @@ class ServedCaptioner:
 
     @property
     def retry(self) -> str:
-        """What a request waits for if the server has not answered since; empty otherwise."""
+        """What a request waits for; empty once the server has answered again."""
         words, then = self._retry
         left = then - time.monotonic()
         return f"{words} in {duration(left)}" if left > 0 else words
@@ -344,32 +344,32 @@ def _count(number: object) -> int:
 
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 60.0  # before a request is sent again
-LONGEST_WAIT_FOR_LOAD_S = 8.0  # the same after a refusal for load, beside the pace of all requests
+LONGEST_WAIT_FOR_LOAD_S = 8.0  # the same after a refusal for load, in addition to the pace
 _FIRST_GAP_S, _NO_GAP_S, _LONGEST_GAP_S = 0.05, 0.001, 10.0
 _SLOW_GAP_S = 0.2  # above it an answer halves the gap, below it makes the gap a little shorter
 _FASTER, _MUCH_FASTER = 0.95, 0.5
-_SHORTER = 0.8  # so that a server that fails one request in five is not asked ever less
-_SHOWN_S = 60.0  # how far back answers show what the server bears
-_LOOK_S = 0.1  # between two looks at whether the gap has changed
+_SHORTER = 0.8  # keeps the pace up for a server that fails one request in five
+_SHOWN_S = 60.0  # the answers of so many seconds show how many requests the server bears
+_LOOK_S = 0.1  # seconds between two looks at whether the gap has changed
 
 
 class Pace:
-    """The time between two requests: doubled when the server refuses one, shortened by answers.
+    """The gap between two requests: a refusal by the server doubles it, answers shorten it.
 
-    It is always shorter than that between the answers of the last minute; the time for which the
-    server wanted to be left alone does not count.
+    The gap is always shorter than the mean gap between the answers of the last minute. Times in
+    which the server wanted to be left alone do not count.
     """
 
     def __init__(self) -> None:
         self.gap_s = 0.0  # between the beginnings of two requests
-        self._queue = asyncio.Lock()  # requests start in the order in which they came
+        self._queue = asyncio.Lock()  # requests start in the order of their arrival
         self._last = -_SHOWN_S  # when the last request started
         self._closed_until = self._closed_s = 0.0  # and for how long, in all
         self._slowed = 0.0
         self._answers: deque[float] = deque()  # when those of the last minute came, without rests
 
     async def turn(self, rest: Callable[[float], Awaitable[None]]) -> float:
-        """Wait for a turn, by ``rest`` for some seconds; returns when it came."""
+        """Wait for a turn, some seconds at a time by ``rest``; returns the time of the turn."""
         async with self._queue:
             while True:
                 now = time.monotonic()
@@ -380,7 +380,7 @@ class Pace:
                 await rest(min(left, _LOOK_S))
 
     def slow_down(self, started: float, wait_s: float) -> None:
-        """The server refused a request for being one too many."""
+        """Slow down after the server refused a request because of its load."""
         now = time.monotonic()
         closed_until = max(self._closed_until, now + wait_s)
         self._closed_s += closed_until - max(self._closed_until, now)
@@ -398,7 +398,7 @@ class Pace:
             self.gap_s = self.gap_s * _FASTER if self.gap_s > _NO_GAP_S else 0.0
 
     def _open_s(self, now: float) -> float:
-        """The time without that for which the server wanted to be left alone."""
+        """The time up to now, without the times in which the server wanted to be left alone."""
         return now - self._closed_s + max(0.0, self._closed_until - now)
 
     def _shown_gap_s(self, now: float) -> float:

@@ -1,4 +1,4 @@
-"""``caption``: captions of photos by a model of this machine or behind a server, in many tasks."""
+"""``caption``: captions photos with a model on this machine or behind a server, in many tasks."""
 
 from __future__ import annotations
 
@@ -118,14 +118,15 @@ def parser() -> Parser:
         "--limit",
         type=number(Count),
         metavar="N",
-        help="only the first N photos; with --shard, of the share",
+        help="caption only the first N photos; with --shard, the first N of the share",
     )
     add_masking_options(parser)
     parser.add_argument(
         "--emotion",
         metavar="NAME|predicted|FILE",
-        help="the emotion that a captioner of fit sat encoder.grounding=emotion writes for: its "
-        "name, the emotion predicted for each photo, or a table with image_id, emotion",
+        help="for a captioner of fit sat encoder.grounding=emotion: the emotion that it writes "
+        "for, as a name, predicted (the emotion predicted for each photo), or a table with "
+        "image_id, emotion",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)
@@ -190,7 +191,7 @@ def _caption_here(
     if not fitted:
         check_emotion(model.name, (), emotion)
         decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(model.kind))
-        if model.kind not in PUBLISHED:  # asks the library, which takes a second
+        if model.kind not in PUBLISHED:  # importing the library takes a second
             require_image_text(model, (*PUBLISHED, *FITTED))
         require_vocabulary(model.folder, model.files)
 
@@ -226,9 +227,9 @@ def add_server_options(parser: Parser) -> None:
     group.add_argument(
         "--server",
         metavar="URL",
-        help="ask the model behind this address, such as http://localhost:8000/v1; --model is its "
-        f"name there, --batch the requests at once (default: {AT_ONCE}), --max-new-tokens is "
-        f"{SERVED_TOKENS} by default",
+        help="ask the model behind this address, such as http://localhost:8000/v1; --model is "
+        f"the model's name there, --batch is how many requests are sent at once (default: "
+        f"{AT_ONCE}), --max-new-tokens is {SERVED_TOKENS} by default",
     )
     group.add_argument(
         "--timeout",
@@ -299,7 +300,7 @@ def caption_served(
             )
         return store, tally, answers.counts.sentences()
     OPENAI.require()
-    options.threads = 2 * options.batch  # each has a photo, whose request is sent or waits
+    options.threads = 2 * options.batch  # a thread for each photo whose request is sent or waits
     with (
         ServedCaptioner(
             _server(options, masked),
@@ -358,7 +359,7 @@ def _server(options: Namespace, masked: MaskedPhotos | None) -> ChatServer:
 
 
 def _store(options: Namespace, masked: MaskedPhotos | None) -> tuple[BlockStore, Decoding]:
-    """The blocks, which captions by requests and by batches share."""
+    """The store of blocks and the decoding; requests and batches use the same store."""
     decoding: Decoding = options.decoding
     decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(""))
     recorded = {"decoding": str(decoding), **asdict(decoding)}

@@ -1,4 +1,4 @@
-"""``data detect``: people and things in a folder of photos, to mask them."""
+"""``data detect``: finds people and things in a folder of photos, so that they can be masked."""
 
 from __future__ import annotations
 

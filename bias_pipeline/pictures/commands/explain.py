@@ -29,10 +29,10 @@ DRAWN = 12
 MANIFEST = "settings.json"
 GGUF = ".gguf"
 _ABOUT = (
-    "Grad-CAM of captions: for each picture the captioner writes a caption, and a map shows where "
-    "it looked for the word that names a group. The attribution score is the share of the map "
-    "outside the people. Writes attribution.parquet (a row an image) and pictures of the first "
-    "maps."
+    "Grad-CAM of captions: for each picture, the captioner writes a caption, and a map shows where "
+    "it looked when it wrote the word that names a group. The attribution score is the share of "
+    "the map outside the people. Writes attribution.parquet (a row an image) and pictures of the "
+    "first maps."
 )
 _PEOPLE = ("all", "largest", "foreground")
 
@@ -56,19 +56,20 @@ def gradcam_parser() -> Parser:
     )
     parser.add_argument("--out", type=Path, required=True, help="a new folder")
     parser.add_argument(
-        "--words", default="", help="words, separated by commas, instead of the attribute's"
+        "--words", default="", help="words, separated by commas, instead of the attribute's words"
     )
     parser.add_argument(
         "--layer",
         default="auto",
-        help="name of a module; attention: the last one with cross-attention; auto: the last "
-        "feature map that all of the picture passes through (default: auto)",
+        help="name of a module; attention: the last module with cross-attention; auto: the last "
+        "feature map through which the whole picture passes (default: auto)",
     )
     parser.add_argument(
         "--people",
         choices=_PEOPLE,
         default=_PEOPLE[0],
-        help="people whose masks count (default: all)",
+        help="people outside whose masks the heat is measured: all people, the largest person, or "
+        "the people in the foreground (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(
@@ -105,7 +106,7 @@ def gradcam_command(words: Sequence[str]) -> int:
 
 
 def _require_gradients(options: Namespace) -> None:
-    """Refuse captioners that give captions alone."""
+    """Refuse captioners that give captions but no gradients."""
     if options.server:
         raise UsageError(
             "--server: a model behind a server gives captions and no gradients; name a model on "
@@ -120,7 +121,7 @@ def _require_gradients(options: Namespace) -> None:
 
 
 def forced_captioner(model: Pretrained, device: str, prompt: str = "") -> ForcedCaptioner[Any]:
-    """Any captioner of ``caption``, ready to read its captions again with gradients."""
+    """A captioner of any kind that ``caption`` takes, ready to read its captions with gradients."""
     if model.kind in FITTED:
         from bias_pipeline.pictures.forced_captions import FittedForced
 

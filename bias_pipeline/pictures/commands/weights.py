@@ -1,4 +1,4 @@
-"""What ``models`` must know of the weights that captioners and detectors read."""
+"""Tells the command ``models`` which weights captioners and detectors read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``fit sat|grit``: trains a captioner on a data set's pictures and captions.
 
-The attacker of the same name has this network; here it is trained on the next word instead of the
-group.
+The attacker of the same name has the same network; here the network learns the next word instead
+of the group.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from bias_pipeline.pictures.fitting.learning import CaptionLearner
 
 EPOCHS = "epochs"
-FEWEST = 2  # a word in the vocabulary is in at least so many captions
+FEWEST = 2  # a word of the vocabulary occurs in at least so many captions
 
 
 def vocabulary_of(captions: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The words of two captions or more, the frequent ones first, ties in alphabetical order.
+    """The words that occur in two captions or more, by frequency and then in alphabetical order.
 
     Example:
         >>> vocabulary_of([["a", "red", "dog"], ["a", "dog"], ["a", "cat", "cat"]])
@@ -63,11 +63,11 @@ def vocabulary_of(captions: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CaptionInputs:
-    # N captions as numbers of words, neither start nor end among them
+    # N captions as numbers of words, without start and end tokens
     numbers: Sequence[Sequence[int]]
-    images: IntArray  # (N,) the picture that each describes
+    images: IntArray  # (N,) the picture that each caption describes
     visual: BackboneInputs  # the visual inputs
-    # (N, K) the vector of each caption's group, None without grounding
+    # (N, K) the vector of each caption's group; None without grounding
     groups: Float32Array | None = None
     hidden: HiddenInputs | None = None  # the pictures with people hidden, None without an equalizer
 
@@ -81,7 +81,7 @@ class CaptionInputs:
         groups: Float32Array | None = None,
         hidden: HiddenInputs | None = None,
     ) -> CaptionInputs:
-        """Words outside the vocabulary are unknown."""
+        """Captions as inputs; words outside the vocabulary become the unknown word."""
         numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
         return cls(numbers, images, visual, groups, hidden)
 
@@ -100,7 +100,7 @@ class CaptionInputs:
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) with start and end, padded, ``group`` (B, K), and pictures."""
+        """``tokens`` (B, L), padded and with start and end; ``group`` (B, K); and the pictures."""
         lines = [[START, *self.numbers[row], END] for row in np.asarray(rows).tolist()]
         tokens = np.full((len(lines), max(map(len, lines))), PAD, np.int64)
         for line, caption in zip(tokens, lines, strict=True):
@@ -130,13 +130,13 @@ class Lesson:
     captions: Captions  # N captions with at least one word and a picture
     images: LabelledCaptions  # the pictures, by the rows that captions name
     seed: int  # of weights, dropout and batches
-    # The emotions that captions are grounded in, and (N,) that of each caption; None without
-    # grounding
+    # The emotions that captions are grounded in, and (N,) the emotion of each caption; None
+    # without grounding
     grounding: tuple[tuple[str, ...], IntArray] | None = None
-    # (N,) with which probability each caption is drawn, N times an epoch; None: each once an epoch
+    # (N,) the probability of each caption in N draws an epoch; None: an epoch has each caption once
     shares: Float64Array | None = None
-    equalizer: Equalizer | None = None  # further losses, None for none
-    tuned: int = 0  # the last blocks of a published vision network that learn, too
+    equalizer: Equalizer | None = None  # the further losses of an equalizer; None without it
+    tuned: int = 0  # how many of the last blocks of a published vision network learn, too
 
     @classmethod
     def of_corpus(
@@ -179,7 +179,7 @@ class Lesson:
 
     @property
     def backbone(self) -> Backbone:
-        """What it sees by."""
+        """The backbone by which the captioner sees."""
         visual = self.encoder.visual
         if not self.tuned:
             return visual
@@ -218,12 +218,12 @@ def fit_captioner(
 ) -> Sequence[float]:
     """Fit a captioner and write its folder, completely or not at all.
 
-    With several devices, one process each; the batches are the same as with one.
+    With several devices, each has one process; batches are the same as with one device.
     """
     side_of(lesson.encoder)
     with draft_of(folder) as draft:
         if lesson.backbone.cache is not None:
-            lesson.backbone.read(lesson.images)  # once, before there are several processes
+            lesson.backbone.read(lesson.images)  # read once, before there are several processes
         epochs = draft / EPOCHS if each_epoch else None
         world = world_size(lesson.recipe.trainer)
         return together(world, _fit_into, lesson, draft, epochs, provenance)

@@ -1,6 +1,6 @@
-"""Trains a captioner to write, word by word. Needs PyTorch and Lightning.
+"""Trains a captioner to write word by word. Needs PyTorch and Lightning.
 
-A grounded captioner also gets a head that guesses a picture's group (Img2Emo).
+A grounded captioner also gets a head that guesses the group of a picture (Img2Emo).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class CaptionLearner(Learner):
         return (loss + getattr(self.network, "penalty", 0.0)) * batch.weight
 
     def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """Mean cross-entropy of a word, first within each caption (B, L), then over them.
+        """The cross-entropy of words, averaged within each caption (B, L) and then over captions.
 
-        So a caption's weight does not depend on its batch.
+        So the weight of a caption does not depend on its batch.
         """
         return words_loss(
             self.network.next_word_log_probs(tokens[:, :-1], **picture), tokens[:, 1:]
@@ -56,12 +56,12 @@ class CaptionLearner(Learner):
         return optimization(self, _Gentle(self.optimizer), self.schedule)
 
 
-_GENTLE = 0.1  # of the learning rate: what a published network learns more slowly than a captioner
+_GENTLE = 0.1  # the share of the captioner's learning rate with which a published network learns
 
 
 @dataclass(frozen=True)
 class _Gentle(Optimizer):
-    """An optimiser that moves the weights of a published vision network less."""
+    """An optimiser that moves the weights of a published vision network less than the others."""
 
     optimizer: Optimizer
 
@@ -83,16 +83,16 @@ class _Gentle(Optimizer):
 
 
 def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
-    """The mean cross-entropy of captions (B, L), given log-probabilities (B, L, V)."""
+    """The mean cross-entropy of captions (B, L) under log-probabilities (B, L, V)."""
     present = wanted != PAD
     answer_log_probs = log_probs.gather(2, wanted[..., None]).squeeze(2) * present
     return -(answer_log_probs.sum(dim=1) / present.sum(dim=1)).mean()
 
 
 class EqualizedLearner(CaptionLearner):
-    """Also learns to name a group by the person, not by the scene.
+    """Also learns to name a group by the person rather than by the scene.
 
-    ``members`` (V, 2) are 1 where a word names a group.
+    ``members`` (V, 2) is 1 where a word names a group.
     """
 
     members: Tensor
@@ -118,7 +118,7 @@ class EqualizedLearner(CaptionLearner):
         }
         named = self.members[tokens[:, 1:]]  # (B, L, 2)
         confusion = self._confusion(tokens, named, can_hide, hidden)
-        # After the other, so that the network's penalty is that of the whole picture.
+        # Called last, so that the network's penalty belongs to the whole picture.
         log_probs = self.network.next_word_log_probs(tokens[:, :-1], **picture)
         by_group = self._by_group(log_probs)
         unsure = named * by_group.flip(2) / (by_group + _EPSILON)
@@ -131,7 +131,7 @@ class EqualizedLearner(CaptionLearner):
     def _confusion(
         self, tokens: Tensor, named: Tensor, can_hide: Tensor, hidden: dict[str, Tensor]
     ) -> Tensor:
-        """How far the groups differ at the words that name one, with people hidden."""
+        """How far groups' probabilities differ at words that name a group, with people hidden."""
         rows = (can_hide & named.flatten(1).any(dim=1)).nonzero().squeeze(1)
         if not len(rows):
             return named.new_zeros(())
@@ -141,7 +141,7 @@ class EqualizedLearner(CaptionLearner):
         return apart.sum() / len(tokens)
 
     def _by_group(self, log_probs: Tensor) -> Tensor:
-        """(B, L, 2) the probability of each group's words."""
+        """(B, L, 2) the summed probability of each group's words."""
         return log_probs.float().exp() @ self.members
 
 
@@ -155,17 +155,17 @@ class EachEpoch(pl.Callback):
             self.write(trainer.current_epoch + 1, dict(learnt_weights(pl_module.network)))
 
 
-_TOGETHER = 256  # pictures
-_DECAY = 1e-3  # of the squared weights of standardised features
+_TOGETHER = 256  # pictures per batch
+_DECAY = 1e-3  # the penalty on squared weights of standardised features
 _STEPS = 100
 
 
 def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: IntArray) -> float:
-    """Fit the head to the mean regions of pictures, by logistic regression; nothing else changes.
+    """Fit only the head, to the mean regions of pictures, by logistic regression.
 
     ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which; this
-    head on the captioner's own vision network, then frozen, is ours. Captions have an image and a
-    group each; captions of one image may differ in their groups.
+    head on the captioner's own vision network, which is then frozen, is ours. Each caption has an
+    image and a group; captions of one image may differ in their groups.
     """
     network.eval()
     rows = np.arange(int(images.max()) + 1)

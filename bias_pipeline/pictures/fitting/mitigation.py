@@ -1,12 +1,12 @@
 """How ``fit`` trains against a bias: the losses of the Equalizer.
 
-``fit --equalizer``: what a captioner says of a group rests on the person, not on the scene. Two
-losses of Hendricks, Burns, Saenko, Darrell and Rohrbach (2018), "Women also Snowboard", beside the
-cross-entropy of words. At every word of a caption that names one of two groups, with p(g) the sum
-of the probabilities of all words of group g, the appearance confusion loss, of the picture with
-people hidden, is |p(first) - p(second)|; the confident loss, of the whole picture, is p(the other
-group) / (p(the caption's group) + 1e-5). Both are summed over a caption's words and averaged over
-captions.
+With ``fit --equalizer``, a captioner learns to name a group by the person and not by the scene. The
+two losses of Hendricks, Burns, Saenko, Darrell and Rohrbach (2018), "Women also Snowboard", are
+added to the cross-entropy of words. Both are computed at every word of a caption that names one of
+two groups; p(g) is the sum of the probabilities of all words of group g. The appearance confusion
+loss, on the picture with people hidden, is |p(first) - p(second)|. The confident loss, on the whole
+picture, is p(the other group) / (p(the caption's group) + 1e-5). Both losses are summed over a
+caption's words and averaged over captions.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CAN_HIDE = "can_hide"
 class EqualizerWeights:
     """The weights of the two losses; the loss of words has weight 1.
 
-    Defaults come from the authors' training script. It adds the losses of a batch up, where the
-    paper's equations and we take means over captions.
+    The defaults come from the authors' training script. The script sums the losses of a batch; the
+    paper's equations and this program average over captions.
     """
 
     confusion: float = 10.0  # of the appearance confusion loss
@@ -45,9 +45,9 @@ class EqualizerWeights:
 
 @dataclass(frozen=True, eq=False)
 class Equalizer:
-    weights: EqualizerWeights  # of both losses
+    weights: EqualizerWeights  # the weights of both losses
     words: tuple[frozenset[str], frozenset[str]]  # the words that name each of the two groups
-    hidden: Pictures  # the N images of the corpus with people hidden; none where they cannot be
+    hidden: Pictures  # the N images with people hidden; none where people cannot be hidden
 
     @classmethod
     def of_corpus(
@@ -71,11 +71,11 @@ class Equalizer:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the losses, but words and pictures."""
+        """Everything that decides the losses, except words and pictures."""
         return {**asdict(self.weights), "hidden": [dict(edit.spec) for edit in self.hidden.edits]}
 
     def members(self, vocabulary: Mapping[str, int], n_words: int) -> Float32Array:
-        """(W, 2) 1 where a word names a group."""
+        """(W, 2) 1 where a word names a group, else 0."""
         members = np.zeros((n_words, 2), np.float32)
         for group, words in enumerate(self.words):
             members[[vocabulary[word] for word in words if word in vocabulary], group] = 1
@@ -99,11 +99,11 @@ class Equalizer:
 
 @dataclass(frozen=True, eq=False)
 class HiddenInputs:
-    visual: BackboneInputs  # those of M pictures
+    visual: BackboneInputs  # the visual inputs of M pictures
     places: IntArray  # (N,) the picture of each image, -1 where people cannot be hidden
 
     def batch(self, images: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``can_hide`` (B,) and the visual inputs, which are any picture's where it is false."""
+        """``can_hide`` (B,) and the visual inputs; where it is False, the inputs mean nothing."""
         places = self.places[images]
         shown = self.visual.batch(np.maximum(places, 0))
         return {CAN_HIDE: places >= 0, **{HIDDEN + name: item for name, item in shown.items()}}

@@ -1,8 +1,8 @@
 """How much of a captioner's attention to a word lies outside the people of a picture.
 
-For each picture the captioner writes its caption, reads it again with gradients, and the map of the
-word that names a group (:mod:`~bias_pipeline.pictures.gradcam.maps`) is compared with the mask of
-the people: the attribution score of Nair et al. (2025), table 4.
+For each picture, the captioner writes a caption and reads it again with gradients. The map of the
+word that names a group (:mod:`~bias_pipeline.pictures.gradcam.maps`) is then compared with the mask
+of the people. This is the attribution score of Nair et al. (2025), table 4.
 """
 
 from __future__ import annotations
@@ -45,23 +45,22 @@ _LARGEST_DRAWING = 256
 class WordMap:
     word: str  # lower case; empty where the caption has none of the words
     heatmap: Float64Array  # (h, w) the map
-    shares: Shares  # of it, outside people
+    shares: Shares  # the shares of the map outside people
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    image_id: str  # of the image
-    caption: str  # that the captioner wrote
-    # A map for each of the words in the caption, in their order; one without a word where it has
-    # none
+    image_id: str  # the image's id
+    caption: str  # the caption that the captioner wrote
+    # A map for each of the words in the caption, in order; without such words, one map
     words: Sequence[WordMap]
     pixels: Pixels  # (H, W, 3) the picture as it was shown, before the captioner's preprocessing
 
 
 @dataclass(frozen=True)
 class ExplainedWords:
-    attribute: Attribute  # whose words for groups they are, in their context
-    chosen: Sequence[str] = ()  # other words instead; empty for the attribute's
+    attribute: Attribute  # its words for groups are explained, where they name a group
+    chosen: Sequence[str] = ()  # words that are explained instead; empty: the attribute's words
 
     @property
     def word_list(self) -> Sequence[str]:
@@ -71,7 +70,7 @@ class ExplainedWords:
         return sorted({word for one in namings for _, words in one.words for word in words})
 
     def spans(self, text: str) -> list[tuple[str, int, int]]:
-        """The words of a caption with their beginning and end, in their order.
+        """The explained words of a caption with their beginning and end, in order.
 
         Example:
             >>> gender = Attribute("gender", ("m", "f"), {"m": ["man"], "f": ["woman"]}, {})
@@ -89,13 +88,13 @@ class ExplainedWords:
 
 
 def _matches(word: str, text: str) -> Iterator[re.Match[str]]:
-    """The places of a word or phrase; a blank also stands for a hyphen."""
+    """The places of a word or phrase in a text; a blank also matches a hyphen."""
     pattern = r"[\s-]+".join(re.escape(part) for part in word.split())
     return re.finditer(rf"(?<!\w){pattern}(?!\w)", text)
 
 
 def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, int], str]:
-    """Beginning and end of the words that name a group; a word within a phrase is the phrase's."""
+    """Beginning and end of each word or phrase that names a group, without words inside phrases."""
     phrases: list[tuple[int, int]] = []
     spans: dict[tuple[int, int], str] = {}
     for word in sorted(places, key=lambda word: -len(word.split())):
@@ -110,7 +109,7 @@ def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, 
 
 
 def _naming_words(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
-    """Listed words of a caption, and which of their occurrences name a group."""
+    """Yield each listed word of a caption, and which of its occurrences name a group."""
     for naming in attribute.namings():
         listed = listed_words(Captions.from_texts([text]), naming)
         words = listed.captions.words(0)
@@ -128,9 +127,9 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    captioner: ForcedCaptioner[Any]  # whose
-    layer: MapLayer  # where maps are read
-    words: ExplainedWords  # that they are of
+    captioner: ForcedCaptioner[Any]  # the captioner that is explained
+    layer: MapLayer  # the layer where maps are read
+    words: ExplainedWords  # the words that have maps
     # Which people count: `all`, the `largest`, or those in the `foreground`; see `ImageMasking`
     target: str = "all"
     together: int = 32  # pictures of a batch
@@ -140,7 +139,7 @@ class Attribution:
         return SeenMasks(self.captioner)
 
     def explain(self, corpus: Corpus) -> Iterator[Explained]:
-        """Every picture of a corpus, in its order."""
+        """Yield every picture of a corpus with its maps, in the order of the corpus."""
         words = self.words.word_list
         single = [word for word in words if " " not in word]  # "light" names no group
         numbers = {self.captioner.first_token(word) for word in single or words}
@@ -165,7 +164,7 @@ class Attribution:
     def _explain_alike(
         self, ids: Sequence[str], pictures: Sequence[Picture], known: Sequence[int]
     ) -> Iterator[Explained]:
-        """Pictures that the captioner takes in one batch."""
+        """Yield pictures with their maps; the captioner takes the pictures in one batch."""
         shown = [picture.shown for picture in pictures]
         captions = self.captioner.write(shown)
         targets = [self._targets(caption) for caption in captions]
@@ -187,7 +186,7 @@ class Attribution:
         return targets or [Target()]
 
     def _people(self, picture: Picture) -> Float64Array:
-        """(h, w) the share of each place of the map that people cover; NaN without outlines."""
+        """(h, w) which share of each place of the map people cover; NaN without outlines."""
         people = [one for one in picture.drawn.regions if one.category == PERSON]
         if not people or not all(one.has_outline for one in people):
             return np.full(self.layer.grid, np.nan)
@@ -199,7 +198,7 @@ class Attribution:
 
 
 def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
-    """The pictures of a corpus with their edits, as the captioner takes them."""
+    """Yield the edited pictures of a corpus, as the captioner takes them."""
     from PIL import Image as Pillow
 
     pictures = corpus.pictures
@@ -221,10 +220,9 @@ class SeenMasks:
         self._extremes: dict[tuple[int, int], tuple[Float64Array, Float64Array]] = {}
 
     def shares(self, mask: BoolArray) -> Float64Array:
-        """(H', W') how much of each pixel that the captioner sees is of a mask (H, W), in [0, 1].
+        """(H', W') which share of each pixel that the captioner sees a mask (H, W) covers.
 
-        The mask is preprocessed like a picture: resized, cropped, padded.
-        What is filled up belongs to no mask.
+        The mask is preprocessed like a picture: resized, cropped, padded. Padding is in no mask.
         """
         from PIL import Image as Pillow
 
@@ -305,7 +303,7 @@ def write_attribution(
 
 
 def draw_maps(folder: Path, one: Explained) -> None:
-    """A PNG file for each word: the picture, and the same with the map over it."""
+    """Write a PNG file for each word: the picture, and the picture with the map over it."""
     from PIL import Image
 
     folder.mkdir(exist_ok=True)
@@ -315,7 +313,7 @@ def draw_maps(folder: Path, one: Explained) -> None:
 
 
 def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
-    """(H', 2 W', 3) a picture (H, W, 3) in grey beside itself, coloured by a map; for looking."""
+    """(H', 2 W', 3) a picture (H, W, 3), and beside it the picture in grey, coloured by a map."""
     from PIL import Image
 
     photo = Image.fromarray(pixels)

@@ -1,8 +1,9 @@
 """The layers of a captioner in which Grad-CAM can read a map. Needs PyTorch.
 
-A grid is a layer's output with a vector for each place of the picture: channels of a convolution
-(B, C, h, w), a Swin's (B, h, w, C), or tokens (B, N, C), with up to five tokens of no place before
-them. Attention weights (..., L, N) of words to such tokens are the other kind.
+There are two kinds, grid and attention. A grid is a layer's output with a vector for each place of
+the picture: channels of a convolution (B, C, h, w), the output of a Swin (B, h, w, C), or tokens
+(B, N, C), after up to five tokens that belong to no place. The attention kind is weights
+(..., L, N) from words to such tokens.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 GRID, ATTENTION = "grid", "attention"
 _PLACELESS = (0, 1, 5)  # tokens before the places: none, a class token, registers too
-_STRETCH = 1.3  # by which a grid's form may differ from the picture's
-_SHOWN = 6  # names in a message
+_STRETCH = 1.3  # a grid's form may differ from the picture's by this factor
+_SHOWN = 6  # names of layers in a message
 
 
 @dataclass(frozen=True)
 class MapLayer:
     name: str  # of the module within the network
     kind: str  # `grid` or `attention`
-    item: int  # which of its outputs, where it has several
+    item: int  # the number of the output, if the module has several outputs
     grid: tuple[int, int]  # height and width of the map
 
     def __str__(self) -> str:
@@ -40,7 +41,7 @@ class MapLayer:
 
 
 def layer_outputs(output: object) -> list[tuple[int, Any]]:
-    """The tensors among a module's outputs, with their places."""
+    """The tensors among a module's outputs, each with its number among the outputs."""
     import torch
 
     items = output if isinstance(output, tuple | list) else (output,)
@@ -48,7 +49,7 @@ def layer_outputs(output: object) -> list[tuple[int, Any]]:
 
 
 def replace_output(output: Any, item: int, value: Tensor) -> Any:
-    """A module's output with another tensor at one place."""
+    """A module's output in which one tensor is replaced."""
     if not isinstance(output, tuple | list):
         return value
     items = [value if place == item else one for place, one in enumerate(output)]
@@ -56,7 +57,7 @@ def replace_output(output: Any, item: int, value: Tensor) -> Any:
 
 
 def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of a grid of so many places over a picture; None if it has no such form.
+    """Height and width of a grid with so many places over a picture; None if no form fits.
 
     Example:
         >>> form_of(196, (224, 224)), form_of(60, (384, 640)), form_of(7, (64, 64))
@@ -73,7 +74,7 @@ def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
 
 
 def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of the grid in an output's shape, or None."""
+    """Height and width of the grid in an output's shape; None if the output is no grid."""
     if len(shape) == 4:
         for rows, columns in (shape[2:], shape[1:3]):
             if rows <= picture[0] and form_of(rows * columns, picture) == (rows, columns):
@@ -84,7 +85,7 @@ def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int
 
 
 def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
-    """A grid, the grid that is half as fine, and so on."""
+    """The sizes of a grid, of the grid that is half as fine, and so on."""
     rows, columns = grid
     coarser = {grid}
     while rows * columns > 1:
@@ -94,13 +95,13 @@ def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
 
 
 def _form(n_tokens: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """The form of a grid of tokens, of which some may belong to no place."""
+    """The form of a grid of tokens, some of which may belong to no place."""
     forms = (form_of(n_tokens - more, picture) for more in _PLACELESS)
     return next((form for form in forms if form), None)
 
 
 def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
-    """(B, C, h, w) of an output that has a grid in any of the three forms."""
+    """(B, C, h, w) the grid in an output that has any of the three forms."""
     rows, columns = grid
     if values.dim() == 3:
         places = values[:, values.shape[1] - rows * columns :]
@@ -123,7 +124,7 @@ def hook_modules(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterato
 
 
 class LayerSearch:
-    """Finds the layers of a captioner, by two pictures and a caption."""
+    """Finds the layers of a captioner with the help of two pictures and a caption."""
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class LayerSearch:
         self.modules = [pair for pair in captioner.network.named_modules() if pair[0]]
 
     def grids(self) -> list[MapLayer]:
-        """Layers with a grid that depends on the picture and not on the words, the last first."""
+        """Layers with a grid that depends on the picture but not on the words, the last first."""
         here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
         otherwise = self._outputs(0, _turn_caption(self.caption))
         layers = [
@@ -147,12 +148,13 @@ class LayerSearch:
             and otherwise.get((name, item), (None, None))[1] == numbers
             and elsewhere[name, item][1] != numbers
         ]
-        # Patches are a convolution; later grids are as fine, or halved: no other form is of places.
+        # Patches come from a convolution; later grids are as fine or halved, so other forms are no
+        # grids of places.
         cut = next((one for one in layers[::-1] if len(here[one.name, one.item][0]) == 4), None)
         return [one for one in layers if cut is None or one.grid in _halves(cut.grid)]
 
     def attentions(self) -> list[MapLayer]:
-        """Layers with attention weights of words to a grid, the last first."""
+        """Layers with attention weights from words to a grid, the last first."""
         here = self._outputs(0, self.caption, weights=True)
         forms = {layer.grid for layer in self.grids()}
         return [
@@ -162,14 +164,15 @@ class LayerSearch:
         ]
 
     def _of_words(self, shape: Sequence[int]) -> bool:
-        """Whether weights are of a caption's words: a row for each, or one call for each."""
+        """Whether weights belong to a caption's words: a row, or a call, for each word."""
         n_words = len(self.caption.before) + len(self.caption.tokens)
         return len(shape) == 2 or (len(shape) == 4 and shape[2] == n_words != shape[3])
 
     def find(self) -> MapLayer:
-        """The last layer with a grid through which all of the picture reaches the words.
+        """The last layer with a grid through which the whole picture reaches the words.
 
-        With this layer's output of another picture the captioner behaves as on that picture.
+        If this layer's output is replaced by its output on another picture, the captioner behaves
+        as on that picture.
         """
         wanted = self._logits(1)
         if bool(wanted.isnan().any()):
@@ -186,7 +189,7 @@ class LayerSearch:
         )
 
     def find_named(self, name: str) -> MapLayer:
-        """A layer by its name; ``attention``: the last one with attention weights."""
+        """The layer of a name; ``attention`` stands for the last layer with attention weights."""
         attentions = self.attentions()
         if name == ATTENTION and not attentions:
             raise UsageError(
@@ -228,7 +231,7 @@ class LayerSearch:
     def _outputs(
         self, number: int, caption: WrittenCaption, *, weights: bool = False
     ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]]:
-        """Module and place of each output to its shape and some sums, in the order of calls."""
+        """For each output (module and number), its shape and some sums, in the order of calls."""
         import torch
 
         outputs: dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]] = {}
@@ -254,7 +257,7 @@ def _sums_to_one(values: Tensor) -> bool:
 
 
 def _turn_caption(caption: WrittenCaption) -> WrittenCaption:
-    """A caption of the same tokens in another order, or of another token."""
+    """A caption with the same tokens in another order or, if all are equal, with another token."""
     tokens = [*caption.tokens[1:], *caption.tokens[:1]]
     if tokens == list(caption.tokens):
         tokens = [token + 1 for token in tokens]

@@ -1,13 +1,13 @@
 """Where a captioner looked when it wrote a word: Grad-CAM under teacher forcing. Needs PyTorch.
 
-Grad-CAM (Selvaraju et al. 2017): the channels A_c of a layer's grid, weighted by the mean gradient
-of a target over the places of the grid, and rectified::
+Grad-CAM (Selvaraju et al. 2017) weights each channel A_c of a layer's grid by the mean gradient of
+a target over the places of the grid, and rectifies the sum::
 
     map = relu(sum_c mean(d target / d A_c) A_c)
 
-Of attention weights A of a word to the places (heads averaged): mean(relu(d target / d A) A), as
-for BLIP in its authors' library. Maps are never rescaled: a share of a rescaled map is not a share
-of the map.
+For attention weights A from a word to the places, the map is mean(relu(d target / d A) A), where
+the mean is over heads, as for BLIP in its authors' library. Maps are never rescaled: a share of a
+rescaled map is not a share of the map.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    word: str = ""  # as it stands in the caption; empty where the caption has none of the words
-    # Places of the word's tokens, whose log-probabilities are summed; empty for a caption without
-    # the words, whose target is the sum of the words' logits at the step at which their summed
-    # probability is greatest
+    word: str = ""  # as it stands in the caption; empty if the caption has none of the words
+    # The places of the word's tokens; the target is the sum of their log-probabilities. Empty if
+    # the caption has none of the words: the target is then the sum of the words' logits, at the
+    # step where the summed probability of the words is greatest
     tokens: Sequence[int] = ()
 
 
@@ -89,7 +89,7 @@ def _value(
     caption: WrittenCaption,
     words: Sequence[int],
 ) -> Tensor:
-    """The number whose gradient is taken, of logits (L + 1, V)."""
+    """The target, a number computed from logits (L + 1, V), whose gradient is taken."""
     if not target.tokens:
         return logits[steps[0], list(words)].sum()
     chosen = [caption.tokens[step] for step in steps]
@@ -121,7 +121,7 @@ def _map(
 
 
 def _attention_of_step(values: Sequence[Tensor], row: int, step: int, n_steps: int) -> Tensor:
-    """(heads, N) what belongs to one step: of a call for each step, or of the last L + 1 rows."""
+    """(heads, N) the attention at one step, from that step's call or from the last L + 1 rows."""
     if values[0].dim() == 2:
         return values[step][row : row + 1]
     return values[0][row, :, step - n_steps]
@@ -129,9 +129,9 @@ def _attention_of_step(values: Sequence[Tensor], row: int, step: int, n_steps: i
 
 @contextmanager
 def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
-    """The outputs of a layer in one forward pass, so that gradients reach them.
+    """Collect the outputs of a layer in one forward pass, so that gradients reach them.
 
-    A grid is cut off from what is before it, which then needs no memory for gradients.
+    A grid is cut off from the layers before it, which then need no memory for gradients.
     """
     values: list[Tensor] = []
     trained = [weight.requires_grad for weight in network.parameters()]
@@ -156,15 +156,15 @@ def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
 
 @dataclass(frozen=True)
 class Shares:
-    """What of a map lies outside the people of its picture; NaN where that is not defined."""
+    """The shares of a map that lie outside the people of a picture; NaN if not defined."""
 
     mass: float  # share of the map's sum; the paper's attribution score as we read it
     pixels: float  # share of the places where the map is positive
-    uniform: float  # what a uniform map would have: the area outside people
+    uniform: float  # the share that a uniform map would have: the area outside people
 
 
 def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
-    """How much of a map lies outside people, who cover a share (h, w) of each place, in [0, 1].
+    """How much of a map lies outside people; ``people`` (h, w) is their share of each place.
 
     Example:
         >>> shares_outside(np.array([[3.0, 1.0]]), np.array([[1.0, 0.0]]))
@@ -183,7 +183,7 @@ def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
 
 
 def area_means(values: Float64Array, grid: tuple[int, int]) -> Float64Array:
-    """(h, w) means of (H, W) values over equal areas; a pixel counts with the part that lies there.
+    """(h, w) means of (H, W) values over equal areas; a pixel counts with its part in the area.
 
     Example:
         >>> area_means(np.array([[0.0, 0.0, 1.0]]), (1, 2)).round(3).tolist()

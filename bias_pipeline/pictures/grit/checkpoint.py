@@ -1,10 +1,10 @@
-"""Weights of GRIT as its authors released them: read without running code, and renamed.
+"""Reads weights of GRIT as its authors released them, without running code, and renames them.
 
-A captioner's file has ``state_dict``, a detector's file ``model``; all else (optimisers, scores,
-settings) is ignored. Names and shapes are those that the authors' modules write (davidnvq/grit at
-4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory); prefixes do not matter. Every
-weight must be present with the right size, and every name in the file must be known. This was
-written without access to a released file.
+A captioner's file has ``state_dict``, a detector's file ``model``; everything else (optimisers,
+scores, settings) is ignored. Names and shapes are those that the authors' modules write
+(davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory); prefixes do
+not matter. Every weight must be present with the right size, and every name in the file must be
+known. This was written without access to a released file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bias_pipeline.models import weight_files
 from bias_pipeline.models.weight_files import read_numbers
 
 DETECTOR, CAPTIONS = "detector.", ("grid_net.", "cap_generator.")
-_IDLE_GATE = ".fc_alpha2."  # which the released network saves and never uses
+_IDLE_GATE = ".fc_alpha2."  # the released network saves this gate but never uses it
 _IN = r"(?:det_module\.|transformer\.|decoder\.)*"
 _ATTENTION = r"(?:attention\.)?(fc_[qkvo]\.\w+|layer_norm\.\w+)"
 _BLOCK = (
     r"(?:(?:norm[12]|mlp\.fc[12]|attn\.qkv|attn\.proj)\.\w+|attn\.relative_position_bias_table)"
 )
 _FEED = r"pwff\.(?:fc[12]|layer_norm)\.\w+"
-# The file's name, and ours.
+# The names of weights in the file, each with our name.
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"detector\.(backbone\.patch_embed\..+)", r"detector.\1"),
     (rf"detector\.(backbone\.layers\.\d+\.blocks\.\d+\.{_BLOCK})", r"detector.\1"),
@@ -53,7 +53,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
 )
 WORDS = ("cap_generator.word_emb.weight", "cap_generator.fc.weight")
 _POSITIONS, _MEMORY = "cap_generator.positions", "grid_net.layers.0.mhatt.memory_keys"
-# Not used for captions: buffers, classes of objects, and parts that the released network saves and
+# Not used for captions: buffers, classes of objects, and parts that the released network saves but
 # never uses.
 _UNUSED = (
     r".*\.(relative_position_index|attn_mask)",
@@ -67,7 +67,7 @@ _UNUSED = (
 
 @dataclass(frozen=True, eq=False)
 class GritCheckpoint:
-    """Weights under our names."""
+    """The weights of a file under our names."""
 
     path: Path  # of the file
     detector: Mapping[str, Tensor]  # of `GritDetector`, without its prefix
@@ -149,7 +149,7 @@ def load_captions(
 
 
 def _weights(path: Path) -> dict[str, Tensor]:
-    """The weights of a file, the detector's names with their prefix."""
+    """The weights of a file; the names of the detector's weights keep their prefix."""
     if not path.is_file():
         raise ResourceError(f"encoder.weights={path}: no such file; fetch GRIT's weights by hand")
     contents = read_numbers(path)

@@ -34,7 +34,7 @@ def deformable_attention(
         1.5
     """
     n_rows, _, n_heads, size = values.shape
-    # One of each a level; cut at once, so that gradients are put together once.
+    # One tensor of each per level; all are cut at once, so that gradients are joined only once.
     levels = torch.split(values, [height * width for height, width in shapes], dim=1)
     points = (2 * places - 1).permute(3, 0, 2, 1, 4, 5).flatten(1, 2).unbind()  # (B * M, Q, P, 2)
     shares = weights.permute(3, 0, 2, 1, 4).flatten(1, 2).unbind()  # (B * M, Q, P)
@@ -61,7 +61,7 @@ class DeformableAttention(nn.Module):
         self._begin()
 
     def _begin(self) -> None:
-        """Each head starts with its own direction, all places with equal weight (appendix A.4)."""
+        """Start each head with its own direction, all places with equal weight (appendix A.4)."""
         n_heads, n_levels, n_points = self.shape
         angle = torch.arange(n_heads) * (2 * math.pi / n_heads)
         towards = torch.stack([angle.cos(), angle.sin()], dim=1)
@@ -77,7 +77,7 @@ class DeformableAttention(nn.Module):
     def forward(
         self, queries: Tensor, boxes: Tensor, values: Tensor, shapes: Sequence[Shape]
     ) -> Tensor:
-        """(B, Q, C) the attended values (B, S, C); boxes (B, Q, 4) have middle, width, height."""
+        """(B, Q, C) what queries read of (B, S, C); boxes (B, Q, 4) have middle, width, height."""
         n_heads, n_levels, n_points = self.shape
         projected = self.value_proj(values).unflatten(2, (n_heads, -1))
         offsets = self.sampling_offsets(queries).unflatten(2, (*self.shape, 2))
@@ -120,7 +120,7 @@ class GritDetector(nn.Module):
         self.grid_dim = size.grid_dim
 
     def forward(self, pixels: Tensor) -> Visual:
-        """(B, 3, S, S) uint8 pictures to features."""
+        """Map (B, 3, S, S) uint8 pictures to features."""
         mean, std = (pixels.new_tensor(channels, dtype=torch.float32) for channels in (MEAN, STD))
         normal = (pixels.float() / 255 - mean[:, None, None]) / std[:, None, None]
         levels = self.backbone(normal)[-self.regions.n_levels :]
@@ -135,7 +135,7 @@ class PrecomputedFeatures(nn.Module):
         self.grid_dim = size.grid_dim
 
     def forward(self, grid: Tensor, regions: Tensor) -> Visual:
-        """(B, G, D) and (B, R, C) in any precision to themselves."""
+        """Map a grid (B, G, D) and regions (B, R, C) in any precision to float32 features."""
         return Visual(grid.float(), regions.float())
 
 
@@ -155,11 +155,11 @@ class PublishedDetector(nn.Module):
 
 
 class RegionDecoder(nn.Module):
-    """Deformable DETR's decoder without its encoder: queries to regions.
+    """Deformable DETR's decoder without its encoder: turns queries into regions.
 
-    Boxes are refined by each layer (Zhu et al. 2021, section 4.2), the first time before any.
-    There, gradients stop between layers' boxes, as every layer has a loss on boxes. Here they pass,
-    since only the caption is learnt; the outputs are the same.
+    Boxes are refined once before the first layer and then by each layer (Zhu et al. 2021, section
+    4.2). In the paper, gradients stop between layers' boxes, as every layer has a loss on boxes.
+    Here gradients pass, since only the caption is learnt; the outputs are the same.
     """
 
     def __init__(self, sizes: Sequence[int], size: GritSize) -> None:
@@ -175,11 +175,11 @@ class RegionDecoder(nn.Module):
             RegionLayer(size, self.n_levels) for _ in range(size.region_layers)
         )
         self.bbox_embed = nn.ModuleList(BoxNet(width) for _ in range(size.region_layers + 1))
-        # The last one computes the final boxes, which are not used; released weights have it.
+        # The last network computes the final boxes, which are not used; released files have it.
         self.bbox_embed[-1].requires_grad_(False)
 
     def forward(self, levels: Sequence[Tensor]) -> Tensor:
-        """(B, H, W, D) levels, the finest first, to regions (B, R, C)."""
+        """Map levels (B, H, W, D), the finest first, to regions (B, R, C)."""
         projected = [
             layer(level.permute(0, 3, 1, 2))
             for layer, level in zip(self.input_proj, levels, strict=True)
@@ -221,7 +221,7 @@ class RegionLayer(nn.Module):
         values: Tensor,
         shapes: Sequence[Shape],
     ) -> Tensor:
-        """(B, Q, C) queries to the same; the others as :class:`RegionDecoder` has them."""
+        """Map queries (B, Q, C) to the same shape; other arguments as in :class:`RegionDecoder`."""
         asking = content + place
         attended, _ = self.self_attn(asking, asking, content, need_weights=False)
         content = self.norm2(content + self.dropout(attended))

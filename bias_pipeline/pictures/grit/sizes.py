@@ -14,12 +14,12 @@ from bias_pipeline.io.json_files import expect, load_json
 class GritSize:
     name: str  # of this set of sizes
     side: int  # pixels a side of the square input
-    patch: int  # of the Swin transformer; this and the next four: see `Swin`
+    patch: int  # of the Swin transformer; for this and the next four see `Swin`
     embed: int  # size of a patch's vector
-    depths: tuple[int, ...]  # blocks of its stages
+    depths: tuple[int, ...]  # how many blocks each stage has
     backbone_heads: tuple[int, ...]  # attention heads of its stages
     window: int  # side of its windows
-    n_levels: int  # of its grids, the coarsest ones, that regions are found in
+    n_levels: int  # in how many of its coarsest grids regions are found
     size: int  # of a region, a place of the grid and a word
     n_heads: int  # attention heads of all that follows the Swin transformer
     n_regions: int  # queries, each of which becomes a region
@@ -28,19 +28,19 @@ class GritSize:
     region_inner: int  # of its feed-forward networks
     grid_layers: int  # of the grid network
     caption_layers: int  # of the caption decoder
-    inner: int  # of the feed-forward networks of both
+    inner: int  # of the feed-forward networks of grid network and caption decoder
     drop_path: float  # how often a block of the Swin transformer is left out in training
     region_dropout: float  # in the region decoder
     dropout: float  # in the grid network and the caption decoder
 
     @property
     def grid_dim(self) -> int:
-        """Size of a place of the coarsest grid."""
+        """Size of the vector at a place of the coarsest grid."""
         return self.embed << (len(self.depths) - 1)
 
 
 SIZES: Mapping[str, GritSize] = {
-    # Ours: for pictures of 64 pixels, trained from scratch on few of them.
+    # Our sizes for pictures of 64 pixels, trained from scratch on few pictures.
     "small": GritSize(
         name="small",
         side=64,
@@ -88,7 +88,7 @@ SIZES: Mapping[str, GritSize] = {
 }
 
 
-SPECIALS = ("<unk>", "<pad>", "<bos>")  # numbers 0, 1 and 2, as ours
+SPECIALS = ("<unk>", "<pad>", "<bos>")  # numbers 0, 1 and 2, as in our vocabulary
 
 
 def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]:
@@ -102,7 +102,7 @@ def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]
 
 
 def shared_rows(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[int, int]:
-    """Our number to the file's, of the specials and of words that both have.
+    """Our number to the file's number, for the special tokens and for words that both have.
 
     Example:
         >>> shared_rows({"man": 3, "gender": 4}, {"<unk>": 0, "<pad>": 1, "<bos>": 2, "man": 12})

@@ -18,10 +18,10 @@ Regions = tuple[Tensor, Tensor]
 
 
 class VisionNet(nn.Module, ABC):
-    """From pixels to regions.
+    """Turns pixels into regions.
 
-    Its statistics and dropout stay as in use while a captioner is fitted: the few pictures of a
-    batch would spoil what it learnt from a million.
+    While a captioner is fitted, the network's statistics and dropout stay in evaluation mode: the
+    few pictures of a batch would spoil what the network learnt from a million.
     """
 
     mean: Tensor
@@ -43,9 +43,9 @@ class VisionNet(nn.Module, ABC):
         try:
             with torch.no_grad():
                 regions = self(self._blank)
-        except Exception as error:  # whatever sizes that do not fit make of the library
+        except Exception as error:  # whatever the library raises on sizes that do not fit
             raise DataError(f"{self.name}: cannot see a picture ({first_line(error)})") from error
-        self.size = int(regions.shape[2])  # numbers of a region
+        self.size = int(regions.shape[2])  # size of a region's vector
 
     @property
     def _blank(self) -> Tensor:
@@ -53,7 +53,7 @@ class VisionNet(nn.Module, ABC):
 
     @abstractmethod
     def regions_of(self, pictures: Tensor) -> Tensor:
-        """(B, 3, S, S) standardised pictures to (B, R, D), without tokens that have no place."""
+        """Map standardised (B, 3, S, S) to (B, R, D), without tokens that have no place."""
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.regions_of((pixels.float() / 255 - self.mean) / self.std)
@@ -76,13 +76,13 @@ class VisionNet(nn.Module, ABC):
         for weight in weights[begin:]:
             weight.requires_grad_(weight.is_floating_point())
         self(self._blank).sum().backward()
-        for weight in weights[begin:]:  # a head that classifies plays no part
+        for weight in weights[begin:]:  # weights of a classifying head play no part
             weight.requires_grad_(weight.grad is not None)
             weight.grad = None
 
 
 class TimmNet(VisionNet):
-    """A network of timm: its last grid, of either layout, or its tokens."""
+    """A network of timm: regions are its last grid, in either layout, or its tokens."""
 
     def regions_of(self, pictures: Tensor) -> Tensor:
         features: Tensor = self.network.forward_features(pictures)  # type: ignore[operator]
@@ -94,9 +94,9 @@ class TimmNet(VisionNet):
 
 
 class HfNet(VisionNet):
-    """A network of transformers: its last states, without tokens that have no place.
+    """A network of transformers: regions are its last states, without tokens that have no place.
 
-    Those stand first, and there are fewer of them than a larger square would need.
+    Such tokens come first; the places are the last states, as many as the largest square number.
     """
 
     def regions_of(self, pictures: Tensor) -> Tensor:
@@ -116,7 +116,7 @@ def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
 
 
 class Sight(nn.Module):
-    """Regions of a published network: stored ones, or those it sees in pixels once it is here."""
+    """Regions of a published network: stored regions, or pixels seen by the attached network."""
 
     network: VisionNet | None
 
@@ -126,7 +126,7 @@ class Sight(nn.Module):
         self.register_module("network", None)
 
     def forward(self, regions: Tensor | None = None, pixels: Tensor | None = None) -> Regions:
-        """(B, R, D) in any precision, or (B, 3, S, S) uint8, to regions."""
+        """Map stored regions (B, R, D) of any precision, or pixels (B, 3, S, S), to regions."""
         if regions is None:
             assert self.network is not None
             assert pixels is not None
@@ -136,12 +136,12 @@ class Sight(nn.Module):
 
 
 def attach(captioner: nn.Module, network: VisionNet) -> None:
-    """Have a captioner see pixels by a published network."""
+    """Attach a published network to a captioner, so that the captioner sees pixels by it."""
     next(part for part in captioner.modules() if isinstance(part, Sight)).network = network
 
 
 def learnt_weights(captioner: nn.Module) -> Mapping[str, Tensor]:
-    """A captioner's weights but those of a published network that did not learn."""
+    """A captioner's weights, except weights of a published network that did not learn."""
     weights = dict(captioner.state_dict())
     for place, part in captioner.named_modules():
         if isinstance(part, VisionNet):

@@ -1,6 +1,6 @@
-"""Published vision networks, of timm and of transformers: how they are named, found and checked.
+"""Names, finds and checks published vision networks, of timm and of transformers.
 
-They turn pictures into regions. Nothing that comes with a network is run as code.
+The networks turn pictures into regions. Nothing that comes with a network is run as code.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class VisionModel(ABC):
     name: str  # as the user wrote it
-    folder: Path  # where it lies
-    side: int  # of the square pictures it takes, in pixels
+    folder: Path  # the folder of the network
+    side: int  # the side of the square pictures that the network takes, in pixels
     mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
-    std: tuple[float, ...]  # divided by
+    std: tuple[float, ...]  # each channel is divided by it
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
 
     @abstractmethod
@@ -52,7 +52,7 @@ class VisionModel(ABC):
 
 
 class VisionRegions:
-    """Pictures as the last grid of a frozen network, or as its tokens."""
+    """Turns pictures into the last grid of a frozen network, or into its tokens."""
 
     batch_size: ClassVar[int] = 32  # pictures per batch
 
@@ -68,7 +68,7 @@ class VisionRegions:
         return self.regions(pixels).astype(np.float16)
 
     def regions(self, pixels: npt.NDArray[np.uint8]) -> Float32Array:
-        """(N, S, S, 3) pictures to (N, R, D)."""
+        """Map (N, S, S, 3) pictures to regions (N, R, D)."""
         import torch
 
         turned = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2)
@@ -86,7 +86,7 @@ KINDS = (
     *_TOWERS,
     *("convnext", "convnextv2", "deit", "dinov2", "dinov2_with_registers", "resnet", "swin", "vit"),
 )
-_POOLING = ("pooler", "vision_model.head")  # of the whole picture, which plays no part
+_POOLING = ("pooler", "vision_model.head")  # parts that pool the whole picture, not used here
 PREPROCESSING = "preprocessor_config.json"
 
 
@@ -178,14 +178,14 @@ def find_network(backbone: str) -> VisionModel:
 
 
 def lasting_name(backbone: str) -> str:
-    """The name of a backbone wherever a command is started: folders by their whole paths."""
+    """The name of a backbone that holds in any working directory: folders get their full path."""
     kind, colon, name = backbone.partition(":")
     folder = Path(name).expanduser()
     return f"{kind}:{folder.resolve()}" if colon and folder.is_dir() else backbone
 
 
 def find_again(backbone: str, files: object, folder: Path) -> str:
-    """The backbone of a captioner's folder: where it was, or ``backbone`` within the folder."""
+    """The backbone a captioner was fitted with: where it was, or ``backbone`` in the folder."""
     kind, colon, place = backbone.partition(":")
     beside = folder / "backbone"
     places = [backbone, *([f"{kind}:{beside}"] if colon and beside.is_dir() else [])]

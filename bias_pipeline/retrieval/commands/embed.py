@@ -1,4 +1,4 @@
-"""``embed``: photos, or captions, as vectors."""
+"""``embed``: turns photos or captions into vectors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERSION = 1  # raise it when the same model would give other vectors
 
 
 def command(words: Sequence[str]) -> int:
-    """Embed one task's share, or gather all shares."""
+    """Embed the share of one job, or gather the shares of all jobs."""
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "embeddings.parquet")

@@ -21,7 +21,7 @@ _MINUTES = 5  # between two checkpoints of a CLIP
 
 
 def clip(options: Namespace) -> str:
-    """Fit and write a small CLIP; returns what was written."""
+    """Fit and write a small CLIP; returns a message that says what was written."""
     from bias_pipeline.attack.lightning_loop import CheckpointSettings
     from bias_pipeline.retrieval.clip_fitting import VERSION, ClipRecipe, Pairs, fit_clip
     from bias_pipeline.run import compose
@@ -58,7 +58,7 @@ def _texts(corpus: Corpus, side: str) -> list[list[str]]:
 
 
 def debias(options: Namespace) -> str:
-    """Fit and write a debiasing; returns what was written."""
+    """Fit and write a debiasing; returns a message that says what was written."""
     from bias_pipeline.retrieval.debias.export import write_debias
     from bias_pipeline.run import compose
 
@@ -88,7 +88,7 @@ def debias(options: Namespace) -> str:
 
 
 def _prompts(options: Namespace, metric: Any, corpus: Corpus) -> Mapping[str, Any]:
-    """The numbers that debias a generator's prompts."""
+    """The arrays that debias the prompts of an image generator."""
     from bias_pipeline.retrieval.debias.export import prompt_numbers
 
     texts, names = metric.encoder.prompts(), metric.names(corpus)

@@ -1,4 +1,4 @@
-"""What ``models`` must know of the weights that encoders of pictures and texts read."""
+"""Tells the command ``models`` which weights the encoders of pictures and texts read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The base of debiasings: an edit of vectors, fitted to examples or sentences of each group.
+"""The base class of debiasings: a debiasing edits vectors and is fitted to examples of each group.
 
-Debiasings of text encoders are fitted to sentences. Sentences and terms are ours. A definition set
-has one sentence per group; they differ only in the group.
+Debiasings of text encoders are fitted to our own sentences and terms. A definition set has one
+sentence per group; its sentences differ only in the group that they name.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _FURTHER: Mapping[str, Sequence[str]] = {
     "male": ("husband", "uncle", "grandfather", "nephew"),
     "female": ("wife", "aunt", "grandmother", "niece"),
 }
-_MOST = 8  # words of each group for fitting
-_MORE = 4  # that are held out
+_MOST = 8  # words of each group that debiasings are fitted to
+_MORE = 4  # further words of each group, which are held out
 _TEMPLATES = (
     "a photo of {}", "a picture of {}", "a close photo of {}", "a portrait of {}",
     "{} in a photo", "{} looking at the camera", "{} standing in a room", "{} standing outside",
@@ -51,14 +51,14 @@ _HELD_OUT = (
 
 
 def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Definition sets: each sentence with each term, for every group.
+    """Definition sets: each sentence is filled with each term, for every group.
 
     Gender has our own terms, 224 sets. Other attributes use the words that their YAML lists for
     each group, in order, describing a person; a group without words, as in intersections, is
     refused.
 
     Args:
-        attribute: whose words.
+        attribute: the attribute whose words are used.
         names: the K groups that the data set has.
 
     Returns:
@@ -81,7 +81,9 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 
 
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Held-out definition sets, with other sentences and other terms; none for no word.
+    """Held-out definition sets: other sentences than for fitting, with the same and further terms.
+
+    They are empty if a group has no words.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
@@ -94,7 +96,7 @@ def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]
 def _fill_templates(
     templates: Sequence[str], terms: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """Each sentence with each term, as many terms as every group has."""
+    """Each sentence with each term; a group's terms beyond the shortest list are left out."""
     return [
         tuple(template.format(with_article(term)) for term in group_terms)
         for template in templates
@@ -119,11 +121,11 @@ class Examples:
 
     Attributes:
         vectors: (N, D) of length 1.
-        groups: (N,) which of K groups each shows.
-        sets: (N,) the definition set of each: the same sentence for every group. -1 for pictures,
-            which have no counterparts.
-        names: of the K groups.
-        seed: of random draws.
+        groups: (N,) the number of the group that each example shows.
+        sets: (N,) the definition set of each sentence; -1 for pictures, which have no
+            counterparts.
+        names: the names of the K groups.
+        seed: the seed of random draws.
     """
 
     vectors: Float64Array
@@ -148,7 +150,7 @@ class EmbeddingEdit(Protocol):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All that decides it, as plain data."""
+        """All that decides the edit, as plain data."""
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
         """(N, D) the edited vectors."""
@@ -160,7 +162,7 @@ class Debiased:
 
     Attributes:
         inner: the original embedder.
-        edit: of the vectors.
+        edit: the edit of the vectors.
         renormalise: whether vectors are rescaled to length 1.
     """
 
@@ -202,20 +204,20 @@ class Debias(TextEdits, ABC):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The edited ones of ``image`` and ``text``."""
+        """Which of ``image`` and ``text`` are edited."""
         return ("image", "text") if self.side == "both" else (self.side,)
 
     @abstractmethod
     def fit(self, examples: Examples) -> EmbeddingEdit:
-        """The edit of one side; examples that do not suffice are refused."""
+        """The edit of one side; raises an error if the examples do not suffice."""
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """The pair of embedders, edited; fitted to examples of each of :attr:`sides`."""
+        """The pair of embedders with edits, fitted to the examples of each of :attr:`sides`."""
         edits = {side: self.fit(examples[side]) for side in self.sides}
         return edit_encoder(dual, edits, renormalise=self.renormalise)
 
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """See the base; its settings and the sentences it is fitted to."""
+        """See the base class: the settings and the sentences that the debiasing is fitted to."""
         if not self.sides:
             return None
         if "text" not in self.sides:
@@ -229,7 +231,7 @@ class Debias(TextEdits, ABC):
                 "side": "text", "sentences": texts}  # fmt: skip
 
     def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
-        """See the base; rescaled to length 1 if they had it and ``renormalise`` is set."""
+        """See the base class; with ``renormalise``, vectors that had length 1 get it again."""
         if self.of_texts(attribute) is None:
             return vectors
         names = tuple(attribute.groups)
@@ -250,7 +252,7 @@ class Debias(TextEdits, ABC):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The settings without unused settings, which do not change the run id."""
+        """Leaves unused settings out of the run id."""
         return {key: None for key in settings if key in cls.unused}
 
 
@@ -267,7 +269,7 @@ def of_length_1(vectors: Float64Array) -> Float64Array:
 
 
 def means_of(examples: Examples) -> Float64Array:
-    """(K, D) the mean vector of each group, each of which must have an example."""
+    """(K, D) the mean vector of each group; a group without an example is refused."""
     members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
     for name, rows in zip(examples.names, members, strict=True):
         if not len(rows):

@@ -1,15 +1,14 @@
-"""A fitted debiasing as files, for use with the same model without this program.
+"""Writes a fitted debiasing as files that work with the same model without this program.
 
 An image generator such as Stable Diffusion is conditioned on the state of every token of a CLIP's
-text model after the last norm. CLIP's vector is a projection of the last token's state, which such
-a model lacks. So the debiasing of vectors must be carried over to states, in one of two ways
-(:data:`Reading`); every token is then changed in the same way:
+text model after the last norm. CLIP's vector is a projection of the last token's state, and such a
+generator lacks the projection. So the debiasing of vectors must be carried over to states, in one
+of two ways (:data:`Reading`); every token is then changed in the same way:
 
-* ``outputs``: what Chen and Dou edit, CLIP's outputs: the least change of a state whose projection
-is the edited one. CLIP's vector of a prompt is then exactly the debiased one.
-
-* ``states``: the same method fitted to what the generator reads: the states of the last tokens of
-the definition sets.
+* ``outputs``: a state changes as little as possible such that its projection is the debiased
+  vector. CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou.
+* ``states``: the same method is fitted to what the generator reads, namely to the states of the
+  last tokens of the definition sets.
 
 Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.2 and Figure
 11, remove gender neurons to debias text-to-image generation. Their generator is StyleCLIP, which is
@@ -50,7 +49,7 @@ with the same text model. All of this is valid only for the model named below.
 
 
 def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
-    """(D, D) and (D,): an edit as ``x @ matrix + vector``, which all of ours are.
+    """A (D, D) matrix and a (D,) vector: an edit of ours always is ``x @ matrix + vector``.
 
     Example:
         >>> from bias_pipeline.retrieval.debias.methods import Projection
@@ -99,14 +98,14 @@ class States(Protocol):
 
     @property
     def projection(self) -> Float32Array:
-        """(D, H)."""
+        """(D, H) the matrix that makes vectors of states."""
 
     @property
     def mark(self) -> Float32Array:
-        """(H,) identifies the model."""
+        """(H,) numbers that identify the model."""
 
     def states(self, texts: Sequence[str], /) -> Float32Array:
-        """(N, H) of the last tokens."""
+        """(N, H) the states of the texts' last tokens."""
 
 
 def prompt_numbers(

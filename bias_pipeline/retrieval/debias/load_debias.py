@@ -10,7 +10,7 @@ Example::
 
     handle = debias_prompts(pipeline, "my_debias")  # a StableDiffusionPipeline of diffusers
     pipeline("a photo of a doctor").images
-    handle.remove()  # as it was
+    handle.remove()  # the pipeline is as it was
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE = "debias.safetensors"
 
 
 def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
-    """Side to the edit of the model's (N, D) vectors; an unedited side gets only length 1."""
+    """For each side, the edit of (N, D) vectors; an unedited side is only scaled to length 1."""
     numbers, again = _read(folder)
 
     def edit(side: str) -> Callable[[Any], Any]:
@@ -47,9 +47,10 @@ def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
     diffusers, or a CLIPTextModel of transformers itself.
 
     The states of all tokens are changed in the same way after the text encoder's last norm: tokens
-    of the prompt, of the negative or empty prompt, and of padding. Nothing else changes, and no
-    weight. With ``fit debias --prompts=outputs`` it is the least change after which CLIP's
-    projection gives the debiased vector; with ``states`` it is a debiasing fitted to states.
+    of the prompt, of the negative or empty prompt, and of padding. Nothing else changes; the
+    weights stay as they are. With ``fit debias --prompts=outputs`` the change is the least after
+    which CLIP's projection gives the debiased vector; with ``states`` it is a debiasing fitted to
+    states.
     """
     numbers, _ = _read(folder)
     if "prompt.mark" not in numbers:
@@ -86,7 +87,7 @@ def _affine(numbers: dict[str, Any], side: str, vectors: Any) -> Any:
 
 
 def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
-    """Refuse another model than the one it was fitted to; rounded weights are accepted."""
+    """Refuse a model that the debiasing was not fitted to; rounded weights are accepted."""
     import torch
 
     embedding = model.embeddings.position_embedding.weight[0].detach().float().cpu()

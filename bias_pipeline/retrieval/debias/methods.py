@@ -1,10 +1,11 @@
-"""``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``: the edits.
+"""The edits ``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``.
 
 ``mean_difference`` removes the directions between the groups' means, ``subspace`` those in which
-groups differ most, ``erasure`` all that linear attackers can learn about the group (LEACE). The
-neurons are overwritten: Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models,
-section 4.1. CLIP-clip removes the dimensions with most information on the group: Wang, Liu and
-Wang, Are Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section 4.2.
+groups differ most, ``erasure`` all that linear attackers can learn about the group (LEACE).
+``zero_neuron`` and ``mean_neuron`` overwrite neurons: Chen and Dou, Measuring and Mitigating Bias
+in Vision-and-Language Models, section 4.1. ``clip_clip`` sets the dimensions that tell most about
+the group to 0: Wang, Liu and Wang, Are Gender-Neutral Queries Really Gender-Neutral?
+(EMNLP 2021), section 4.2.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 
 def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
-    """(k', D) orthonormal directions of most variance, k' <= k, of vectors (N, D) with mean 0.
+    """(k', D) the k' <= k orthonormal directions in which vectors (N, D) with mean 0 vary most.
 
     Example:
         >>> principal_directions(np.array([[2.0, 0.0], [-2.0, 0.0]]), 2).round(6).tolist()
@@ -58,7 +59,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Untouched(Debias):
-    """No edit. It has the settings of the others, so that a sweep can include it."""
+    """No edit. It has the settings of the other debiasings, so that a sweep can include it."""
 
     unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing", "bins", "smoothing")
 
@@ -101,8 +102,8 @@ class Subspace(Debias):
     differs only in the group. Read literally, the paper subtracts each *group's* mean, which
     removes the difference between groups.
 
-    Texts come in such sets. Pictures do not: each set has one picture per group, combined at random
-        or by similarity.
+    Texts come in such sets. Pictures do not, so one picture per group is put into each set, at
+    random or by similarity.
     """
 
     # How pictures form sets: `random`, or `nearest` in the embedding, so that other differences
@@ -132,7 +133,10 @@ def centre_sets(vectors: Float64Array, sets: IntArray) -> Float64Array:
 
 
 def match_pictures(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
-    """(M,) rows and (M,) sets: one picture per group in each, as many as the smallest group has."""
+    """(M,) rows of pictures and (M,) their sets; a set has one picture of each group.
+
+    There are as many sets as the smallest group has pictures.
+    """
     vectors = examples.vectors
     rows = [np.flatnonzero(examples.groups == k) for k in range(len(examples.names))]
     empty = [
@@ -154,7 +158,7 @@ def match_pictures(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntA
     return np.concatenate(columns), np.tile(sets, len(columns))
 
 
-_LEAST = 1e-6  # of the largest variance: directions with less are noise and are kept
+_LEAST = 1e-6  # share of the largest variance; directions with less variance are noise and are kept
 
 
 @dataclass(frozen=True)
@@ -202,11 +206,11 @@ class Affine:
 
 
 def relevance(examples: Examples) -> Float64Array:
-    """(D,) difference of groups in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
+    """(D,) how much groups differ in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
 
-    m are means of groups and s their standard deviations; with more than two groups, the maximum
-    over pairs (ours). Infinite if groups differ and one has no variance, NaN if they are equal and
-    have none.
+    m are the groups' means and s their standard deviations. With more than two groups, the value is
+    the maximum over pairs of groups (ours). It is infinite if the means differ and a group has no
+    variance, and NaN if the means are equal and a group has none.
 
     Example:
         >>> vectors = np.array([[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]])
@@ -227,7 +231,7 @@ def relevance(examples: Examples) -> Float64Array:
 
 
 def most_relevant(scores: Float64Array, k: int) -> IntArray:
-    """(k,) the most relevant dimensions, the first among equals; NaN comes last."""
+    """(k,) the most relevant dimensions; of equal scores the first wins, and NaN comes last."""
     order: IntArray = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
     return order[:k]
 
@@ -235,8 +239,8 @@ def most_relevant(scores: Float64Array, k: int) -> IntArray:
 def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray) -> Float64Array:
     """(N, D) vectors with the most relevant dimensions moved to the other group's mean.
 
-    Each keeps its own deviation: the mean of its group is replaced by the other's. It needs each
-        vector's group, so it is not a debiasing.
+    Each vector keeps its deviation from its group's mean; only the mean is replaced by the other
+    group's. This needs the group of each vector, so it is not a debiasing.
 
     Source: Chen and Dou, section 4.2, Figure 10.
 
@@ -257,7 +261,7 @@ def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray)
 class Overwriting:
     """An edit that overwrites some dimensions."""
 
-    neurons: IntArray  # (k,) which
+    neurons: IntArray  # (k,) the dimensions that are overwritten
     values: Float64Array  # (k,) the new values
 
     @property
@@ -278,8 +282,8 @@ class Overwriting:
 class NeuronDebias(Debias, ABC):
     """Overwrites the k dimensions in which groups differ most (:func:`relevance`).
 
-    All pictures get the same values, which adds the same number to each similarity with a query:
-    without ``renormalise`` these values do not change a ranking.
+    All pictures get the same values, so each picture's similarity to a query grows by the same
+    number: without ``renormalise`` these values do not change a ranking.
     """
 
     def fit(self, examples: Examples) -> Overwriting:
@@ -289,12 +293,12 @@ class NeuronDebias(Debias, ABC):
 
     @abstractmethod
     def instead(self, means: Float64Array) -> Float64Array:
-        """(k,) the new values, from the groups' means (K, k)."""
+        """(k,) the new values, computed from the groups' means (K, k)."""
 
 
 @dataclass(frozen=True)
 class ZeroNeuron(NeuronDebias):
-    """Overwrites with 0."""
+    """Overwrites the dimensions with 0."""
 
     def instead(self, means: Float64Array) -> Float64Array:
         return np.zeros(means.shape[1])
@@ -302,7 +306,7 @@ class ZeroNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class MeanNeuron(NeuronDebias):
-    """Overwrites with the mean of the groups' means, with equal weights."""
+    """Overwrites the dimensions with the mean of the groups' means; all groups count equally."""
 
     def instead(self, means: Float64Array) -> Float64Array:
         return np.asarray(means.mean(axis=0))
@@ -310,24 +314,24 @@ class MeanNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class ClipClip(Debias):
-    """Sets the k dimensions with most mutual information with the group to 0.
+    """Sets k dimensions to 0: those that have the most mutual information with the group.
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
-    as in their code, cutting one side removes them from the similarity, so ``side`` changes no
-    ranking. They cut 112 of 512 dimensions (not the default here: other vectors are shorter). The
-    first release of their code cut the last 112 dimensions by mistake; a later one follows the
-    paper, as we do.
+    as in the authors' code, a dimension cut from one side no longer counts in similarities, so
+    ``side`` changes no ranking. The authors cut 112 of 512 dimensions; this is not the default
+    here, since other vectors are shorter. The first release of their code cut the last 112
+    dimensions by mistake; a later release follows the paper, as we do.
     """
 
     bins: Count = 64  # of the histogram that estimates the information
-    # Width of the smoothing over values, in bins; 0: none. Theirs also smooths over groups, which
-    # spreads groups without mixing them.
+    # Width of the smoothing over values, in bins; 0: no smoothing. The authors' code also smooths
+    # over groups, which spreads groups without mixing them.
     smoothing: NotNegative = 1.0
     renormalise: bool = False
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Pictures: it is fitted to them whatever side is edited."""
+        """Only ``image``: the debiasing is fitted to pictures, whichever side is edited."""
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:
@@ -337,7 +341,7 @@ class ClipClip(Debias):
         return Overwriting(most_relevant(scores, self.k), np.zeros(self.k))
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """See the base; texts lose the same dimensions as pictures."""
+        """See the base class; texts lose the same dimensions as pictures."""
         overwriting = self.fit(examples["image"])
         return edit_encoder(
             dual, dict.fromkeys(super().sides, overwriting), renormalise=self.renormalise
@@ -345,7 +349,7 @@ class ClipClip(Debias):
 
 
 def information(examples: Examples, bins: int, smoothing: float) -> Float64Array:
-    """(D,) mutual information of each dimension and the group, in nats.
+    """(D,) the mutual information between each dimension and the group, in nats.
 
     Example:
         >>> vectors = np.array([[0.0, 1.0], [0.1, 0.0], [0.9, 1.0], [1.0, 0.0]])

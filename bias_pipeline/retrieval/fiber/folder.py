@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 PATCH = 4  # pixels a side
 TEXT_HEAD = 64  # numbers of an attention head, in RoBERTas of every size
-PADDING = 1  # its number among tokens, in RoBERTa
+PADDING = 1  # the number of the padding token in RoBERTa
 
-Head = Literal["rank_output", "itm_score"]  # of a file, that says whether a pair matches
+Head = Literal["rank_output", "itm_score"]  # the head that says whether a pair matches
 
 
 @dataclass(frozen=True)
 class FiberSize:
-    """Sizes of all parts; the published network has the defaults.
+    """The sizes of all parts of a FIBER; the defaults are those of the published network.
 
     Example:
         >>> FiberSize().side, FiberSize().blocks[-3:], FiberSize().fused_blocks[0]
@@ -35,34 +35,34 @@ class FiberSize:
     size: int = 128  # of a patch's vector in the first stage; it doubles with each stage
     depths: tuple[int, ...] = (2, 2, 18, 2)  # blocks of each stage
     n_heads: tuple[int, ...] = (4, 8, 16, 32)  # attention heads of each stage
-    window: int = 12  # side of a window in patches, which is that of the last stage's grid too
+    window: int = 12  # side of a window, and of the last stage's grid, in patches
     text_size: int = 768  # of a token's vector
-    text_inner: int = 3072  # of the vectors between a layer's two linear ones
+    text_inner: int = 3072  # of the vectors between the two linear layers of a text layer
     text_layers: int = 12  # of the text side
-    n_words: int = 50265  # of its vocabulary
+    n_words: int = 50265  # number of words in the vocabulary
     n_places: int = 514  # positions of a text, plus the number of the padding
     n_pairs: int = 6  # number of fused blocks
-    joint: int = 768  # of a vector of the space of pictures and texts
-    matches: bool = True  # whether it judges a picture and a text together
+    joint: int = 768  # of a vector in the common space of pictures and texts
+    matches: bool = True  # whether the network judges a picture and a text together
 
     @property
     def step(self) -> int:
-        """Pixels a side of a patch of the last stage."""
+        """How many pixels a patch of the last stage is wide and high."""
         return PATCH << (len(self.depths) - 1)
 
     @property
     def side(self) -> int:
-        """Of a picture in pixels."""
+        """How many pixels a picture is wide and high."""
         return self.window * self.step
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Stage and number of each block, in their order."""
+        """The stage and the number within the stage of each block, in order."""
         return tuple((stage, block) for stage, n in enumerate(self.depths) for block in range(n))
 
     @property
     def fused_blocks(self) -> tuple[tuple[int, int], ...]:
-        """Those that read a text."""
+        """The blocks that also read a text."""
         return self.blocks[len(self.blocks) - self.n_pairs :]
 
 
@@ -87,7 +87,7 @@ def is_fiber(folder: str) -> bool:
 
 
 def fiber_files(folder: str | None, weights: str | None) -> tuple[Path, ...]:
-    """The file of weights and the two of the vocabulary; nothing is read."""
+    """The paths of the file of weights and of the two files of the vocabulary; reads nothing."""
     if folder is None:
         raise AbsentModelError(f"encoder.model=null: {_FETCH}, and set encoder.model=FOLDER")
     root = Path(folder).expanduser()
@@ -116,14 +116,14 @@ def _weights(folder: Path, name: str | None) -> Path:
 
 
 def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
-    """The model of a folder with the digests of its files, the weights first."""
+    """The model in a folder with the digests of its files; the file of weights comes first."""
     files = fiber_files(folder, weights)
     digests = {path.name: digest_of(path) for path in files}
     return Pretrained(str(folder), files[0].parent, KIND, digests)
 
 
 def read_tokenizer(model: Pretrained) -> Tokenizer:
-    """RoBERTa's: pairs of bytes, ``<s>`` before a text and ``</s>`` behind it."""
+    """RoBERTa's tokenizer: byte pairs, with ``<s>`` before a text and ``</s>`` after it."""
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
     paths = [str(model.folder / name) for name in VOCABULARY]

@@ -1,10 +1,12 @@
-"""FIBER from its folder: weights as released, vectors of photos and texts, scores of pairs.
+"""Loads a FIBER from its folder; gives vectors of photos and texts, and scores of pairs.
 
-The file of weights is one of Lightning's: ``state_dict`` beside what training needed. It is read
-without running code. Four fifths of the file are queues of negative examples, which are never read.
-Microsoft's Swin transformer and RoBERTa give the names, with FIBER's own attention between
-the two. Every weight must be present with the right size, and every name in the file must be
-known. This was written without access to a released file.
+The file of weights is a checkpoint of Lightning: ``state_dict`` beside what training needed. It is
+read without running code. Four fifths of the file are queues of negative examples, which are never
+read.
+
+The names of weights are those of Microsoft's Swin transformer and of RoBERTa; FIBER adds its own
+attention between the two. Every weight must be present with the right size, and every name in the
+file must be known. This was written without access to a released file.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ TABLE = "attn.relative_position_bias_table"
 _SWIN = r"vit_model\.layers\.(\d+)\.blocks\.(\d+)\."
 _LAYER = r"text_transformer\.encoder\.layer\.(\d+)\."
 _END = r"(weight|bias)"
-# The file's name, and ours.
+# The names of weights in the file, each with our name.
 _NAMES: tuple[tuple[str, str], ...] = (
     (rf"vit_model\.(patch_embed\.(?:proj|norm)\.{_END})", r"swin.\1"),
     (
@@ -91,7 +93,7 @@ _UNUSED = (
     # The temperature does not change a ranking; rank_output is handled separately.
     r"temp",
     rf"rank_output\.{_END}",
-    # Saved and never used, and the head for masked words.
+    # Weights that are saved but never used, and the head for masked words.
     rf"{_LAYER}crossattention_t2i\.output\.LayerNorm\.{_END}",
     rf"text_transformer\.pooler\.dense\.{_END}",
     r"mlm_score\..+",
@@ -128,7 +130,7 @@ def _state(path: Path) -> Mapping[str, Tensor]:
 
 
 def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
-    """Weights under our names: keys and values separate, without unused gates."""
+    """The weights under our names; keys and values are separate, and unused gates are left out."""
     weights: dict[str, Tensor] = {}
     for name, weight in rename_weights(state, _NAMES, _UNUSED, path, "FIBER").items():
         if ".key_value." in name:
@@ -149,13 +151,13 @@ def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str
 
 
 def _ranking(name: str, weight: Tensor, state: Mapping[str, Tensor]) -> Tensor:
-    """The matching head, its second output from ``rank_output`` if the file has it."""
+    """The matching head's weights; ``rank_output``, if the file has it, gives its second output."""
     tuned = state.get(name.replace("matching", "rank_output"))
     return weight if tuned is None else torch.cat([weight[:1], tuned])
 
 
 def _is_unused(name: str, weights: Mapping[str, Tensor]) -> bool:
-    """Whether it is an unused gate, of a layer that does not read pictures."""
+    """Whether a weight is the unused gate of a layer that does not read pictures."""
     start, gate, _ = name.partition(".gate.strength")
     return bool(gate) and f"{start}.gate.attention.out.weight" not in weights
 
@@ -202,11 +204,11 @@ def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
 
 _MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
 _PHOTOS = 8  # per batch
-_WORDLESS = 2  # tokens around a text
+_WORDLESS = 2  # tokens that stand around every text
 
 
 class FiberModel(TwoModeNet):
-    """Both modes of one file."""
+    """A FIBER with both modes, from one file."""
 
     def __init__(
         self,
@@ -264,7 +266,7 @@ class FiberModel(TwoModeNet):
         return self._net.match(states[photo], EncodedTexts(texts.vectors[text], texts.there[text]))
 
     def _tokens(self, texts: Sequence[str]) -> torch.Tensor:
-        """(N, L) numbers of tokens, filled up to the longest."""
+        """(N, L) the token numbers of texts, padded to the longest text."""
         rows = [encoded.ids for encoded in self._tokenizer.encode_batch(list(texts))]
         filled = np.full((len(rows), max(map(len, rows))), PADDING, np.int64)
         for row, ids in zip(filled, rows, strict=True):

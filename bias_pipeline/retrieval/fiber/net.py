@@ -3,8 +3,8 @@
 Dou et al., Coarse-to-Fine Vision-Language Pre-training with Fusion in the Backbone (NeurIPS 2022).
 In the dual mode (contrastive training) each side gives a vector, and the product is the similarity:
 each picture and text is encoded once. In the fused mode (trained to match) the sides attend to each
-other, which is better and costs one pass for every pair. The text side is RoBERTa (Liu et al.
-2019), whose last layers can read a picture too. Needs PyTorch.
+other, which is more accurate but costs one pass for every pair. The text side is RoBERTa (Liu et
+al. 2019), whose last layers can read a picture too. Needs PyTorch.
 
 Vectors are (B, N, C); ``there`` (B, N) marks which of N tokens are not padding.
 """
@@ -21,7 +21,7 @@ from bias_pipeline.retrieval.fiber.folder import PADDING, TEXT_HEAD, FiberSize
 
 
 class TextAttention(nn.Module):
-    """Attention of some vectors to others, or to themselves."""
+    """Attention of vectors to other vectors, or among themselves."""
 
     def __init__(self, size: int, other: int, n_heads: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class TextAttention(nn.Module):
         self.out = nn.Linear(size, size)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """(B, N, C) to the same; attends to (B, M, D), where ``there`` (B, M) says so."""
+        """Map (B, N, C) to the same; ``there`` (B, M) marks what is read of ``other`` (B, M, D)."""
         q = self._heads(self.query(vectors))
         k, v = self._heads(self.key(other)), self._heads(self.value(other))
         mask = None if there is None else there[:, None, None]
@@ -58,13 +58,13 @@ class Gate(nn.Module):
         self.attention = TextAttention(size, other, n_heads)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """(B, N, C) what is added; see :class:`TextAttention`."""
+        """(B, N, C) the vectors that are added to a side; see :class:`TextAttention`."""
         output: Tensor = self.strength * self.attention(self.norm(vectors), other, there)
         return output
 
 
 class Layer(nn.Module):
-    """Attention, then two linear layers, each normalised after it."""
+    """Attention and then two linear layers; a normalisation follows each of the two steps."""
 
     def __init__(self, size: int, inner: int, picture: int | None) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Layer(nn.Module):
     def forward(
         self, vectors: Tensor, there: Tensor, picture: Tensor | None = None, *, normed: bool = True
     ) -> Tensor:
-        """(B, N, C) to the same; the text attends to a picture (B, M, D) too, if there is one."""
+        """Map (B, N, C) to the same shape; a text also attends to a picture (B, M, D) if given."""
         attended = self.attention(vectors, vectors, there)
         if picture is not None:
             assert self.gate is not None
@@ -90,14 +90,14 @@ class Layer(nn.Module):
 
 
 class FiberText(nn.Module):
-    """Tokens as vectors."""
+    """The text side: turns tokens into vectors."""
 
     def __init__(self, size: FiberSize) -> None:
         super().__init__()
         width = size.text_size
         self.words = nn.Embedding(size.n_words, width)
         self.places = nn.Embedding(size.n_places, width)
-        self.kinds = nn.Embedding(1, width)  # of segments; there is one
+        self.kinds = nn.Embedding(1, width)  # RoBERTa has only one kind of segment
         self.norm = nn.LayerNorm(width)
         plain: list[int | None] = [None] * (size.text_layers - size.n_pairs)
         pictures = [size.size << stage for stage, _ in size.fused_blocks]
@@ -106,14 +106,14 @@ class FiberText(nn.Module):
         )
 
     def embed(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, N) numbers of tokens to (B, N, C) vectors before any layer, and ``there``."""
+        """Map (B, N) token numbers to (B, N, C) vectors before any layer, and to ``there``."""
         there = tokens != PADDING
         places = torch.cumsum(there, dim=1) * there + PADDING
         vectors = self.words(tokens) + self.places(places) + self.kinds.weight[0]
         return self.norm(vectors), there
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, N) to (B, N, C), the text read alone."""
+        """Map (B, N) token numbers to (B, N, C) vectors; the text is read without a picture."""
         vectors, there = self.embed(tokens)
         for layer in self.layers:
             vectors = layer(vectors, there)
@@ -131,7 +131,7 @@ class EncodedTexts(NamedTuple):
 
 
 class Pooled(nn.Module):
-    """A side's vectors as one: two linear layers, the second with a tanh."""
+    """Makes one vector from the vectors of a side: two linear layers, the second with a tanh."""
 
     def __init__(self, size: int, joint: int) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class Pooled(nn.Module):
 
 
 class FiberNet(nn.Module):
-    """Both sides.
+    """The whole network: the image side and the text side.
 
     Example:
         >>> size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, 9, 12, n_pairs=1, joint=6)
@@ -179,25 +179,25 @@ class FiberNet(nn.Module):
         self.matching = nn.Linear(2 * size.joint, 2) if size.matches else None
 
     def pictures(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) normalised pictures to (B, D) vectors of any length."""
+        """Map (B, 3, H, W) normalised pictures to (B, D) vectors, which may have any length."""
         grid: Tensor = self.swin_norm(self.swin(pixels)[-1])
         vectors: Tensor = self.dual_image(grid.flatten(1, 2).mean(dim=1))
         return vectors
 
     def texts(self, tokens: Tensor) -> Tensor:
-        """(B, N) numbers of tokens to (B, D) vectors of any length."""
+        """Map (B, N) token numbers to (B, D) vectors, which may have any length."""
         vectors: Tensor = self.dual_text(self.text(tokens)[:, 0])
         return vectors
 
     def encode_pictures(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) to grids (B, H', W', C), encoded as far as possible without a text."""
+        """Encode (B, 3, H, W) as grids (B, H', W', C), as far as possible without a text."""
         grid: Tensor = self.swin.patch_embed(pixels)
         for place in self.size.blocks[: -self.size.n_pairs]:
             grid = self._downsample(place, self._block(place)(grid))
         return grid
 
     def encode_texts(self, tokens: Tensor) -> EncodedTexts:
-        """(B, N) to vectors, encoded as far as possible without a picture."""
+        """Encode texts (B, N) as vectors, as far as possible without a picture."""
         vectors, there = self.text.embed(tokens)
         for layer in self.text.layers[: -self.size.n_pairs]:
             vectors = layer(vectors, there)
@@ -206,8 +206,8 @@ class FiberNet(nn.Module):
     def match(self, grid: Tensor, texts: EncodedTexts) -> Tensor:
         """(B,) how well each picture and each text match, on a scale of logits.
 
-        In each fused block both sides attend to the other's previous state. The score is the output
-        for "match", by which the authors rank.
+        In each fused block each side attends to the previous state of the other side. The score is
+        the output for "match"; the authors rank by this output.
         """
         assert self.matching is not None
         vectors, there = texts
@@ -224,7 +224,7 @@ class FiberNet(nn.Module):
         return scores
 
     def _fused_block(self, place: Place, grid: Tensor, vectors: Tensor, there: Tensor) -> Tensor:
-        """The output of a block that also attends to the text."""
+        """The output of a picture block that also attends to the text."""
         gate = self.gates[_name(place)]
 
         def attend_to_text(states: Tensor) -> Tensor:
@@ -239,7 +239,7 @@ class FiberNet(nn.Module):
         return self._stage(stage).blocks[number]
 
     def _downsample(self, place: Place, grid: Tensor) -> Tensor:
-        """The grid after a block: halved between stages."""
+        """The grid after a block; between stages the grid is halved."""
         stage, number = place
         ends = number + 1 == self.size.depths[stage]
         output: Tensor = self._stage(stage).downsample(grid) if ends else grid
