@@ -20,7 +20,9 @@ class LabelledCaptions:
 
     name: str  # what the captions are, such as `model` or `human:0`
     captions: Captions  # N captions
-    labels: IntArray  # (N,) int64 classes below `n_classes`, or (N, T) 0/1 for T independent tasks
+    # (N,) int64 classes below `n_classes`, or (N, T) 0/1, of any integer type, for T independent
+    # tasks
+    labels: IntArray
     n_classes: int  # K, or T for tasks
     # Names of the classes, for files; empty if no file will have them
     classes: tuple[str, ...] = ()

@@ -81,13 +81,33 @@ def check_places(*paths: Path | None) -> None:
             raise cannot_write(path, OSError(errno.EACCES, f"{path.parent} is read-only"))
 
 
-def write_hashed(path: Path, content: ReadableBuffer) -> str:
-    """Write a file and force it to disk; returns its checksum, so nobody has to read it again."""
-    with path.open("wb") as file:
-        file.write(content)
+class HashedFile(io.BufferedWriter):
+    """A file that is written from its start, with the checksum of what was written so far."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path, "wb"))
+        self.sha = hashlib.sha256()
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        """See the base."""
+        self.sha.update(content)
+        return super().write(content)
+
+
+@contextlib.contextmanager
+def hashed_file(path: Path) -> Iterator[HashedFile]:
+    """Write a file in pieces and force it to disk."""
+    with HashedFile(path) as file:
+        yield file
         file.flush()
         os.fsync(file.fileno())
-    return hashlib.sha256(content).hexdigest()
+
+
+def write_hashed(path: Path, content: ReadableBuffer) -> str:
+    """Write a file and force it to disk; returns its checksum, so that nobody reads it for that."""
+    with hashed_file(path) as file:
+        file.write(content)
+    return file.sha.hexdigest()
 
 
 def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.predictions import Predictions
-from bias_pipeline.io.files import write_hashed
+from bias_pipeline.io.files import hashed_file
 from bias_pipeline.stats.bootstrap import Draws
 
 EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
@@ -142,11 +142,16 @@ def _groups(predictions: Sequence[Predictions]) -> dict[str, Any]:
 
 
 def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
-    truth = np.concatenate([t for p in predictions for t in p.truth]).astype(np.int8)
-    probs = np.concatenate([q for p in predictions for q in p.probs])
-    classes = predictions[0].classes
-    there = {f"true_{task}": truth[:, k] for k, task in enumerate(classes)}
-    return there | {f"p_{task}": probs[:, k] for k, task in enumerate(classes)}
+    truth = [t for p in predictions for t in p.truth]
+    probs = [q for p in predictions for q in p.probs]
+    classes = predictions[0].classes  # column by column: a table of all tasks would be large
+    there = {
+        f"true_{task}": np.concatenate([t[:, k].astype(np.int8) for t in truth])
+        for k, task in enumerate(classes)
+    }
+    return there | {
+        f"p_{task}": np.concatenate([q[:, k] for q in probs]) for k, task in enumerate(classes)
+    }
 
 
 def _words(words: Sequence[str], codes: IntArray) -> Any:
@@ -182,6 +187,6 @@ def _write(path: Path, columns: Mapping[str, Any], repeated: Sequence[str] | boo
     import pyarrow.parquet as pq
 
     arrays = {k: _numbers(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
-    content = pa.BufferOutputStream()
-    pq.write_table(pa.table(arrays), content, use_dictionary=repeated)
-    return write_hashed(path, content.getvalue())
+    with hashed_file(path) as file:  # probabilities hardly compress, so the bytes would be many
+        pq.write_table(pa.table(arrays), file, use_dictionary=repeated)
+    return file.sha.hexdigest()

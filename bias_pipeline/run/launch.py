@@ -133,6 +133,8 @@ def run(
 
 def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
     """Run cells in this process and its helpers; skip cells that the data do not permit."""
+    from bias_pipeline.metrics.attack.attacked_captions import forget_attackers
+
     first = cells[0]
     outputs = Path(first.tree["paths"]["outputs"])
     folder = outputs / JOBS / new_invocation()
@@ -151,6 +153,9 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
             make_folder(folders[number])
             get = partial(cells.__getitem__, number)
             results.append(run_recorded(get, folders[number], cell.overrides, where))
+            shared = [later.attackers for later in cells[number + 1 :]]
+            if cell.attackers and cell.attackers not in shared:
+                forget_attackers()
     seconds = time.monotonic() - started
     return conclude(
         folders, results, outputs, seconds, skips=NOT_PERMITTED, say=warn, show=lambda _: None

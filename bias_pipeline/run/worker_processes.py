@@ -87,7 +87,7 @@ class _Helpers:
 
     def start(self, number: int) -> None:
         """Start ``number`` helpers."""
-        corpora = pickled_corpora() if number > 0 else b""
+        corpora = [pickled_corpora()] if number > 0 else []
         for rank in range(1, number + 1):
             device = self.devices[rank] if self.devices else None
             helper = context().Process(
@@ -145,10 +145,10 @@ def _n_wanted(processes: int | str) -> int:
     return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
 
 
-def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: bytes) -> None:
-    """Run a helper."""
+def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list[bytes]) -> None:
+    """Run a helper, which takes the corpora out of the list: their bytes would stay in memory."""
     prepare_worker()
-    take_over(corpora)
+    take_over(corpora.pop())
     if device is not None:
         os.environ[VISIBLE] = device
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
@@ -161,6 +161,8 @@ def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
     The process that has begun cells that share attackers runs all of them, since it has the
     attackers in memory.
     """
+    from bias_pipeline.metrics.attack.attacked_captions import forget_attackers
+
     for _, together in groupby(
         _cells_left(cells, folder), lambda pair: pair[1].attackers or pair[0]
     ):
@@ -168,6 +170,7 @@ def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
         if not any(_is_begun(cell) for _, cell in pairs):
             for number, cell in pairs:
                 _take_cell(cell, folder / str(number))
+        forget_attackers()
 
 
 def _cells_left(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[int, Cell]]:

@@ -233,12 +233,12 @@ class MatchedAlignment(TextTransform):
             position: of the captions.
         """
         by_word = sparse.csc_array(weights)
-        row, weight = by_word.indices.astype(np.int64), by_word.data
         word = np.repeat(np.arange(len(most)), np.diff(by_word.indptr))
-        open_to = (most[word] > 0) & (weight > 0)
-        row, word, weight = row[open_to], word[open_to], weight[open_to]
+        open_to = (most > 0)[word] & (by_word.data > 0)
+        row, word, weight = by_word.indices[open_to], word[open_to], by_word.data[open_to]
+        del by_word, open_to
         part = np.array([position], np.uint64)
-        drawn = random_words(purpose, self.seed, mix(words[word]) ^ images[row], part)
+        drawn = random_words(purpose, self.seed, mix(words)[word] ^ images[row], part)
         # The smallest exponential times with these rates are a weighted draw (Efraimidis and
         # Spirakis 2006, "Weighted random sampling with a reservoir").
         uniform = (drawn.astype(np.float64) + 0.5) / 2.0**64
@@ -249,7 +249,7 @@ class MatchedAlignment(TextTransform):
         sizes = np.bincount(word, minlength=len(most))
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         chosen = order[rank < most[word[order]]]
-        return Entries(row[chosen], word[chosen])
+        return Entries(row[chosen].astype(np.int64), word[chosen])
 
 
 def _early_words(times: Float64Array, word: IntArray, most: IntArray) -> BoolArray:
@@ -319,11 +319,13 @@ class _Words:
 
     def indicators(self, captions: Captions) -> sparse.csr_array:
         """(captions, V) 1 where a caption contains a word, however often."""
-        column = self.columns[captions.types][captions.tokens]
-        row = np.repeat(np.arange(len(captions)), captions.lengths)[column >= 0]
+        column = self.columns[captions.types].astype(np.int32)[captions.tokens]
+        changed = column >= 0
+        row = np.repeat(np.arange(len(captions), dtype=np.int32), captions.lengths)[changed]
         shape = (len(captions), len(self.keys))
-        counts = sparse.csr_array((np.ones(len(row)), (row, column[column >= 0])), shape=shape)
-        counts.data[:] = 1.0
+        cells = np.ones(len(row), np.int8), (row, column[changed])
+        counts = sparse.csr_array(cells, shape=shape)
+        counts.data[:] = 1
         return counts
 
 
@@ -350,7 +352,8 @@ class WordUsage:
 def _sum(incidence: sparse.csr_array, rows: IntArray, n_images: int) -> sparse.csr_array:
     """(N, V) how many captions of each image contain each word."""
     shape = (n_images, len(rows))
-    belongs = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=shape)
+    ones = np.ones(len(rows), np.int32)
+    belongs = sparse.csr_array((ones, (rows, np.arange(len(rows)))), shape=shape)
     return sparse.csr_array(belongs @ incidence)
 
 

@@ -18,6 +18,7 @@ from bias_pipeline.io.digests import (
     sha256_of,
     unseal,
 )
+from bias_pipeline.io.files import hashed_file, write_hashed
 from bias_pipeline.io.kept_files import Traits
 
 LONG_AGO = 1_000_000_000_000_000_000  # nanoseconds
@@ -182,3 +183,11 @@ def test_a_file_as_it_is_is_checked_as_its_content_is(place):
         unseal(json.loads(changed), within="b", written=changed)
     spaced = json.dumps(json.loads(written)).encode()  # written again by another program
     assert unseal(json.loads(spaced), within="b", written=spaced)["b"] == {"x": 1}
+
+
+def test_the_checksum_of_a_file_in_pieces_is_that_of_the_whole(tmp_path):
+    with hashed_file(tmp_path / "a") as file:
+        file.write(b"one ")
+        file.write(memoryview(b"two"))
+    assert (tmp_path / "a").read_bytes() == b"one two"
+    assert file.sha.hexdigest() == write_hashed(tmp_path / "b", b"one two")

@@ -19,6 +19,7 @@ from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.metrics.attack.attack_runner import AttackRunner, AttackSettings
 from bias_pipeline.metrics.attack.attacked_pair import Pair
 from bias_pipeline.metrics.attack.extra_parts import (
@@ -91,6 +92,7 @@ class AttackedCaptions:
     def captioner(self) -> AttackRunner:
         """Attackers of the captioner's and of human captions."""
         transformed = self.metric.transformed(self.transforms[self._first :], self._unaligned)
+        return_freed_memory()
         return AttackRunner(self.metric.attack_settings, transformed, self.splits)
 
     @cached_property
@@ -131,6 +133,7 @@ class AttackedCaptions:
 
     def _attacked(self, transformed: Corpus) -> tuple[Pair, BoolArray, list[Predictions]]:
         """Attackers of a corpus that annotators alone wrote, and the images that they guess."""
+        return_freed_memory()
         runner = AttackRunner(self.metric.attack_settings, transformed, self.splits)
         images = described(transformed.model, len(transformed))
         images = images & self.metric.attackable(transformed)
@@ -166,6 +169,11 @@ class _Request:
 @lru_cache(maxsize=1)
 def _attacked(request: _Request) -> AttackedCaptions:
     return AttackedCaptions(request.metric, request.transforms, request.corpus, request.splits)
+
+
+def forget_attackers() -> None:
+    """Free the attackers that no further cell shares."""
+    _attacked.cache_clear()
 
 
 def attacked_captions(

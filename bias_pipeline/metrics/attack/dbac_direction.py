@@ -170,12 +170,13 @@ class Direction:
         """The share that a task or group must reach."""
         return least_share(self.settings.min_support, len(self.images))
 
-    @property
+    @cached_property
     def labels(self) -> IntArray:
         """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
         if self.to_task:
             return self.view.codes[self.images]
-        return self.counts.objects.astype(np.int64)
+        # A byte each: every seed, side and position has a table of what is true.
+        return self.counts.objects.astype("int8")
 
     def pairs_named(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
         """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""

@@ -10,7 +10,7 @@ others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -204,7 +204,7 @@ def equal_speech_parts(
 
 def alike_corpora(
     corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
-) -> list[Corpus]:
+) -> Iterator[Corpus]:
     """What attackers read where annotators at the captioner's length take its place in turn.
 
     In each, one human caption of every image is compared with.
@@ -212,7 +212,7 @@ def alike_corpora(
     alike = alike_annotators(corpus, align.seed)
     turns = range(min(n_turns, int(corpus.human.positions.max()) + 1))
     aligned = (matched(alike.turn(number)) for number in turns)
-    return [each.rewrite({"human": each.human.position(0)}) for each in aligned]
+    return (each.rewrite({"human": each.human.position(0)}) for each in aligned)
 
 
 def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, Int32Array, IntArray
-from bias_pipeline.corpus.captions import dense_ranks
+from bias_pipeline.corpus.captions import dense_ranks, offsets
 from bias_pipeline.metrics.functional.counts import share
 
 ORDERS = (1, 2, 3, 4)
@@ -74,8 +74,11 @@ def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> l
             run = run * n_types + words[places + n - 1]
         run = dense_ranks(run)
         shape = (len(lengths), int(run.max(initial=-1)) + 1)
-        cells = caption[places], run.astype(np.int32)
-        tables.append(sparse.coo_array((np.ones(len(run), np.uint16), cells), shape).tocsr())
+        starts = offsets(np.maximum(lengths - n + 1, 0)).astype(np.int32)
+        cells = np.ones(len(run), np.uint16), run.astype(np.int32), starts
+        table = sparse.csr_array(cells, shape)
+        table.sum_duplicates()  # without a table of coordinates, which would be twice as large
+        tables.append(table)
     ends = np.cumsum([0, *(len(starts) - 1 for _, starts in columns)])
     whole = Ngrams(tuple(tables), lengths.astype(np.int64))
     if len(columns) == 1:
