@@ -50,7 +50,9 @@ class WingWeights:
     # Key to what finds a model, by name and revision, in a format that is not transformers'; None
     # for other models
     formats: Mapping[str, Callable[[str, str], Pretrained | None]] = field(default_factory=dict)
-    encoders: tuple[type, ...] = ()  # that read such formats; each has `model` and `pretrained`
+    encoders: tuple[
+        type, ...
+    ] = ()  # that read such formats; each has `model` and `pretrained_model`
     # Models that a metric's settings name in another way than by a key of their own
     networks: Callable[[Mapping[str, Any]], Iterable[str]] = _no_networks
 
@@ -193,7 +195,7 @@ def _show_needed(words: Sequence[str]) -> int:
         print_out("this configuration needs no published weights")
     _show_all(dict.fromkeys(needs))
     if apart:
-        _print_model(apart.pretrained, [ENCODER])
+        _print_model(apart.pretrained_model, [ENCODER])
     return 0
 
 

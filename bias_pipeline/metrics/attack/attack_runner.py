@@ -68,7 +68,7 @@ def _wordless(side: str, captions: Captions, share: float) -> DataError:
     )
 
 
-def labelled(
+def label_captions(
     part: PartName, captions: Captions, grouping: Grouping, positions: int
 ) -> Iterator[LabelledCaptions]:
     """Captions of each position with the groups of their images, for attackers to learn from."""
@@ -115,13 +115,13 @@ class AttackRunner:
         self._done: dict[tuple[str, bytes, tuple[float, ...]], list[list[Predictions]]] = {}
         self._verbatim: dict[PartName, list[float]] = {}
 
-    def on(
+    def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
         """Predictions on one side of some images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
-            tables = self._labelled(part, images)
+            tables = self._label_side(part, images)
             by_table = [self.attack(table, shares) for table in tables]
             self._done[key] = [list(each) for each in zip(*by_table, strict=True)]
             self._verbatim[part] = [_verbatim_share(table, self.splits) for table in tables]
@@ -157,12 +157,12 @@ class AttackRunner:
             f"smallest group is {fewest})"
         ]
 
-    def _labelled(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:
+    def _label_side(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:
         side, captions = part.side, self.transformed.side(part.side)
         captions = captions.take(images[captions.image_rows])
         self._check_words(side, captions)
         grouping = self.transformed.groupings[self.settings.attribute]
-        tables = list(labelled(part, captions, grouping, self.settings.positions))
+        tables = list(label_captions(part, captions, grouping, self.settings.positions))
         if not tables:
             codes = grouping.codes[np.unique(captions.image_rows)]
             sizes = np.bincount(codes, minlength=len(grouping.names)).tolist()

@@ -66,13 +66,13 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
 def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap, unit: str = "fraction") -> str:
     """Worst group and largest gap, as tables print them: fractions in per cent."""
     worst, largest = (
-        f"{_formatted(e.value, unit)} [{_formatted(e.ci_low, unit)}, {_formatted(e.ci_high, unit)}]"
+        f"{_format(e.value, unit)} [{_format(e.ci_low, unit)}, {_format(e.ci_high, unit)}]"
         for e in (groups[gap.worst], gap.estimate)
     )
     return f"{of}: worst group {gap.worst} {worst}; largest gap {largest}, to {gap.best}"
 
 
-def _formatted(value: float, unit: str) -> str:
+def _format(value: float, unit: str) -> str:
     return f"{100 * value:z.1f}" if unit == "fraction" else f"{value:z.2f}"
 
 
@@ -116,7 +116,7 @@ def learning_note(curve: Mapping[str, Number], error: float, direction: str = ""
     values, fewest = [part.value for part in curve.values()], [*curve][-1]
     unit = next(iter(curve.values())).unit
     texts = ", ".join(
-        f"{_formatted(value, unit)} with {_OF_THEM[share]}"
+        f"{_format(value, unit)} with {_OF_THEM[share]}"
         for share, value in zip(curve, values, strict=True)
     )
     shown = _SHOWN if unit == "fraction" else 10 * _SHOWN

@@ -228,7 +228,9 @@ class Debias(TextEdits, ABC):
         return {"debias": known_name(type(self).__module__, type(self).__name__), **settings,
                 "side": "text", "sentences": texts}  # fmt: skip
 
-    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+    def edit_vectors(
+        self, vectors: Float32Array, embed: Embed, attribute: Attribute
+    ) -> Float32Array:
         """See the base; rescaled to length 1 if they had it and ``renormalise`` is set."""
         if self.of_texts(attribute) is None:
             return vectors
