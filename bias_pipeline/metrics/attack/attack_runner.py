@@ -234,8 +234,18 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
     shared = [
         name for name in all_scores[0].parts if all(name in other.parts for other in all_scores)
     ]
-    parts = {name: _part([score.parts[name] for score in all_scores], level) for name in shared}
-    tables = {name: _lines(scores, name) for name in all_scores[0].tables}
+    parts: dict[str, Number] = {}
+    for name in shared:
+        of_choices = [score.parts[name] for score in all_scores]
+        parts[name] = replace(of_choices[0], **vars(mean_over_choices(of_choices, level)))
+    tables = {
+        table: [
+            {"choice": name, **line}
+            for name, score in scores.items()
+            for line in score.tables.get(table, ())
+        ]
+        for table in all_scores[0].tables
+    }
     return Score(
         parts=parts,
         predictions=[
@@ -252,18 +262,6 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
         ],
         tables={**tables, CHOICES: list(_values(scores, shared))},
     )
-
-
-def _part(parts: Sequence[Number], level: float) -> Number:
-    return replace(parts[0], **vars(mean_over_choices(parts, level)))
-
-
-def _lines(scores: Mapping[str, Score], table: str) -> list[dict[str, object]]:
-    return [
-        {"choice": name, **line}
-        for name, score in scores.items()
-        for line in score.tables.get(table, ())
-    ]
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:

@@ -114,14 +114,10 @@ class Direction:
         share = mention_rates if self.to_task else counts.objects.mean(axis=0)
         rare = share < self.support_limit
         merged = rare & (share > 0) & (self.settings.rare == "merge")
-        return self._counted_view.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
-
-    @property
-    def _counted_view(self) -> CorpusView:
-        """The view that is counted: at equal style of the captions that attackers read."""
-        if not at_equal_speech(self.settings.transforms[self.name]):
-            return self.all_tasks
-        return self.all_tasks.of_captions(self.transformed_corpus)
+        counted = self.all_tasks
+        if at_equal_speech(self.settings.transforms[self.name]):
+            counted = counted.of_captions(self.transformed_corpus)  # that attackers read
+        return counted.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
 
     @cached_property
     def counts(self) -> PairCounts:

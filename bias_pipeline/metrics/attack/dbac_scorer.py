@@ -111,8 +111,7 @@ class DirectionScorer:
         """The headline of attackers that learn from a share of the images."""
         headline = self.direction.part()
         values = self.attackers.with_fewer_images(share).headline(np.ones((1, len(self.images))))
-        nan = float("nan")
-        return self._part(headline, Estimate(values.item(), nan, nan, nan, nan, nan, 1))
+        return self._part(headline, Estimate(values.item(), n_seeds=1))
 
     def at_equal_speech(self, people: Score) -> Score:
         """The score with the extra parts of a score at equal style."""
@@ -168,8 +167,7 @@ class DirectionScorer:
 
     def _nothing(self) -> Score:
         """A headline without a value, and the reason; no attacker was trained."""
-        nan = float("nan")
-        absent = Estimate(nan, nan, nan, nan, nan, nan, self.attackers.n_seeds)
+        absent = Estimate(float("nan"), n_seeds=self.attackers.n_seeds)
         arrow, what = ("A→T", "task") if self.to_task else ("T→A", "group")
         share = f"{100 * self.direction.support_limit:.2g}"
         sizes = self.counts.group.sum(axis=0)
@@ -232,11 +230,8 @@ class DirectionScorer:
             counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
             named = counts.sum() / self.counts.captions[side].sum()
             values[of("mentions", side=side)] = float(named)
-        nan = float("nan")
-        return {
-            name: Estimate(value, nan, nan, nan, nan, nan, self.attackers.n_seeds)
-            for name, value in values.items()
-        }
+        n_seeds = self.attackers.n_seeds
+        return {name: Estimate(value, n_seeds=n_seeds) for name, value in values.items()}
 
     def _main_cause(self, estimates: Mapping[PartName, Estimate]) -> list[str]:
         of = self.direction.part

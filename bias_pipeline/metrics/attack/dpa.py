@@ -402,16 +402,14 @@ class _Direction:
         shares = smaller_shares(self.view.codes[images]) if self.metric.probe.quick else {}
         if not shares:
             return {}
-        once, headline, nan = np.ones((1, len(images))), self.question.part(), float("nan")
+        once, headline = np.ones((1, len(images))), self.question.part()
         values = {"all": self.evaluate(once)[headline][0, 0].item()}
         for name, share in shares.items():
             fewer = with_fewer_images(self.splits, share)
             one = _Direction(self.metric, self.question, self.view, fewer)
             values[name] = one.evaluate(once)[headline].item()
         return {
-            name: _part(
-                headline, Estimate(value, nan, nan, nan, nan, nan, 1), self.question, self.view
-            )
+            name: _part(headline, Estimate(value, n_seeds=1), self.question, self.view)
             for name, value in values.items()
         }
 
@@ -426,8 +424,7 @@ class _Direction:
 
 def _absent(question: PredictionTask, view: CorpusView, n_seeds: int) -> Score:
     """A headline without a value, and the reason; no attacker was trained."""
-    nan = float("nan")
-    estimate = Estimate(nan, nan, nan, nan, nan, nan, n_seeds)
+    estimate = Estimate(float("nan"), n_seeds=n_seeds)
     arrow = {"a_to_t": "A→T", "t_to_a": "T→A"}[question.name]
     return Score(
         parts={question.name: _part(question.part(), estimate, question, view)},

@@ -186,8 +186,7 @@ def equal_speech_parts(
 
     ``matched:retained`` is the share of the captioner's words that were not removed, if some were.
     """
-    nan = math.nan
-    estimate = Estimate(mean_reach(matched), nan, nan, nan, nan, nan, 0)
+    estimate = Estimate(mean_reach(matched))
     reach = replace(part, **vars(estimate), unit="fraction", range=(0.0, 1.0), neutral=None)
     named = {"reach": reach} | ({} if people is None else {"people": people})
     retained = min(
@@ -218,10 +217,9 @@ def alike_corpora(
 def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:
     """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike."""
     if alike is None or alike.draws is None or score.draws is None:
-        nan = math.nan
-        unknown = Estimate(nan, nan, nan, nan, nan, nan, 0)
+        unknown = Estimate(math.nan)
         absent = replace(score, **vars(unknown), n_images=0, coverage=0.0)
-        return {ALIKE: replace(absent, neutral_rate=nan), BEYOND: replace(absent, neutral=0.0)}
+        return {ALIKE: replace(absent, neutral_rate=math.nan), BEYOND: replace(absent, neutral=0.0)}
     width = score.range[1] - score.range[0] if score.range else math.inf
     beyond = replace(
         score,
