@@ -253,7 +253,7 @@ def distinct_texts(captions: Captions) -> tuple[list[str], IntArray]:
     """The distinct texts, and (N,) which text each caption is.
 
     Example:
-        >>> distinct(Captions.from_texts(["a dog", "a cat", "a dog"]))
+        >>> distinct_texts(Captions.from_texts(["a dog", "a cat", "a dog"]))
         (['a dog', 'a cat'], array([0, 1, 0]))
     """
     numbers = captions.identities

@@ -79,7 +79,7 @@ def stack_weights(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tenso
     """(S, ...) one weight of every network.
 
     Example:
-        >>> stacked([nn.Linear(2, 3), nn.Linear(2, 3)], lambda net: net.weight).shape
+        >>> stack_weights([nn.Linear(2, 3), nn.Linear(2, 3)], lambda net: net.weight).shape
         torch.Size([2, 3, 2])
     """
     return torch.stack([weight(net) for net in nets])
