@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.record import publish, real_data, table
 from benchmarks.text import texts_of
-from bias_pipeline.attack.language_models import distinct
+from bias_pipeline.attack.language_models import distinct_texts
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
@@ -53,9 +53,9 @@ def throughput() -> str:
     from sentence_transformers import SentenceTransformer
 
     encoder = cell([*words(), "encoder.cache=null"]).build("encoder")
-    texts = distinct(captions().captions)[0][:CAPTIONS]
+    texts = distinct_texts(captions().captions)[0][:CAPTIONS]
     ours = encoder._load()
-    theirs = SentenceTransformer(str(encoder.pretrained.folder), device="cpu")
+    theirs = SentenceTransformer(str(encoder.pretrained_model.folder), device="cpu")
     plain = [text.replace("<gender>", "[MASK]").replace("<unk>", "[UNK]") for text in texts]
     torch.set_num_threads(1)
     lines, ratios = [], []
@@ -94,7 +94,7 @@ def heads() -> str:
         embedding, seconds = _one_side(data)
         totals = [totals[0] + embedding, totals[1] + sum(seconds)]
         each = [f"{number:.1f}" for number in (embedding, *seconds)]
-        size = f"{len(data.captions):,}, {len(distinct(data.captions)[0]):,} distinct"
+        size = f"{len(data.captions):,}, {len(distinct_texts(data.captions)[0]):,} distinct"
         lines.append([side, size, *each, f"{sum(seconds) / embedding:.2f}"])
     ratio = totals[1] / totals[0]
     verdict = "met" if ratio <= TARGET_HEADS else "missed"

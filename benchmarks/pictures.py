@@ -57,7 +57,7 @@ def make_probe(folder: Path, *words: str) -> tuple[NeuralProbe, LabelledCaptions
         ]
     )
     metric, corpus = built.build("metric"), built.corpus()
-    transformed = metric.transformed(metric.transforms, corpus)
+    transformed = metric.transform(metric.transforms, corpus)
     grouping = transformed.groupings["gender"]
     captions = transformed.model.take(grouping.codes[transformed.model.image_rows] >= 0)
     labels = grouping.codes[captions.image_rows]

@@ -151,13 +151,13 @@ _SINGULAR = {"are": "is", "were": "was", "have": "has"}
 _VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
 
 
-def counted(number: object, words: str) -> str:
+def inflect(number: object, words: str) -> str:
     """A number and a noun, perhaps with a verb; both are in the singular if the number is one.
 
     Example:
-        >>> counted(1, "blank captions are left out"), counted(1, "of 9 images have")
+        >>> inflect(1, "blank captions are left out"), inflect(1, "of 9 images have")
         ('1 blank caption is left out', '1 of 9 images has')
-        >>> counted(2, "queries"), counted(1, "queries"), counted(1, "classes")
+        >>> inflect(2, "queries"), inflect(1, "queries"), inflect(1, "classes")
         ('2 queries', '1 query', '1 class')
     """
     if str(number) != "1":

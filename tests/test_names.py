@@ -181,6 +181,12 @@ ADJECTIVES = frozenset(
         "there",
     ]
 )
+# Names that stay although they stand alone, by file, and why.
+ALLOWED = {
+    "bias_pipeline/corpus/corpus.py": {"labelled": "public", "unsure": "public"},
+    "bias_pipeline/integrations/epochs.py": {"undefined": "public"},
+    "bias_pipeline/report/gate.py": {"decided": "public", "lost": "public", "undecided": "public"},
+}
 NOUNS_AND_VERBS = frozenset(["seed", "speed", "need", "feed", "embed", "exceed", "proceed", "shed"])
 TREES = ("bias_pipeline", "experiments", "benchmarks", "tests")
 
@@ -268,10 +274,12 @@ def lone(name: str) -> bool:
 @pytest.mark.parametrize("tree", TREES)
 def test_a_function_is_a_verb_phrase_or_the_noun_it_returns(tree):
     assert [
-        f"{path.relative_to(REPOSITORY).as_posix()}:{node.lineno} {node.name}"
+        f"{file}:{node.lineno} {node.name}"
         for path in sorted((REPOSITORY / tree).rglob("*.py"))
+        for file in [path.relative_to(REPOSITORY).as_posix()]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lone(node.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if lone(node.name) and node.name not in ALLOWED.get(file, {})
     ] == []
 
 

@@ -128,8 +128,8 @@ def test_forms_of_issues_fit_their_schema():
 
 def test_a_wrong_number_is_reported_with_command_manifest_and_files():
     (form,) = [path for path in ISSUE_FORMS if path.stem == "wrong-number"]
-    asked = {field["id"] for field in yaml.safe_load(form.read_text())["body"]}
-    assert {"command", "manifest", "files"} <= asked
+    fields = {field["id"] for field in yaml.safe_load(form.read_text())["body"]}
+    assert {"command", "manifest", "files"} <= fields
 
 
 def test_the_citation_fits_its_schema():

@@ -124,7 +124,7 @@ class SharedBatches:
     def __iter__(self) -> Iterator[Batch]:
         for whole in self.batches:
             n_rows = len(whole.targets)
-            share = self.share.of(np.arange(n_rows))
+            share = self.share.take(np.arange(n_rows))
             for part in range(self.parts):
                 piece = share[part :: self.parts]
                 weight = len(piece) * self.share.world * self.parts / n_rows

@@ -83,7 +83,7 @@ class Items(ABC):
     def fit(self, train: IntArray) -> Any:
         """The inputs of all N items, fitted to the items of ``train`` alone."""
 
-    def shared(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
+    def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
         """The features of S attackers at once, if they differ only in which ones each knows.
 
         Linear attackers then learn together, several times as fast.
@@ -215,7 +215,9 @@ class TextEdits(Configurable, ABC):
         """
 
     @abstractmethod
-    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+    def edit_vectors(
+        self, vectors: Float32Array, embed: Embed, attribute: Attribute
+    ) -> Float32Array:
         """Vectors of texts without group information.
 
         Args:

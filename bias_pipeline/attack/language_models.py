@@ -45,13 +45,13 @@ class Published(NetEncoder):
     pooling: Literal["mean", "cls", "last"] | None = None
 
     @property
-    def pretrained(self) -> Pretrained:
+    def pretrained_model(self) -> Pretrained:
         """The model on disk."""
         return find_pretrained(self.model, KINDS, revision=self.revision)
 
     def require(self) -> None:
         """See the base."""
-        model = self.pretrained
+        model = self.pretrained_model
         require_vocabulary(model.folder, model.files)
 
     @classmethod
@@ -77,7 +77,7 @@ class FineTuned(Published):
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests, and how its vectors are read."""
-        model = self.pretrained
+        model = self.pretrained_model
         pooling = asdict(self._pooling(model))
         return {"version": VERSION, "files": dict(model.files), "pooling": pooling}
 
@@ -89,7 +89,7 @@ class FineTuned(Published):
     def require(self) -> None:
         """See the base."""
         super().require()
-        self._pooling(self.pretrained)
+        self._pooling(self.pretrained_model)
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
         """Count the captions that are cut; nothing is stored."""
@@ -100,7 +100,7 @@ class FineTuned(Published):
         return Embedded(cut=len(tokens.cut))
 
     def _tokens(self) -> Tokens:
-        model = self.pretrained
+        model = self.pretrained_model
         return tokens_of(model, self._pooling(model))
 
     def read(self, data: LabelledCaptions) -> TokenInputs:
@@ -113,7 +113,7 @@ class FineTuned(Published):
         del inputs
         from bias_pipeline.attack.nets import LanguageNet
 
-        model = self.pretrained
+        model = self.pretrained_model
         return LanguageNet(model, self._pooling(model).how)
 
 
@@ -174,7 +174,7 @@ class Frozen(Published, FeatureEncoder):
     def spec(self) -> Mapping[str, object]:
         """The model by its digests, and how its vectors are processed."""
         edits = {} if self._edits is None else {"edits": self._edits}
-        return {**self._settings(self.pretrained), "standardize": self.standardize, **edits}
+        return {**self._settings(self.pretrained_model), "standardize": self.standardize, **edits}
 
     @property
     def _edits(self) -> Mapping[str, object] | None:
@@ -196,19 +196,19 @@ class Frozen(Published, FeatureEncoder):
     def require(self) -> None:
         """See the base."""
         super().require()
-        self._settings(self.pretrained)
+        self._settings(self.pretrained_model)
         _ = self._edits  # raises if the debiasing does not work on texts
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
         """Embed the captions that are not in the cache."""
-        return self._embed_missing(distinct(data.captions)[0])
+        return self._embed_missing(distinct_texts(data.captions)[0])
 
     def _embed_missing(self, texts: Sequence[str]) -> Embedded | None:
         from bias_pipeline.models.text_vectors import embed_missing
 
         if self.cache is None:
             return None
-        return embed_missing(texts, self._store(self.pretrained), self._load)
+        return embed_missing(texts, self._store(self.pretrained_model), self._load)
 
     def _store(self, model: Pretrained) -> BlockStore:
         from bias_pipeline.models.blocks import BlockStore
@@ -216,15 +216,15 @@ class Frozen(Published, FeatureEncoder):
         return BlockStore(Path(str(self.cache)), self._settings(model), model.name)
 
     def _load(self) -> Sentences:
-        model = self.pretrained
-        return _loaded(model, self.device, pooling_of(model, self.pooling, self.normalize))
+        model = self.pretrained_model
+        return _load_sentences(model, self.device, pooling_of(model, self.pooling, self.normalize))
 
     def read(self, data: LabelledCaptions) -> Vectors:
         """The vectors of N captions."""
-        texts, rows = distinct(data.captions)
+        texts, rows = distinct_texts(data.captions)
         vectors = self.vectors(texts)
         if self.debias is not None and self.attribute is not None:
-            vectors = self.debias.edited(vectors, self.vectors, self.attribute)
+            vectors = self.debias.edit_vectors(vectors, self.vectors, self.attribute)
         return Vectors(vectors, rows, self.standardize)
 
     def vectors(self, texts: Sequence[str]) -> Float32Array:
@@ -234,7 +234,7 @@ class Frozen(Published, FeatureEncoder):
         self._embed_missing(texts)
         if self.cache is None:
             return self._load().embed(texts)
-        return vectors_from(texts, self._store(self.pretrained))
+        return vectors_from(texts, self._store(self.pretrained_model))
 
     def build(self, inputs: VectorInputs) -> nn.Module:
         """A network that returns the vectors unchanged."""
@@ -244,16 +244,16 @@ class Frozen(Published, FeatureEncoder):
 
 
 @lru_cache(maxsize=1)
-def _loaded(model: Pretrained, device: str, pooling: Pooling) -> Sentences:
+def _load_sentences(model: Pretrained, device: str, pooling: Pooling) -> Sentences:
     """The model of the last call, as the sides of a metric use it one after the other."""
     return Sentences(model, device_of(device), pooling)
 
 
-def distinct(captions: Captions) -> tuple[list[str], IntArray]:
+def distinct_texts(captions: Captions) -> tuple[list[str], IntArray]:
     """The distinct texts, and (N,) which text each caption is.
 
     Example:
-        >>> distinct(Captions.from_texts(["a dog", "a cat", "a dog"]))
+        >>> distinct_texts(Captions.from_texts(["a dog", "a cat", "a dog"]))
         (['a dog', 'a cat'], array([0, 1, 0]))
     """
     numbers = captions.identities
@@ -294,13 +294,13 @@ class VectorInputs:
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``vectors`` (B, D)."""
-        return {"vectors": self._of(rows)}
+        return {"vectors": self._standardise(rows)}
 
     def matrix(self, rows: IntArray) -> Float64Array:
         """(B, D)."""
-        return self._of(rows).astype(np.float64)
+        return self._standardise(rows).astype(np.float64)
 
-    def _of(self, rows: IntArray) -> Float32Array:
+    def _standardise(self, rows: IntArray) -> Float32Array:
         vectors: Float32Array = self.items.vectors[self.items.rows[rows]]  # a copy
         vectors -= self.mean
         vectors /= self.spread

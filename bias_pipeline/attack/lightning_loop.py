@@ -49,7 +49,7 @@ class CheckpointSettings:
     version: int  # of what is trained; checkpoints of other versions are ignored
     minutes: float  # between two checkpoints; a shorter training writes none
 
-    def of(self, name: str, batches: Ordered) -> Checkpoint:
+    def checkpoint(self, name: str, batches: Ordered) -> Checkpoint:
         """The checkpoint of a training."""
         from bias_pipeline.attack.checkpoints import Checkpoint
 
@@ -196,11 +196,11 @@ class Share:
     rank: int = 0  # of the process
     world: int = 1  # number of processes
 
-    def of(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    def take(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Every ``world``-th row, so that all ranks together have each row once.
 
         Example:
-            >>> [Share(rank, 2).of(np.arange(5)).tolist() for rank in (0, 1)]
+            >>> [Share(rank, 2).take(np.arange(5)).tolist() for rank in (0, 1)]
             [[0, 2, 4], [1, 3]]
         """
         return rows[self.rank :: self.world]
@@ -251,7 +251,7 @@ def ranks(world: int) -> Ranks:
     return Ranks(world)
 
 
-def together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
+def run_together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
     """The result of a function in the first of several processes; in this one if ``world`` is 1."""
     if world == 1:
         return function(*arguments, WHOLE)

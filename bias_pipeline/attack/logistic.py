@@ -60,13 +60,15 @@ class ConvexProbe(Probe):
         outputs = outputs_of(data)
         width = max(1, NUMBERS // max(1, outputs.size))
         for some in (jobs[start : start + width] for start in range(0, len(jobs), width)):
-            shared = items.shared([job.train for job in some])
+            shared = items.share_features([job.train for job in some])
             if shared is not None:
-                yield from self._together(data, outputs, shared, some)
+                yield from self._fit_together(data, outputs, shared, some)
             else:
-                yield from (self._alone(data, outputs, items.fit(job.train), job) for job in some)
+                yield from (
+                    self._fit_alone(data, outputs, items.fit(job.train), job) for job in some
+                )
 
-    def _together(
+    def _fit_together(
         self,
         data: LabelledCaptions,
         outputs: Float64Array,
@@ -83,7 +85,7 @@ class ConvexProbe(Probe):
             tested = shared.matrix[shared.rows[job.test]]
             yield ProbeResult(probabilities_of(decide(tested, weights[:, number]), data))
 
-    def _alone(
+    def _fit_alone(
         self, data: LabelledCaptions, outputs: Float64Array, inputs: Features, job: TrainingJob
     ) -> ProbeResult:
         truths = outputs[job.train][:, None]

@@ -172,7 +172,7 @@ class NeuralProbe(Probe):
         """
         for attempt in range(ATTEMPTS):
             prepared = train_locally(self.recipe, data, _attempt(job, attempt))
-            if not _failed(predict(prepared, data, job.test).probs, data, job):
+            if not _has_failed(predict(prepared, data, job.test).probs, data, job):
                 return prepared
         raise _all_failed(data, job)
 
@@ -201,7 +201,7 @@ def _train_until_sound(
         if attempt:
             again = _attempt(job, attempt)
             (one,) = _train_within_memory(recipe, data, [again], shortages)
-        if not _failed(one.probs, data, job):
+        if not _has_failed(one.probs, data, job):
             world = one.world_size or 1
             return replace(one, attempts=attempt + 1, shortages=shortages, world_size=world)
     raise _all_failed(data, job)
@@ -219,7 +219,7 @@ def _all_failed(data: LabelledCaptions, job: TrainingJob) -> DataError:
     )
 
 
-def _failed(probs: Float64Array, data: LabelledCaptions, job: TrainingJob) -> bool:
+def _has_failed(probs: Float64Array, data: LabelledCaptions, job: TrainingJob) -> bool:
     if not np.isfinite(probs).all():
         return True
     differ = len(np.unique(data.captions.identities[job.test])) > 1

@@ -77,10 +77,10 @@ def fit(
         some = counts.take(padded, axis=1), truths.take(padded, axis=1)
         used: BoolArray = np.asarray(some[0].any(axis=1))
         if not used.all() and used.any() and sparse.issparse(x):
-            design = _Design.of(items, items.x[used])
+            design = _Design.from_features(items, items.x[used])
             some = some[0][used], some[1][used]
         else:
-            design = _Design.of(items, items.x)
+            design = _Design.from_features(items, items.x)
         fits = _Fits.start(design, *some, levels[padded], usable[:, padded], near)
         ended = fits.converged_weights(design)
         weights[:, columns] = ended[:, : len(columns)]
@@ -89,8 +89,8 @@ def fit(
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
     """(B,) how small the curvature of an item's loss is on average, in negative powers of 4."""
-    weight = summed(counts)[:, None]
-    share = summed(truths) / np.maximum(weight, 1)
+    weight = sum_items(counts)[:, None]
+    share = sum_items(truths) / np.maximum(weight, 1)
     curvature = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
     return np.rint(-np.log(np.maximum(curvature, 1e-6)) / np.log(4)).astype(np.int64)
 
@@ -120,7 +120,7 @@ def _times(matrix: Matrix | sparse.csc_array, numbers: AnyFloat) -> AnyFloat:
     return np.asarray(product).reshape(-1, *numbers.shape[1:])
 
 
-def summed(terms: AnyFloat) -> AnyFloat:
+def sum_items(terms: AnyFloat) -> AnyFloat:
     """(N, ...) to (...), one item after the other.
 
     NumPy's order of summation depends on the number of columns and on their layout in memory, so
@@ -134,7 +134,7 @@ def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
     """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K), see `summed`."""
     n_items, n_fits, n_outputs = a.shape
     if n_items and n_fits * n_outputs == 1:
-        return summed(a * b)[None]
+        return sum_items(a * b)[None]
     flat = (n_items, n_fits * n_outputs)  # -1 cannot be inferred where there is no item
     sums = np.einsum("nc,nc->c", a.reshape(flat), b.reshape(flat))
     return np.asarray(sums.reshape(n_fits, n_outputs).sum(axis=1)[None, :, None])
@@ -197,7 +197,7 @@ class DesignMatrix:
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
             alone = (1 / (squares + penalty)).astype(np.float32)[:, None, None]
             block = products + penalty * np.eye(len(products), dtype=np.float32)
-            self._inverses[level] = UsualInverse(frequent, _inverted(block), alone)
+            self._inverses[level] = UsualInverse(frequent, _invert(block), alone)
         return self._inverses[level]
 
 
@@ -229,7 +229,7 @@ def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
     )
 
 
-def _inverted(block: AnyFloat) -> AnyFloat:
+def _invert(block: AnyFloat) -> AnyFloat:
     """(M, M) the inverse of a positive definite matrix."""
     root, _ = lapack.spotrf(block, lower=True)
     lower = np.tril(lapack.spotri(root, lower=True)[0])
@@ -274,17 +274,17 @@ class _Design:
     single: tuple[Matrix, Matrix | sparse.csc_array]  # both in single precision
 
     @classmethod
-    def of(cls, items: DesignMatrix, x: Matrix) -> _Design:
+    def from_features(cls, items: DesignMatrix, x: Matrix) -> _Design:
         """The design of the items that have the features ``x``."""
-        single = _single(x)
-        return cls(items, x, _transposed(x), (single, _transposed(single)))
+        single = _to_single_precision(x)
+        return cls(items, x, _transpose(x), (single, _transpose(single)))
 
 
-def _transposed(x: Matrix) -> Matrix | sparse.csc_array:
+def _transpose(x: Matrix) -> Matrix | sparse.csc_array:
     return x.T if sparse.issparse(x) else np.ascontiguousarray(x.T)
 
 
-def _single(x: Matrix) -> Matrix:
+def _to_single_precision(x: Matrix) -> Matrix:
     if isinstance(x, np.ndarray):
         return x.astype(np.float32)
     return sparse.csr_array((x.data.astype(np.float32), x.indices, x.indptr), shape=x.shape)
@@ -323,8 +323,8 @@ class _Fits:
         squares = np.asarray(_squares(design.x).T @ counts)[:, :, None]
         penalty = np.append(np.ones(len(squares) - 1), 0.0)[:, None, None]
         unit = 1 / np.sqrt(penalty + design.items.inverse_penalty * squares / 4)
-        weight = summed(counts)[:, None] + 0.5 * max(2, n_outputs)
-        base = (summed(truths) + 0.5) / weight  # (B, K)
+        weight = sum_items(counts)[:, None] + 0.5 * max(2, n_outputs)
+        base = (sum_items(truths) + 0.5) / weight  # (B, K)
         weights = np.zeros((len(squares), n_fits, n_outputs))
         weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
         scores = np.tile(weights[-1], (n_items, 1, 1))
@@ -348,12 +348,12 @@ class _Fits:
                 return weights
             some = _remaining(fits.going[0])
             if some is not None:
-                fits, gradient = fits.of(some), gradient.take(some, axis=1)
+                fits, gradient = fits.take(some), gradient.take(some, axis=1)
             fits = fits.newton_step(design, gradient)
         weights[:, fits.place[0, fits.going[0]]] = fits.weights[:, fits.going[0]]
         return weights
 
-    def of(self, which: IntArray) -> _Fits:
+    def take(self, which: IntArray) -> _Fits:
         """Some of the regressions."""
         return _Fits(*(getattr(self, field.name).take(which, axis=1) for field in fields(self)))
 
@@ -410,7 +410,7 @@ class _System:
             curvatures *= 1 - probs
         return cls(design, fits.known, fits.levels, probs, curvatures)
 
-    def of(self, which: IntArray) -> _System:
+    def take(self, which: IntArray) -> _System:
         """The system of some of the regressions."""
         parts = (self.known, self.levels, self.probs, self.curvatures)
         return _System(self.design, *(part.take(which, axis=1) for part in parts))
@@ -430,7 +430,7 @@ class _System:
         """Conjugate gradients from 0; each system stops when its own residual is small."""
         solution, place = np.zeros_like(right), np.arange(right.shape[1])
         system, part, residual = self, np.zeros_like(right), right
-        direction = self.preconditioned(residual)
+        direction = self.precondition(residual)
         size = _inner(residual, direction)
         small = FORCING**2 * size
         for _ in range(MAX_PRODUCTS):
@@ -439,7 +439,7 @@ class _System:
             part += step * direction
             product *= step
             residual -= product
-            inverted = system.preconditioned(residual)
+            inverted = system.precondition(residual)
             size, before = _inner(residual, inverted), size
             ended = going & (size <= small)[0, :, 0]
             solution[:, place[ended]] = part[:, ended]
@@ -448,7 +448,7 @@ class _System:
                 return solution
             some = _remaining(going)
             if some is not None:
-                system, place, going = system.of(some), place[some], going[some]
+                system, place, going = system.take(some), place[some], going[some]
                 part, residual, direction, inverted, size, before, small = (
                     a.take(some, axis=1)
                     for a in (part, residual, direction, inverted, size, before, small)
@@ -458,7 +458,7 @@ class _System:
         solution[:, place[going]] = part[:, going]
         return solution
 
-    def preconditioned(self, residual: AnyFloat) -> AnyFloat:
+    def precondition(self, residual: AnyFloat) -> AnyFloat:
         """Residuals times the usual inverse of each regression's level: all weights move alike."""
         levels, starts = np.unique(self.levels, return_index=True)
         inverses = map(self.design.items.usual_inverse, levels)

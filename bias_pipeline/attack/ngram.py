@@ -79,20 +79,20 @@ class NgramItems(Items):
 
     def fit(self, train: IntArray) -> NgramInputs:
         """The n-grams that occur in at least ``min_count`` training captions."""
-        return NgramInputs(self, np.flatnonzero(self._known(train)))
+        return NgramInputs(self, np.flatnonzero(self._known_grams(train)))
 
-    def _known(self, train: IntArray) -> BoolArray:
-        return np.bincount(self.of(train), minlength=self.n_grams) >= self.min_count
+    def _known_grams(self, train: IntArray) -> BoolArray:
+        return np.bincount(self.grams_of(train), minlength=self.n_grams) >= self.min_count
 
-    def shared(self, trains: Sequence[IntArray]) -> SharedFeatures:
+    def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures:
         """See the base; a repeated caption is one item."""
-        known = np.stack([self._known(train) for train in trains], axis=1)
+        known = np.stack([self._known_grams(train) for train in trains], axis=1)
         # The columns do not depend on who is trained together, so nor do an attacker's digits.
         used = np.flatnonzero(np.bincount(self.grams, minlength=self.n_grams) >= self.min_count)
         _, first, rows = np.unique(self.texts, return_index=True, return_inverse=True)
         return SharedFeatures(NgramInputs(self, used).matrix(first), rows, known[used])
 
-    def of(self, rows: IntArray) -> IntArray:
+    def grams_of(self, rows: IntArray) -> IntArray:
         """The n-grams of some captions, caption after caption."""
         return self.grams[ranges(self.starts[rows], np.diff(self.starts)[rows])]
 
@@ -108,7 +108,7 @@ class NgramInputs:
         """(B, F) sparse matrix of 0 and 1."""
         column = np.full(self.items.n_grams, -1, np.int64)
         column[self.columns] = np.arange(len(self.columns))
-        cells = column[self.items.of(rows)]
+        cells = column[self.items.grams_of(rows)]
         used = cells >= 0
         lengths = np.diff(self.items.starts)[rows]
         bounds = np.concatenate([[0], np.cumsum(used)])[offsets(lengths)]

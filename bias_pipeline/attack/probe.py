@@ -90,9 +90,9 @@ class Probe(Configurable, ABC):
         # With few captions a fold may be empty.
         jobs = [[job for job in one_set if len(job.test)] for one_set in drawn]
         fitted = self._predictions(data, jobs)
-        return [self._joined(data, *each) for each in zip(sets, jobs, fitted, strict=True)]
+        return [self._join(data, *each) for each in zip(sets, jobs, fitted, strict=True)]
 
-    def _joined(
+    def _join(
         self,
         data: LabelledCaptions,
         splits: Sequence[Split],
@@ -124,7 +124,7 @@ class Probe(Configurable, ABC):
         """The results of each set of jobs, and how they came about."""
         keys = [[self._key(data, job) for job in jobs] for jobs in sets]
         pairs = [*zip(chain(*keys), chain(*sets), strict=True)]
-        results = {key: self._stored(key) for key, _ in pairs}
+        results = {key: self._load_stored(key) for key, _ in pairs}
         missing = [(key, job) for key, job in pairs if results[key] is None]
         took = self.encoder.prepare(data) if missing else None
         # Nothing is read where nothing is trained.
@@ -147,7 +147,7 @@ class Probe(Configurable, ABC):
             answers.append((whole, account if answers else _with_embedding(account, took)))
         return answers
 
-    def _stored(self, key: str) -> ProbeResult | None:
+    def _load_stored(self, key: str) -> ProbeResult | None:
         probs = None if self.cache is None else self.cache.get(key)
         if self.cache is None or probs is None:
             return None

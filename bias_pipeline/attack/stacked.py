@@ -75,11 +75,11 @@ def side_by_side(parts: Sequence[Tensor]) -> Tensor:
     return torch.stack(padded)
 
 
-def stacked(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tensor:
+def stack_weights(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tensor:
     """(S, ...) one weight of every network.
 
     Example:
-        >>> stacked([nn.Linear(2, 3), nn.Linear(2, 3)], lambda net: net.weight).shape
+        >>> stack_weights([nn.Linear(2, 3), nn.Linear(2, 3)], lambda net: net.weight).shape
         torch.Size([2, 3, 2])
     """
     return torch.stack([weight(net) for net in nets])
@@ -105,14 +105,14 @@ def encode_recurrent(
     for layer in range(first.rnn.num_layers):
         if layer > 0:
             states = states * _between_layers(states, batches, first.rnn.dropout, generators)
-        ways = [states, _reversed(states, backward)][: first.n_ends]
-        weights = [_stacked_weights(nets, name, layer) for name in _WEIGHTS]
+        ways = [states, _reverse(states, backward)][: first.n_ends]
+        weights = [_layer_weights(nets, name, layer) for name in _WEIGHTS]
         here = present.repeat_interleave(first.n_ends, dim=0)
         whole, final = _CELLS[first.rnn.mode](torch.stack(ways, 1).flatten(0, 1), weights, here)
         final = final.reshape(len(nets), first.n_ends, *final.shape[1:])  # (S, ends, N, H)
         if layer + 1 < first.rnn.num_layers:
             ends = list(whole.reshape(len(nets), first.n_ends, *whole.shape[1:]).unbind(1))
-            ends[1:] = [_reversed(end_states, backward) for end_states in ends[1:]]
+            ends[1:] = [_reverse(end_states, backward) for end_states in ends[1:]]
             states = torch.cat(ends, dim=-1)  # (S, N, L, ends * H)
     last = final.transpose(1, 2).flatten(2)  # (S, N, ends * H)
     return drop(
@@ -144,13 +144,13 @@ def _between_layers(
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
-def _stacked_weights(nets: Sequence[RecurrentNet], name: str, layer: int) -> Tensor:
+def _layer_weights(nets: Sequence[RecurrentNet], name: str, layer: int) -> Tensor:
     """(S * ends, ...) one kind of weight of a layer, both directions of a network in a row."""
     ends = ("", "_reverse")[: nets[0].n_ends]
     return torch.stack([getattr(net.rnn, f"{name}_l{layer}{end}") for net in nets for end in ends])
 
 
-def _reversed(states: Tensor, backward: Tensor) -> Tensor:
+def _reverse(states: Tensor, backward: Tensor) -> Tensor:
     """(S, N, L, D) each caption from its last word to its first; its own inverse."""
     return torch.take_along_dim(states, backward[..., None], dim=2)
 
@@ -269,8 +269,8 @@ def _attention(
     """(S, N, L, D) attention output of every word (Vaswani et al. 2017, section 3.2)."""
     first = layers[0].self_attn
     n_heads, size = first.num_heads, first.head_dim
-    weight = stacked(layers, lambda layer: layer.self_attn.in_proj_weight)
-    bias = stacked(layers, lambda layer: layer.self_attn.in_proj_bias)
+    weight = stack_weights(layers, lambda layer: layer.self_attn.in_proj_weight)
+    bias = stack_weights(layers, lambda layer: layer.self_attn.in_proj_bias)
     split = _affine(states, weight, bias).unflatten(3, (3, n_heads, size))  # type: ignore[no-untyped-call]
     query, key, value = split.permute(3, 0, 1, 4, 2, 5)  # (S, N, A, L, D / A) each
     fit = query @ key.mT / math.sqrt(size)  # (S, N, A, L, L)
@@ -282,8 +282,8 @@ def _attention(
 
 def _linear(layers: Sequence[Layer], of: Callable[[Layer], nn.Linear], states: Tensor) -> Tensor:
     """(S, N, L, D) to (S, N, L, D'), each network by its own layer."""
-    weight = stacked(layers, lambda layer: of(layer).weight)
-    return _affine(states, weight, stacked(layers, lambda layer: of(layer).bias))
+    weight = stack_weights(layers, lambda layer: of(layer).weight)
+    return _affine(states, weight, stack_weights(layers, lambda layer: of(layer).bias))
 
 
 def _affine(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -295,8 +295,8 @@ def _layer_norm(
     layers: Sequence[Layer], of: Callable[[Layer], nn.LayerNorm], states: Tensor
 ) -> Tensor:
     """(S, N, L, D) with every word's vector normalised by its network's layer."""
-    weight = stacked(layers, lambda layer: of(layer).weight)[:, None, None]
-    bias = stacked(layers, lambda layer: of(layer).bias)[:, None, None]
+    weight = stack_weights(layers, lambda layer: of(layer).weight)[:, None, None]
+    bias = stack_weights(layers, lambda layer: of(layer).bias)[:, None, None]
     eps = of(layers[0]).eps
     return nn.functional.layer_norm(states, states.shape[-1:], eps=eps) * weight + bias
 
@@ -332,14 +332,14 @@ def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return read
 
 
-def _given(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
+def _given_vectors(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
     """(S, N, D) of vectors (N_s, D), zero in rows beyond N_s."""
     del nets, generators
     return _side_by_side([batch["vectors"] for batch in batches])
 
 
 _ENCODERS: Mapping[type[nn.Module], Callable[..., Tensor]] = {
-    GivenNet: _given,
+    GivenNet: _given_vectors,
     RecurrentNet: _reading(encode_recurrent),
     TransformerNet: _reading(encode_transformer),
 }
@@ -369,13 +369,13 @@ def decide(
         elif isinstance(first, nn.Dropout):
             vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], generators)
         elif isinstance(first, nn.BatchNorm1d):
-            vectors = _normalised(layers, vectors, rows)
+            vectors = _normalise_rows(layers, vectors, rows)
         else:
             vectors = first(vectors)
     return vectors
 
 
-def _normalised(layers: Sequence[nn.Module], vectors: Tensor, rows: Sequence[int]) -> Tensor:
+def _normalise_rows(layers: Sequence[nn.Module], vectors: Tensor, rows: Sequence[int]) -> Tensor:
     """(S, N, D) each network's rows normalised by their mean and spread, zero in other rows."""
     parts = [layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)]
     padded = _side_by_side(parts)

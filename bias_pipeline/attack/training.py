@@ -46,7 +46,7 @@ def train_attacker(
     Returns:
         (M, K) or (M, T) probabilities, M the test captions of the share, and the losses.
     """
-    return predict(train_locally(recipe, data, job, share), data, share.of(job.test))
+    return predict(train_locally(recipe, data, job, share), data, share.take(job.test))
 
 
 def train_locally(
@@ -80,7 +80,7 @@ def training_callbacks(
     how = recipe.survival
     if how is not None:
         name = checkpoint_name(how.version, recipe, recipe.encoder.digest(data), job)
-        callbacks.append(how.of(name, prepared.batches))
+        callbacks.append(how.checkpoint(name, prepared.batches))
     return callbacks
 
 

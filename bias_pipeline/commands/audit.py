@@ -29,7 +29,7 @@ from bias_pipeline.data.photos import find_photos
 from bias_pipeline.data.rating_tables import read_label_errors
 from bias_pipeline.data.tables import check_file
 from bias_pipeline.declared import Count, Positive
-from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, did_you_mean, inflect
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import lines_as, print_out, print_text, warn
@@ -446,11 +446,11 @@ def _announce(
         sizes = corpus.groupings[name].sizes.items()
         groups.append(f"{name} ({', '.join(f'{group} {n}' for group, n in sizes)})")
     people = (
-        counted(len(first.human), "human captions") if len(first.human) else "no human captions"
+        inflect(len(first.human), "human captions") if len(first.human) else "no human captions"
     )
     objects = "with objects" if first.objects is not None else "no objects"
     n_captions = sum(len(sample.model) for sample in first.each_sample)
-    warn(f"{file}: {counted(n_captions, 'captions')} of labelled images; {people}; {objects}")
+    warn(f"{file}: {inflect(n_captions, 'captions')} of labelled images; {people}; {objects}")
     warn(f"labels: {'; '.join(groups)}")
     blanks = ", ".join(f"{first.blanks.get(side, 0)} {side}" for side in SIDES)
     warn(f"blank captions: {blanks}")
@@ -460,7 +460,7 @@ def _announce(
         which = f"{name}: " if len(plans) > 1 else ""
         permitted = _permitted_metrics(plan, corpora[name])
         warn(
-            f"{which}{counted(len(permitted), 'metrics')}, {counted(plan.seeds, 'seeds')}, "
+            f"{which}{inflect(len(permitted), 'metrics')}, {inflect(plan.seeds, 'seeds')}, "
             f"about {plan.seconds:.0f} s"
         )
         warn(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")

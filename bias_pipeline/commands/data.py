@@ -18,7 +18,7 @@ from bias_pipeline.errors import (
     BiasPipelineError,
     DataError,
     SweepError,
-    counted,
+    inflect,
 )
 from bias_pipeline.io.digests import digest_mismatch
 from bias_pipeline.io.progress import bar, track
@@ -77,7 +77,7 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
         changed = digest_mismatch(track(files, len(files)))
     if changed:
         warn(
-            f"{counted(len(changed), f'of {len(files)} pictures have')} changed since the "
+            f"{inflect(len(changed), f'of {len(files)} pictures have')} changed since the "
             f"last reading, although nobody wrote to them: {_first_few(changed)}; run again what "
             "was made from them, and have the disk checked"
         )
@@ -86,7 +86,7 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
     broken = [f"{file} ({fault})" for file, fault in faults.items() if fault]
     if broken:
         raise DataError(
-            f"{counted(len(broken), f'of {len(files)} pictures are')} broken: "
+            f"{inflect(len(broken), f'of {len(files)} pictures are')} broken: "
             f"{_first_few(broken)}; mend or remove them"
         )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, counted
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, inflect
 from bias_pipeline.io import installation, plugins
 from bias_pipeline.io.terminal import print_out
 
@@ -169,9 +169,9 @@ def recognise(path: Path) -> FileKinds:
     from bias_pipeline.data.tables import check_file
 
     if path.is_dir() and (n_runs := sum(1 for _ in path.glob("*/result.json"))):
-        return FileKinds(path, {RUNS: counted(n_runs, "runs")})
+        return FileKinds(path, {RUNS: inflect(n_runs, "runs")})
     if path.is_dir() and (n_photos := _number_of_photos(path)):
-        return FileKinds(path, {PHOTOS: counted(n_photos, "photos")})
+        return FileKinds(path, {PHOTOS: inflect(n_photos, "photos")})
     try:
         check_file(path)
     except BiasPipelineError as error:
@@ -201,7 +201,7 @@ def _objects_in(path: Path) -> dict[str, str]:
     objects = objects_by_id(path)
     names = frozenset().union(*objects.values())
     return {
-        OBJECTS: f"{counted(len(names), 'names')} of objects in {counted(len(objects), 'images')}"
+        OBJECTS: f"{inflect(len(names), 'names')} of objects in {inflect(len(objects), 'images')}"
     }
 
 
@@ -214,10 +214,10 @@ def _captions_in(path: Path) -> dict[str, str]:
     except DataError:
         people, _ = human_captions(path)
         n = sum(map(len, people.values()))
-        return {PEOPLE: f"{counted(n, 'captions')} of {counted(len(people), 'images')}"}
-    kinds = {MODEL: f"{counted(len(read.captions), 'captions')}, one an image"}
+        return {PEOPLE: f"{inflect(n, 'captions')} of {inflect(len(people), 'images')}"}
+    kinds = {MODEL: f"{inflect(len(read.captions), 'captions')}, one an image"}
     if read.human:
-        kinds[PEOPLE] = f"beside them, of {counted(len(read.human), 'images')}"
+        kinds[PEOPLE] = f"beside them, of {inflect(len(read.human), 'images')}"
     return kinds
 
 
@@ -237,7 +237,7 @@ def _labels_in(path: Path) -> dict[str, str]:
         except DataError as error:
             faults.append(str(error))
         else:
-            read[name] = f"{name} ({counted(len(labels.raw), 'images')})"
+            read[name] = f"{name} ({inflect(len(labels.raw), 'images')})"
     if faults and not read:
         raise DataError(faults[0])
     if not read:

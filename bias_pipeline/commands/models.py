@@ -194,7 +194,7 @@ def _show_needed(words: Sequence[str]) -> int:
         print_out("this configuration needs no published weights")
     _show_all(dict.fromkeys(needs))
     if apart:
-        _print_model(apart.pretrained, [ENCODER])
+        _print_model(apart.pretrained_model, [ENCODER])
     return 0
 
 

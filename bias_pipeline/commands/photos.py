@@ -150,7 +150,7 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
     if options.image_masking or not named:
         settings = [f"{_GROUP}={options.image_masking or 'none'}", *settings]
     masking: ImageMasking = compose.cell(settings).build(_GROUP)
-    shows_all = masking.idle and not options.crop
+    shows_all = masking.changes_nothing and not options.crop
     if shows_all and not named and not options.image_masking and (options.regions or settings[1:]):
         raise UsageError(
             "no photo is masked: name what is painted over with --image-masking, or give --crop"

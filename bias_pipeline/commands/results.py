@@ -27,7 +27,7 @@ from bias_pipeline.errors import (
     TooFewImagesError,
     UndecidedError,
     UsageError,
-    counted,
+    inflect,
 )
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
@@ -182,7 +182,7 @@ def _gate_of_questions(rows: Sequence[ComparedQuestion]) -> int:
                 else "no question can be decided, for the reasons above"
             )
         )
-    counts = counted(len(decided), "questions")
+    counts = inflect(len(decided), "questions")
     print_out(f"gate passed: {rows[0].decision.first} is worse in none of {counts}")
     return 0
 
@@ -290,7 +290,7 @@ def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
         )
     first = comparison.decided[0].first
     worse = "worse" if comparison.decided[0].margin is None else "worse by more than the margin"
-    total = counted(len(comparison.decided), "comparisons")
+    total = inflect(len(comparison.decided), "comparisons")
     if comparison.outcome == "worse":
         print_out(f"gate failed: {first} is {worse} in {len(comparison.lost)} of {total}")
         return WORSE
@@ -326,7 +326,7 @@ def _compute_results(
         for name in names:
             if runs := sorted(Path(name).glob("*/result.json")):
                 raise UsageError(
-                    f"{name}: holds {counted(len(runs), 'runs')}, and compare takes the folder of "
+                    f"{name}: holds {inflect(len(runs), 'runs')}, and compare takes the folder of "
                     f"one, such as {runs[0].parent}"
                 ) from None
         raise

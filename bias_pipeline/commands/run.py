@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import UsageError, counted
+from bias_pipeline.errors import UsageError, inflect
 from bias_pipeline.io.paths import FLAG, flags, group_choices
 from bias_pipeline.io.terminal import print_out, print_text
 from bias_pipeline.run import slurm
@@ -261,7 +261,7 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
     submitted = slurm.submit(SlurmCommand(), jobs, sweep.config)
     for array, size in Counter(job.job_id.partition("_")[0] for job in submitted).items():
         place = folder / ".submitit" / f"{array}*"
-        print_out(f"submitted {counted(size, 'jobs')} as array {array}; logs {place}")
+        print_out(f"submitted {inflect(size, 'jobs')} as array {array}; logs {place}")
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:

@@ -26,7 +26,7 @@ from bias_pipeline.corpus.records import (
     read_texts,
 )
 from bias_pipeline.corpus.records import Record as Record
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 Side = Literal["model", "human"]
@@ -205,7 +205,7 @@ class Corpus(ReadCache, Sequence[Record]):
             columns = columns.take(order)
         model, human = (read_texts(columns, side) for side in SIDES)
         n_cut = model.n_cut + human.n_cut
-        note = counted(n_cut, f"captions of more than {LONGEST:,} characters were cut")
+        note = inflect(n_cut, f"captions of more than {LONGEST:,} characters were cut")
         marked = np.array([isinstance(text, StockCaption) for text in human.texts], bool)
         pictures, nobody = columns.picture_ids or (), [None] * len(order)
         corpus = cls(

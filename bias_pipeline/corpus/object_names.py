@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bias_pipeline.corpus.pictures import PERSON
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 
 
 class Category(NamedTuple):
@@ -281,7 +281,7 @@ class ObjectsRead:
         if not unknown:
             return ""
         what = f"of {total} objects ({self.unknown_share:.1%}) are not counted"
-        number = counted(sum(self.images[name] for name in unknown), what)
+        number = inflect(sum(self.images[name] for name in unknown), what)
         most = ", ".join(f"{_quote(name)} ({self.images[name]})" for name in unknown[:_SHOWN])
         often = "most often " if len(unknown) > _SHOWN else ""
         return f"{number}, since {tasks} has no task of such a name: {often}{most}"

@@ -12,7 +12,7 @@ import numpy as np
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.captions import cut, is_blank
 from bias_pipeline.corpus.pictures import Picture, Region
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 
 T = TypeVar("T")
 LONGEST = 10_000  # characters of a caption that are read
@@ -136,7 +136,7 @@ def collapse_repeated(records: Iterable[Record], dataset: str) -> tuple[list[Rec
                 f"({contents}); keep one of the two"
             )
         repeated += 1
-    note = counted(repeated, "repeated images with equal contents were collapsed")
+    note = inflect(repeated, "repeated images with equal contents were collapsed")
     return list(by_id.values()), [note] if repeated else []
 
 

@@ -20,7 +20,7 @@ from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus, Grouping
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.corpus.split_rules import limit_images
 from bias_pipeline.declared import Count
-from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, did_you_mean, inflect
 from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
 
 FEWEST = 100
@@ -97,7 +97,7 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     _check_sizes(grouping, attribute)
     lost = len(first) + len(second) - 2 * len(rows)
     note = (
-        f"{counted(lost, 'images are')} labelled for only one attribute of {attribute.name}: left "
+        f"{inflect(lost, 'images are')} labelled for only one attribute of {attribute.name}: left "
         "out"
     )
     shared = first.take(rows)

@@ -22,7 +22,7 @@ from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Configurable
-from bias_pipeline.errors import NotApplicableError, UsageError, counted
+from bias_pipeline.errors import NotApplicableError, UsageError, inflect
 
 PUBLISHED_SEEDS = (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234)
 SMALLEST_GROUP = 10
@@ -47,7 +47,7 @@ class Copies:
             if self.together
             else "attackers learn from some whose originals are tested (split.together)"
         )
-        return f"{counted(self.images, 'images are copies of others')}: {placement}"
+        return f"{inflect(self.images, 'images are copies of others')}: {placement}"
 
 
 NO_COPIES = Copies(0, together=True)

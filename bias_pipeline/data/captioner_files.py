@@ -14,7 +14,7 @@ from bias_pipeline.data.foreign_files import way_to_read
 from bias_pipeline.data.label_files import Labels
 from bias_pipeline.data.tables import SUFFIXES, check_file
 from bias_pipeline.data.text_folders import check_not_one_of_many, is_text_folder
-from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, did_you_mean, inflect
 
 _FACE = re.compile(r"(.+)(_face\d+)")  # names from programs that cut faces out of pictures
 # Least share of a file's captions of labelled images; with less, ids may fit by accident
@@ -100,24 +100,24 @@ class ImageMatch:
         if scored:
             yield self._fault(
                 self.path,
-                f"{counted(len(lacking), f'of {len(self.images)} labelled images have')} no "
+                f"{inflect(len(lacking), f'of {len(self.images)} labelled images have')} no "
                 f"caption ({len(scored)} of them in a group of {self.attribute})",
                 scored,
             )
         elif lacking:
-            yield f"{counted(len(lacking), 'images of no group have')} no caption"
+            yield f"{inflect(len(lacking), 'images of no group have')} no caption"
         foreign = set(model).difference(*known)
         if foreign:
             yield self._fault(
                 self.path,
-                f"{counted(len(foreign), f'of {len(model)} captions are')} of images that are in "
+                f"{inflect(len(foreign), f'of {len(model)} captions are')} of images that are in "
                 "neither the labels nor another file",
                 foreign,
             )
         unlabelled = len(model) - len(labelled) + len(lacking) - len(foreign)
         if unlabelled:
             yield (
-                f"{counted(unlabelled, 'captions are')} left out, whose images are not scored here"
+                f"{inflect(unlabelled, 'captions are')} left out, whose images are not scored here"
             )
 
     def file_share(self, model: Mapping[str, str]) -> float:
@@ -164,7 +164,7 @@ class ImageMatch:
         if lacking:
             yield self._fault(
                 path,
-                f"{counted(len(lacking), f'of {len(self.images)} labelled images are')} absent, "
+                f"{inflect(len(lacking), f'of {len(self.images)} labelled images are')} absent, "
                 "so their objects are unknown",
                 lacking,
             )

@@ -37,8 +37,8 @@ from bias_pipeline.errors import (
     NAME_HUMAN_CAPTIONS,
     ResourceError,
     UsageError,
-    counted,
     did_you_mean,
+    inflect,
 )
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.text.mending import mended_columns
@@ -236,7 +236,7 @@ class CocoDataset(Dataset):
             return ()
         return (
             f"several captions an image: number {self.caption_index} of each is scored, "
-            f"{counted(unused, 'others are')} not (dataset.caption_index)",
+            f"{inflect(unused, 'others are')} not (dataset.caption_index)",
         )
 
     def _human(
@@ -406,4 +406,4 @@ def _warn_of_copies(
 
 
 def _repetition_note(repeated: int, what: str) -> tuple[str, ...]:
-    return (counted(repeated, f"repeated {what} were collapsed"),) if repeated else ()
+    return (inflect(repeated, f"repeated {what} were collapsed"),) if repeated else ()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, TextIO
 from bias_pipeline.data.blocks import ROWS, ArrowColumns, Block, until_fault
 from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, Heading, find_heading, lacks_heading
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.io.json_files import decode, open_input
 
 MAX_BYTES = 1 << 32
@@ -379,7 +379,7 @@ def _fit_cells(
     """The cells without blank cells at the end; refused if they are more or fewer than columns."""
     if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
         return cells[: len(names)]
-    n_cells = f"{counted(len(cells), 'cells')} under {counted(len(names), 'columns')}"
+    n_cells = f"{inflect(len(cells), 'cells')} under {inflect(len(names), 'columns')}"
     if number > first:
         table.refuse_unclosed(first, number, n_cells)
     sign = table.heading.separator

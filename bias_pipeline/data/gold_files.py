@@ -16,7 +16,7 @@ from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.data.label_files import label_map
 from bias_pipeline.data.label_values import TIE, majority, recognise_labels
 from bias_pipeline.data.tables import Rows, check_file, open_rows
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean, inflect
 from bias_pipeline.stats.raters import answer_counts, fleiss
 
 _WHAT = "gold labels: a table of image_id, value, and rater and chance if there are any"
@@ -115,6 +115,6 @@ def _agreement(votes: Votes, meaning: Mapping[str, str], chosen: Iterable[str]) 
     ties = sum(label == TIE for label in chosen)
     return [
         f"gold labels of several raters: Fleiss' kappa {kappa:.2f}, {split} of "
-        f"{counted(len(ballots), 'images')} judged differently, {ties} without a majority (they "
+        f"{inflect(len(ballots), 'images')} judged differently, {ties} without a majority (they "
         "count as images of no group); the majority's label is taken as true"
     ]

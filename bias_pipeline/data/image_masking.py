@@ -35,7 +35,7 @@ from bias_pipeline.data.regions import (
     union,
 )
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, inflect
 from bias_pipeline.io.hashing import hash_ids, random_words
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ImageMasking(Configurable):
 
     def __call__(self, corpus: Corpus) -> Corpus:
         """The corpus with pictures that are masked when read."""
-        if corpus.pictures is None or self.idle:
+        if corpus.pictures is None or self.changes_nothing:
             return corpus
         able = self._maskable(corpus.pictures)
         n_lost = int((corpus.pictures.present & ~able).sum())
@@ -101,7 +101,7 @@ class ImageMasking(Configurable):
         files = tuple(
             file if ok else None for file, ok in zip(corpus.pictures.files, able, strict=True)
         )
-        note = counted(n_lost, f"pictures have no {sought}, cannot be masked and are not scored")
+        note = inflect(n_lost, f"pictures have no {sought}, cannot be masked and are not scored")
         return replace(
             corpus,
             pictures=replace(corpus.pictures, files=files).with_edit(self),
@@ -118,13 +118,13 @@ class ImageMasking(Configurable):
             )
 
     @property
-    def idle(self) -> bool:
+    def changes_nothing(self) -> bool:
         """Whether nothing is painted over."""
         return self.person == "none" and not self.objects
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
         """What a picture lacks to be masked, in words; None if nothing."""
-        return None if self.idle or self._knows(regions, file) else self._what_is_sought
+        return None if self.changes_nothing or self._knows(regions, file) else self._what_is_sought
 
     @property
     def _what_is_sought(self) -> str:
@@ -308,7 +308,7 @@ class FeatureMasking(ImageMasking):
             )
 
     @property
-    def idle(self) -> bool:
+    def changes_nothing(self) -> bool:
         """Whether nothing is changed."""
         return not (self.background or self.objects)
 

@@ -34,8 +34,8 @@ from bias_pipeline.errors import (
     DataError,
     NotApplicableError,
     UsageError,
-    counted,
     did_you_mean,
+    inflect,
 )
 from bias_pipeline.stats.raters import answer_counts, fleiss
 
@@ -254,7 +254,7 @@ def _interpret(
     emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
     for fact in (
         *read,
-        *(f"{counted(counts[e], 'labels')} {e!r} taken out by the map" for e in emptied),
+        *(f"{inflect(counts[e], 'labels')} {e!r} taken out by the map" for e in emptied),
     ):
         layout.add_note(path, fact)
     return whole
@@ -441,7 +441,7 @@ def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) 
 
 
 def _repetition_note(repeated: int) -> tuple[str, ...]:
-    return (counted(repeated, "repeated labels were collapsed"),) if repeated else ()
+    return (inflect(repeated, "repeated labels were collapsed"),) if repeated else ()
 
 
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
@@ -458,6 +458,6 @@ def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
         for label, n in sorted(counts.items())
     )
     return (
-        f"{counted(sum(counts.values()), 'images belong to no group and are not scored')}: "
+        f"{inflect(sum(counts.values()), 'images belong to no group and are not scored')}: "
         f"{listed}",
     )

@@ -21,7 +21,7 @@ from bias_pipeline.data.photos import MAX_PIXELS, fault_of, find_photos
 from bias_pipeline.data.regions import Labels, box_of_runs, by_confidence
 from bias_pipeline.data.tables import Rows, check_file, is_json, open_rows
 from bias_pipeline.declared import is_number
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.io.json_files import expect, load_json
 
 WHAT = (
@@ -291,7 +291,7 @@ def _check_distinct(pictures: PictureFiles, images: Sequence[str], place: str) -
 
 
 def _count_of(some: Sequence[str], images: Sequence[str]) -> str:
-    return counted(len(some), f"of {len(images)} labelled images have")
+    return inflect(len(some), f"of {len(images)} labelled images have")
 
 
 DETECTIONS = "detections: rows with image_id, label (or category_id) and score (or confidence)"

@@ -26,7 +26,7 @@ from bias_pipeline.data.columns import (
     plain_name,
 )
 from bias_pipeline.data.tables import Rows
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.io.json_files import expect
 
 _PEOPLE = "people"
@@ -90,7 +90,7 @@ class ProgramOutput(ABC):
             counts = ", ".join(f"{reason} {n}" for reason, n in frequent)
             self.layout.add_note(
                 self.rows.path,
-                f"{counted(len(reasons), f'of {total} images {what}')} ({counts}), such as "
+                f"{inflect(len(reasons), f'of {total} images {what}')} ({counts}), such as "
                 f"{first_ids(reasons)}",
             )
 
@@ -236,7 +236,7 @@ class Conversations(ProgramOutput):
         yield from super()._items()
         if self.without_picture:
             self.layout.add_note(
-                self.rows.path, counted(self.without_picture, "conversations without a picture")
+                self.rows.path, inflect(self.without_picture, "conversations without a picture")
             )
 
 

@@ -49,7 +49,7 @@ from bias_pipeline.data.text_folders import (
     text_files,
     text_rows,
 )
-from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, did_you_mean, inflect
 from bias_pipeline.io.json_files import decode, expect, open_input, parse_json
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
@@ -239,7 +239,7 @@ class Rows:
         changed = {pair: n for pair, n in self.mended.items() if n}
         if changed:
             old, new = next(iter(changed))
-            n = counted(sum(changed.values()), "labels")
+            n = inflect(sum(changed.values()), "labels")
             layout.add_note(
                 self.path, f"mojibake or hidden signs mended in {n}: {old!r} is {new!r}"
             )
@@ -249,7 +249,7 @@ class Rows:
         for column, n in self.printed.items():
             layout.add_note(
                 self.path,
-                f"{counted(n, f'cells of {column!r} are')} printed lists, whose texts are read",
+                f"{inflect(n, f'cells of {column!r} are')} printed lists, whose texts are read",
             )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
@@ -295,7 +295,7 @@ def open_rows(
     """
     path = file_of(path)
     if is_text_folder(path):
-        shape = f"captions from {counted(len(text_files(path)), 'files')} .txt"
+        shape = f"captions from {inflect(len(text_files(path)), 'files')} .txt"
         return Rows(path, "file", COLUMNS, blocks_of(text_rows(path)), shape)
     if is_saved(path):
         return Rows(path, "row", *saved_blocks(path, wanted))

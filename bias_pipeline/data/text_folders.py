@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.data.columns import IMAGE, MODEL
-from bias_pipeline.errors import DataError, ResourceError, counted
+from bias_pipeline.errors import DataError, ResourceError, inflect
 from bias_pipeline.io.json_files import decode
 from bias_pipeline.io.kept_files import note_opened
 
@@ -62,5 +62,5 @@ def check_not_one_of_many(path: Path) -> None:
     if path.suffix.lower() == ENDING and several:
         raise DataError(
             f"{path} is {WHAT}; name its folder, {path.parent if path.parent.name else folder}, "
-            f"with {counted(len(text_files(folder)), 'such files')}"
+            f"with {inflect(len(text_files(folder)), 'such files')}"
         )

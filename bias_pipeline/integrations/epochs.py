@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, did_you_mean, inflect
 from bias_pipeline.metrics.catalogue import metric_class, metric_names
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL, SCORE
 
@@ -64,8 +64,8 @@ class CaptionBias:
         texts = list(captions)
         if len(plain) != len(texts):
             raise UsageError(
-                f"CaptionBias: ids and captions of a batch differ: {counted(len(plain), 'ids')} "
-                f"and {counted(len(texts), 'captions')}; give one caption for each id"
+                f"CaptionBias: ids and captions of a batch differ: {inflect(len(plain), 'ids')} "
+                f"and {inflect(len(texts), 'captions')}; give one caption for each id"
             )
         self._captions.update(zip(plain, texts, strict=True))
 

@@ -16,7 +16,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.language.contextual import ENOUGH, ContextualAlignment, distance_of, is_word
@@ -91,7 +91,7 @@ def print_unmasked_words(
     print_table(Table(caption, ["side", "word", "names", "captions", *names], lines, keys=3))
     hidden = max(len(remaining) - MOST_UNMASKED, 0)
     tail = f", {hidden} of them not shown" if hidden else ""
-    print_out(f"{counted(len(remaining), 'words are left')}{tail}")
+    print_out(f"{inflect(len(remaining), 'words are left')}{tail}")
 
 
 END = "(end)"

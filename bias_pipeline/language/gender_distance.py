@@ -131,7 +131,7 @@ class GenderDistance(TaskMetric):
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
         encoder = settings.get("sentence_encoder")
         if encoder:
-            return {"sentence_encoder": dict(Frozen(encoder).pretrained.files), "vectors": ""}
+            return {"sentence_encoder": dict(Frozen(encoder).pretrained_model.files), "vectors": ""}
         return {"vectors": digests(str(settings["vectors"]))}
 
     def require(self) -> None:

@@ -224,7 +224,7 @@ class GenderScore(CountingMetric):
         return {
             "language_model": dict(model.files_on_disk.files),
             "lm_revision": MAIN,
-            "sentence_encoder": dict(encoder.pretrained.files),
+            "sentence_encoder": dict(encoder.pretrained_model.files),
             "context": [
                 content_of(source) for source in _sources(settings.get("context", OBJECTS))
             ],

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
+from bias_pipeline.errors import DataError, ResourceError, UsageError, inflect
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.machine import FASTTEXT, GLOVE, STATIC, package_folder
 
@@ -188,7 +188,7 @@ def _vector(
         return {}
     if len(fields) != width:
         raise ValueError(
-            f"line {line}: {word!r} has {counted(len(fields), 'numbers')} where others have {width}"
+            f"line {line}: {word!r} has {inflect(len(fields), 'numbers')} where others have {width}"
         )
     try:
         return {word: np.array(fields, np.float64)}

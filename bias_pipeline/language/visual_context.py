@@ -19,7 +19,7 @@ from bias_pipeline.data.image_numbers import LabelledImages, is_named
 from bias_pipeline.data.picture_files import detections_by_id
 from bias_pipeline.data.regions import Labels
 from bias_pipeline.data.tables import SUFFIXES, check_file
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, inflect
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.language.caption_scoring import Contexts, annotated_objects, unit_vectors
 from bias_pipeline.models.blocks import store_in
@@ -92,7 +92,7 @@ class VisualContext:
             )
         if bare:
             notes.append(
-                f"visual context: {counted(bare, f'of {len(wanted)} images have')} no object left"
+                f"visual context: {inflect(bare, f'of {len(wanted)} images have')} no object left"
             )
         return Contexts.of_images(voted, tuple(notes))
 
@@ -177,7 +177,7 @@ class VisualContext:
         }
         if broken:
             notes.append(
-                f"{source}: {counted(len(broken), 'pictures cannot')} be read: "
+                f"{source}: {inflect(len(broken), 'pictures cannot')} be read: "
                 f"{first_reasons(broken)}"
             )
         return {row: recognised[digest] for row, digest in digests.items() if digest in recognised}
@@ -231,7 +231,7 @@ def _read_detections(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRo
     notes += joined.notes
     foreign = [image for image in detections if image not in rows]
     message = (
-        f"{path}: {counted(len(foreign), f'of {len(detections)} images are')} not in dataset "
+        f"{path}: {inflect(len(foreign), f'of {len(detections)} images are')} not in dataset "
         f"{corpus.dataset!r}"
     )
     message += f", such as {', '.join(foreign[:_SHOWN])}"

@@ -18,7 +18,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import first_ids
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN, ObjectsRead
 from bias_pipeline.corpus.split import SMALLEST_GROUP
-from bias_pipeline.errors import DataError, NotApplicableError, counted
+from bias_pipeline.errors import DataError, NotApplicableError, inflect
 from bias_pipeline.text.mentions import (
     NO_GROUP,
     attribute_mentions,
@@ -212,7 +212,7 @@ class CorpusView:
             objects = f"objects such as {first_ids(named)}" if named else "no object"
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r}: its images have {objects}, and none of the "
-                f"{counted(len(self.tasks), 'counted tasks')}, such as {first_ids(self.tasks)}; "
+                f"{inflect(len(self.tasks), 'counted tasks')}, such as {first_ids(self.tasks)}; "
                 "name objects as the tasks are named"
             )
         return self.objects

@@ -15,7 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.data.columns import DECODING, MASKED, SAMPLE
-from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, counted
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, inflect
 from bias_pipeline.io.files import csv_text, replacing, write_file
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.blocks import (
@@ -75,7 +75,7 @@ def _report_missing(
     failed = len(open_ids) - absent  # a server gave no answer, or a disk failed
     counts = f"{absent} of them not computed yet" + (f" and {failed} unanswered" if failed else "")
     message = (
-        f"{folder}: {counted(len(missing), 'images are')} missing, {counts}: "
+        f"{folder}: {inflect(len(missing), 'images are')} missing, {counts}: "
         f"{first_reasons(missing)}; all are in {folder / MISSING}"
     )
     if not strict:
@@ -126,7 +126,7 @@ def write_gathered_captions(gathered: Gathered) -> str:
     ]
     write_file(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode(), sync=True)
     counts = Counter(note for of_image in notes for note in of_image or () if note)
-    words = [counted(len(lines), "captions")]
+    words = [inflect(len(lines), "captions")]
     words += [f"{empty} of them empty"] if empty else []
     words += [f"{count} noted as {note!r}" for note, count in sorted(counts.items())]
     return ", ".join(words)
@@ -135,7 +135,7 @@ def write_gathered_captions(gathered: Gathered) -> str:
 def all_empty(store: BlockStore, count: int) -> DataError:
     """The error for a captioner that wrote nothing."""
     return DataError(
-        f"{store.folder}: all {counted(count, 'captions are')} empty: {store.model} declines, "
+        f"{store.folder}: all {inflect(count, 'captions are')} empty: {store.model} declines, "
         "thinks for longer than --max-new-tokens, or its tokenizer or weights are broken"
     )
 

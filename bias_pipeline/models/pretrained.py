@@ -16,7 +16,7 @@ from bias_pipeline.errors import (
     DataError,
     ResourceError,
     UsageError,
-    counted,
+    inflect,
     listed_names,
 )
 from bias_pipeline.io.digests import digest_of
@@ -183,7 +183,7 @@ def load(
     ]
     if missing:
         raise DataError(
-            f"{model.name}: {counted(len(missing), 'weights are')} missing, such as "
+            f"{model.name}: {inflect(len(missing), 'weights are')} missing, such as "
             f"{min(missing)}; is it a "
             f"{type(network).__name__}?"
         )

@@ -23,7 +23,7 @@ from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.object_names import NAMES_BY_NUMBER, plain_label
 from bias_pipeline.data.photos import read_photo
 from bias_pipeline.data.regions import by_confidence
-from bias_pipeline.errors import DataError, ResourceError, counted
+from bias_pipeline.errors import DataError, ResourceError, inflect
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.machine import Extra
 from bias_pipeline.models import clip
@@ -118,7 +118,7 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
         )
     if classes.shape != (_N_CLASSES,):
         raise DataError(
-            f"{path}: {counted(len(classes), 'classes')} without names; torchvision's weights of "
+            f"{path}: {inflect(len(classes), 'classes')} without names; torchvision's weights of "
             f"COCO have {_N_CLASSES}"
         )
     return {_present_name(name): value for name, value in weights.items()}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.data.photos import UnreadableError
-from bias_pipeline.errors import BiasPipelineError, ResourceError, counted
+from bias_pipeline.errors import BiasPipelineError, ResourceError, inflect
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import print_out
@@ -91,19 +91,19 @@ class ProgressCounts:
         """The lines of the report."""
         lines = []
         if self.finished:
-            lines.append(f"{self.finished} of {counted(self.blocks, 'blocks')} existed already")
+            lines.append(f"{self.finished} of {inflect(self.blocks, 'blocks')} existed already")
         if self.changed:
-            lines.append(counted(self.changed, f"{noun} have changed and were described again"))
+            lines.append(inflect(self.changed, f"{noun} have changed and were described again"))
         if self.described:
             rate = self.described / max(self.seconds, 1e-9)
             lines.append(
-                f"{counted(self.described, noun)} in {self.seconds:.1f} s: {rate:.1f} {noun}/s"
+                f"{inflect(self.described, noun)} in {self.seconds:.1f} s: {rate:.1f} {noun}/s"
             )
         if self.empty:
-            lines.append(counted(self.empty, "have an empty text"))
+            lines.append(inflect(self.empty, "have an empty text"))
         if failed := {**self.failed_before, **self.unreadable}:
             lines.append(
-                f"{counted(len(failed), 'have')} no result: {first_reasons(failed)}; the next "
+                f"{inflect(len(failed), 'have')} no result: {first_reasons(failed)}; the next "
                 "start tries again (a broken file only after it has changed)"
             )
         return lines
@@ -354,7 +354,7 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
         if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which need not be installed
             raise
         raise ResourceError(
-            f"the device has no memory left for {counted(len(sources), 'images')} at once; use "
+            f"the device has no memory left for {inflect(len(sources), 'images')} at once; use "
             f"--batch {max(1, batch // 2)}"
         ) from error
 

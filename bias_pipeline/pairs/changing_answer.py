@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.description_answer import NEGLIGIBLE, Answer
 from bias_pipeline.metrics.counting.object_answer import per_100
@@ -37,7 +37,7 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
-        reason = f"{counted(most_sets, 'sets are')} too few; caption {FEWEST_SETS}, or better 50"
+        reason = f"{inflect(most_sets, 'sets are')} too few; caption {FEWEST_SETS}, or better 50"
         first = f"cannot tell whether captions change with the group: {reason}"
         return Answer("cannot_tell", reason, math.nan, (), [first, *beside])
     deciding = [(one, gap) for one in comparisons for gap in one.deciding]

@@ -13,7 +13,7 @@ import numpy as np
 from bias_pipeline.corpus.attribute import Attribute, Words
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.errors import NotApplicableError, counted
+from bias_pipeline.errors import NotApplicableError, inflect
 from bias_pipeline.metrics.base import SETS, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import FRASER_2024
 from bias_pipeline.metrics.value_names import SCORE, PartName
@@ -230,12 +230,12 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
     attributes = ", ".join(attribute.name for attribute in pictures.wordings.attributes)
     left_out = len(known) - len(used)
     yield (
-        f"{counted(len(used), 'sets')} of {each} pictures, {left_out} left out; captions of a "
+        f"{inflect(len(used), 'sets')} of {each} pictures, {left_out} left out; captions of a "
         f"picture: {len(corpus.each_sample)}; differing in {attributes}"
     )
     if left_out:
         yield (
-            f"{counted(left_out, 'sets are')} left out: without captioned pictures of two groups "
+            f"{inflect(left_out, 'sets are')} left out: without captioned pictures of two groups "
             f"of {pictures.wordings.attributes[0].name} that are alike in the other attributes"
         )
 

@@ -21,7 +21,7 @@ from bias_pipeline.data.columns import Layout
 from bias_pipeline.data.label_files import Labels
 from bias_pipeline.data.picture_files import PictureFiles
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean, inflect
 
 _NAME = re.compile(r"(black|white)_(man|woman)\d*", re.IGNORECASE)
 _OF_SCENE = 4  # pictures
@@ -101,7 +101,7 @@ class PairsDataset(CocoDataset):
     def _check(self, by_scene: Mapping[str, Sequence[_Picture]], unknown: Sequence[str]) -> None:
         if unknown and self.strict:
             raise DataError(
-                f"dataset 'pairs': {counted(len(unknown), 'names')} of pictures do not say race "
+                f"dataset 'pairs': {inflect(len(unknown), 'names')} of pictures do not say race "
                 f"and gender, such as {unknown[0]}; rename them as black_man, black_woman, "
                 "white_man or white_woman, or set dataset.strict=false"
             )
@@ -117,7 +117,7 @@ class PairsDataset(CocoDataset):
         short = [scene for scene, pictures in by_scene.items() if len(pictures) < _OF_SCENE]
         if short and self.strict:
             raise DataError(
-                f"dataset 'pairs': {counted(len(short), 'scenes have')} fewer than {_OF_SCENE} "
+                f"dataset 'pairs': {inflect(len(short), 'scenes have')} fewer than {_OF_SCENE} "
                 f"pictures, such as {', '.join(short[:_SHOWN])}; complete them, or set "
                 "dataset.strict=false"
             )

@@ -29,7 +29,7 @@ from bias_pipeline.data.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, printable
-from bias_pipeline.metrics.attack.attack_runner import labelled
+from bias_pipeline.metrics.attack.attack_runner import label_captions
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
 from bias_pipeline.report.figures import Colours, Plot, name_points
@@ -282,7 +282,7 @@ def anonymous_corpus(
     ]
     records, mends = mended_records(records, {})
     corpus = Corpus.build(records, dataset="anonymous", captioner=captioner, groups={}, notes=mends)
-    return scored.of(corpus)
+    return scored.apply(corpus)
 
 
 def anonymous_attack(
@@ -329,7 +329,7 @@ def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
     grouping = ready.groupings[metric.attribute.name]
     images = grouping.labelled & metric.attackable(ready)
     captions = ready.model.take(images[ready.model.image_rows])
-    for table in labelled(MODEL, captions, grouping, 1):
+    for table in label_captions(MODEL, captions, grouping, 1):
         return metric.with_inputs(table, ready)
     raise NotApplicableError(
         "attackers need two groups or more with at least ten captioned images each"

@@ -94,7 +94,7 @@ class ImageCaptioner2(CaptionAttack):
                 "encoder=grit or encoder=hf"
             )
 
-    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+    def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         return self.image_masking(apply_transforms(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
@@ -171,7 +171,9 @@ class ImageCaptioner2(CaptionAttack):
                 cross_fitted=self.probe.cross_fits(attack.splits),
             )
             part = self._part(estimate[name], attack.transformed, "model", images, table.images)
-            parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # no captions
+            parts[name] = replace(
+                self._with_scoring_unit(part), neutral_rate=math.nan
+            )  # no captions
         return parts
 
     def _pictures_alone(

@@ -32,7 +32,7 @@ from bias_pipeline.data.label_files import strata_note
 from bias_pipeline.data.label_values import TIE, majority
 from bias_pipeline.data.tables import check_file, open_rows
 from bias_pipeline.declared import Configurable, Count, Range, Seed
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean, inflect
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.text.encoding import mend_mojibake
 from bias_pipeline.text.mending import mended_records
@@ -165,7 +165,7 @@ class ArtemisDataset(Dataset):
         lacking = [painting for painting in paintings if painting not in captions]
         fault = self._lack(f"{path}: ", lacking, len(paintings), "have no caption")
         strange = [
-            f"{counted(len(foreign), 'captions are')} of no painting, such as {first_ids(foreign)}"
+            f"{inflect(len(foreign), 'captions are')} of no painting, such as {first_ids(foreign)}"
         ]
         return captions, [*fault, *(strange if foreign else [])]
 
@@ -212,7 +212,7 @@ class ArtemisDataset(Dataset):
         if not lacking:
             return []
         fault = (
-            f"{counted(len(lacking), f'of {total} paintings {what}')}, such as {first_ids(lacking)}"
+            f"{inflect(len(lacking), f'of {total} paintings {what}')}, such as {first_ids(lacking)}"
         )
         if self.strict:
             raise ResourceError(f"{where}{fault}; complete them, or set dataset.strict=false")
@@ -280,14 +280,14 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
     if unknown:
         ((emotion, _),) = unknown.most_common(1)
         raise DataError(
-            f"{path}: {counted(unknown.total(), f'of {n_rows} rows have')} an unknown emotion, the "
+            f"{path}: {inflect(unknown.total(), f'of {n_rows} rows have')} an unknown emotion, the "
             f"first on {first}, such as {emotion!r}; {did_you_mean(emotion, map(repr, EMOTIONS))}"
         )
     if not annotations:
         raise DataError(f"{path}: no row has an utterance")
     notes = []
     if blank:
-        notes = [f"{counted(blank, f'of {n_rows} rows have no utterance and are')} left out"]
+        notes = [f"{inflect(blank, f'of {n_rows} rows have no utterance and are')} left out"]
     mended, more = _without_mojibake(annotations)
     return Release(mended, n_rows, [*notes, *more])
 
@@ -305,8 +305,8 @@ def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotatio
         for row in annotations
     ]
     note = (
-        f"mojibake was mended in {counted(len(names), 'names')} of paintings and "
-        f"{counted(sum(row.text in texts for row in annotations), 'utterances')}"
+        f"mojibake was mended in {inflect(len(names), 'names')} of paintings and "
+        f"{inflect(sum(row.text in texts for row in annotations), 'utterances')}"
     )
     return mended, [note] if names or texts else []
 

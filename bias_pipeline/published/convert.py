@@ -17,7 +17,7 @@ from bias_pipeline.data.coco_files import (
 from bias_pipeline.data.columns import DECODING, MASKED, Layout
 from bias_pipeline.data.file_names import own_numbers
 from bias_pipeline.data.tables import Rows
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
+from bias_pipeline.errors import DataError, ResourceError, UsageError, inflect
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.terminal import warn
@@ -51,7 +51,7 @@ def _from_json(path: Path) -> dict[str, Table]:
         if others:
             warn(
                 f"{path}: the first caption of each image is converted, "
-                f"{counted(others, 'others are')} not"
+                f"{inflect(others, 'others are')} not"
             )
         columns: dict[str, Sequence[object]] = {}
         for key in (DECODING, MASKED):
@@ -106,7 +106,7 @@ def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: ty
         values[entry["img_id"]] = value
     if len(values) != len(entries):
         raise DataError(
-            f"{path}: {counted(len(entries) - len(values), 'image ids occur')} twice; keep one each"
+            f"{path}: {inflect(len(entries) - len(values), 'image ids occur')} twice; keep one each"
         )
     return values
 

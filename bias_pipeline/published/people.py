@@ -21,7 +21,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import PERSON, Region
 from bias_pipeline.data.base import NO_CAPTIONER, Dataset, check_folder
 from bias_pipeline.data.tables import check_file, open_rows
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean, inflect
 from bias_pipeline.io.json_files import decode
 
 DISAGREEMENT = "disagreement"  # the label where annotators disagree
@@ -91,7 +91,7 @@ class PeopleDataset(Dataset):
         lines = self.labels(labels.field, notes)
         records = [self._record(line, attribute.name, labels) for line in lines]
         absent = [record.id for record in records if record.image is None]
-        n_absent = counted(len(absent), f"of {len(records)} pictures are")
+        n_absent = inflect(len(absent), f"of {len(records)} pictures are")
         if absent and (self.strict or len(absent) == len(records)):
             raise ResourceError(
                 f"dataset {self.name!r}: {n_absent} not in {self.root}, such as "
@@ -212,7 +212,7 @@ def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
     for number, cells in lines:
         if len(cells) != len(names) + 1:
             raise DataError(
-                f"{path}, line {number}: {counted(len(cells), 'cells')}, not a name and "
+                f"{path}, line {number}: {inflect(len(cells), 'cells')}, not a name and "
                 f"{len(names)} values"
             )
         n += 1
@@ -301,7 +301,7 @@ class UTKFaceDataset(PeopleDataset):
             yield Label(image, column, labels[column], str(path))
         if strange:
             notes.append(
-                f"{counted(len(strange), f'of {len(paths)} pictures are')} skipped, whose names "
+                f"{inflect(len(strange), f'of {len(paths)} pictures are')} skipped, whose names "
                 "are not [age]_[gender]_[race]_[date].jpg, such as "
                 f"{', '.join(strange[:_SHOWN])}"
             )

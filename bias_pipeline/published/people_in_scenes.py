@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from bias_pipeline.data.tables import Rows, open_rows
-from bias_pipeline.errors import DataError, ResourceError, counted
+from bias_pipeline.errors import DataError, ResourceError, inflect
 from bias_pipeline.io.json_files import decode, expect, load_json
 from bias_pipeline.published.people import DISAGREEMENT, Label, PeopleDataset
 
@@ -160,7 +160,7 @@ class MIAPDataset(PeopleDataset):
                     size=(1, 1),
                 )
         if passed:
-            notes.append(counted(passed, "boxes of groups or depictions are skipped"))
+            notes.append(inflect(passed, "boxes of groups or depictions are skipped"))
 
 
 def _share(rows: Rows, number: int, value: str) -> float:
@@ -256,7 +256,7 @@ class VisoGenderDataset(PeopleDataset):
                 image = f"{folder}/{rows.id(number, row, 'IDX')}.jpg"
                 yield Label(image, column, label, f"{path}, line {number}")
         if passed:
-            notes.append(counted(passed, "lines without a perceived gender are skipped"))
+            notes.append(inflect(passed, "lines without a perceived gender are skipped"))
 
     def _pictures_of(self, table: Path) -> str:
         """The folder of a table's pictures, relative to the root."""

@@ -11,7 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.metrics.base import HEADLINES, NOT_SHOWN, QUESTIONS
 from bias_pipeline.metrics.repeated_scores import NOISE
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of
@@ -402,12 +402,12 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
                 moved.append((abs(move.value) / wide if wide else math.inf, what))
     first = f"If more {attribute} labels were wrong (a further {rates})"
     if not moved:
-        return f"{first}, none of {counted(n_tested, 'headlines')} would leave its interval."
+        return f"{first}, none of {inflect(n_tested, 'headlines')} would leave its interval."
     names = [what for _, what in sorted(moved, key=lambda one: -one[0])]
     more = f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
     intervals = "its interval" if len(names) == 1 else "their intervals"
     return (
-        f"{first}, {len(names)} of {counted(n_tested, 'headlines')} would leave {intervals}: "
+        f"{first}, {len(names)} of {inflect(n_tested, 'headlines')} would leave {intervals}: "
         f"{', '.join(names[:_NAMED])}{more}."
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.report.examples import Grid, grid_of
 from bias_pipeline.report.figures import FigureBar, Plot, bars
 from bias_pipeline.report.section import Section, stored_lines
@@ -140,7 +140,7 @@ def _table(lines: Sequence[Line], groups: Sequence[str]) -> Table:
         "too many",
         *(f"{group}, share" for group in groups),
     ]
-    return Table(f"All {counted(len(rows), 'queries')}", head, rows, folded=True)
+    return Table(f"All {inflect(len(rows), 'queries')}", head, rows, folded=True)
 
 
 def _too_many(line: Line) -> str:

@@ -18,7 +18,7 @@ from bias_pipeline.errors import (
     DataError,
     NotApplicableError,
     UsageError,
-    counted,
+    inflect,
 )
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
 from bias_pipeline.metrics.value_names import MODEL, sibling_name
@@ -173,7 +173,7 @@ class Decision:
     def _amount(self, value: float) -> str:
         """A difference as text with its unit."""
         if self.unit == "fraction":
-            return counted(f"{100 * value:.3g}", "points")
+            return inflect(f"{100 * value:.3g}", "points")
         return f"{value:.3g}"
 
     def _interval(self) -> str:

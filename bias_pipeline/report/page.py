@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline import __version__
 from bias_pipeline.data.photos import SIDE
-from bias_pipeline.errors import DataError, ResourceError, counted
+from bias_pipeline.errors import DataError, ResourceError, inflect
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.base import QUESTIONS
@@ -179,7 +179,7 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Resul
     faults = [*skipped, *damaged, *unshown, *unread, *lost, *undescribed]
     if skipped:
         faults.insert(
-            0, f"{counted(len(skipped), f'of {len(results) + len(skipped)} runs cannot')} be read."
+            0, f"{inflect(len(skipped), f'of {len(results) + len(skipped)} runs cannot')} be read."
         )
     for sentence in faults:
         log.warning("%s", sentence)
@@ -215,8 +215,8 @@ def report_of(
     ]
     return Report(
         title=f"Bias of {names[0] if len(names) == 1 else f'{len(names)} captioners'}",
-        described=f"{counted(len(names), 'captioners')}, {counted(f'{len(results):,}', 'runs')}, "
-        f"{counted(f'{len(rows):,}', 'numbers')}. Written by bias_pipeline {__version__}.",
+        described=f"{inflect(len(names), 'captioners')}, {inflect(f'{len(results):,}', 'runs')}, "
+        f"{inflect(f'{len(rows):,}', 'numbers')}. Written by bias_pipeline {__version__}.",
         sections=sections,
         caveats=CAVEATS if all(map(training_of, results)) else (*CAVEATS, UNTRAINED),
         runs={r.run_id: {**r.manifest, "notes": r.notes} for r in results},

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import print_out, print_text
 from bias_pipeline.metrics.base import HEADLINES
@@ -216,7 +216,7 @@ def _title(results: Sequence[Result]) -> str:
     first, varying = _identity(results[0]), _varying(results)
     fixed = {k: v for k, v in first.items() if v and k not in (*varying, *CHOICES, "seeds")}
     named = [f"{key} {first[key]}" for key in CHOICES if first[key] and key not in varying]
-    seeds = [] if "seeds" in varying else [counted(len(results[0].rows[0].seeds), "seeds")]
+    seeds = [] if "seeds" in varying else [inflect(len(results[0].rows[0].seeds), "seeds")]
     printed = (*HEADLINES, *SIDES)
     units = {row.unit for result in results for row in result.rows if row.part in printed}
     unit = "per cent" if units <= {"fraction"} else "fractions in per cent"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from bias_pipeline.errors import DataError, counted, unwritable
+from bias_pipeline.errors import DataError, inflect, unwritable
 from bias_pipeline.io.digests import read_unchanged, sha256
 from bias_pipeline.io.files import read_csv, replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, print_text
@@ -222,7 +222,7 @@ def section(words: RevealingWords) -> Section:
     attacker = "(ngram) " if exact else "(a network) "
     explanation = (
         f"What each {unit} adds to the log-odds that an attacker {attacker}gives the true group, "
-        f"mean over test captions and {counted(words.n_seeds, 'seeds')}. All {unit}s and {rest} "
+        f"mean over test captions and {inflect(words.n_seeds, 'seeds')}. All {unit}s and {rest} "
         "together make the first line. Words that name the group are masked. "
         f"The {unit}s are the largest of thousands; intervals do not account for that choice."
     )

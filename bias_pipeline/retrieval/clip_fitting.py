@@ -25,14 +25,14 @@ import numpy as np
 from bias_pipeline.attack.lightning_loop import (
     CheckpointSettings,
     Share,
+    run_together,
     run_training,
-    together,
     world_size,
 )
 from bias_pipeline.corpus.pictures import Pictures, Pixels
 from bias_pipeline.data.generator import generator
 from bias_pipeline.data.regions import Crop, crop_person
-from bias_pipeline.errors import DataError, UsageError, counted
+from bias_pipeline.errors import DataError, UsageError, inflect
 from bias_pipeline.io import signals
 from bias_pipeline.io.digests import is_whole, seal_folder
 from bias_pipeline.io.files import draft_of
@@ -156,7 +156,7 @@ def fit_clip(
 ) -> Sequence[float]:
     """Fit a CLIP and write its folder: weights, configuration, vocabulary, preprocessing, card."""
     if len(pairs.texts) < 2:
-        raise DataError(f"{counted(len(pairs.texts), 'pairs')}: a CLIP needs two or more")
+        raise DataError(f"{inflect(len(pairs.texts), 'pairs')}: a CLIP needs two or more")
     world = world_size(trainer)
     chosen = {key: setting for key, setting in trainer.items() if setting is not None}
     flags = {**_TRAINER, **chosen, "max_epochs": recipe.epochs}
@@ -167,7 +167,7 @@ def fit_clip(
             "them; choose another --batch-size"
         )
     with draft_of(folder) as draft:
-        return together(world, _fit_into, draft, pairs, recipe, provenance, flags, survival)
+        return run_together(world, _fit_into, draft, pairs, recipe, provenance, flags, survival)
 
 
 def _fit_into(
@@ -201,7 +201,7 @@ def _fit_into(
     if survival is not None:
         sha = hashlib.sha256(f"{VERSION} {asdict(recipe)} {pairs.texts!r}".encode())
         sha.update(np.ascontiguousarray(pairs.pixels).tobytes())
-        checkpoints = [survival.of(sha.hexdigest(), batches)]
+        checkpoints = [survival.checkpoint(sha.hexdigest(), batches)]
     with bar("fitting a CLIP"):
         run_training(learner, batches, flags, checkpoints)
     if share.rank == 0:
@@ -264,7 +264,7 @@ class _Batches:
         order = self.order.permutation(len(self.counts))
         chosen = self.first + (self.order.random(len(self.counts)) * self.counts).astype(np.int64)
         for number in track(range(len(self)), len(self)):
-            rows = self.share.of(order[number * self.size :][: self.size])
+            rows = self.share.take(order[number * self.size :][: self.size])
             ids = self.ids[chosen[rows]]
             ids = ids[:, : int((ids > 0).sum(axis=1).max())]
             pixels = torch.from_numpy(self.pixels[rows]).permute(0, 3, 1, 2)  # (B, 3, H, W)

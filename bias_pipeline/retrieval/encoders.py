@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bias_pipeline.attack.encoder import FeatureEncoder, NetEncoder
-from bias_pipeline.attack.language_models import Line, VectorInputs, Vectors, distinct
+from bias_pipeline.attack.language_models import Line, VectorInputs, Vectors, distinct_texts
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.data.generator import is_generator
@@ -65,7 +65,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     @abstractmethod
-    def pretrained(self) -> Pretrained:
+    def pretrained_model(self) -> Pretrained:
         """The model on disk."""
 
     @abstractmethod
@@ -89,10 +89,10 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        return {"files": dict(self.pretrained.files), "standardize": self.standardize}
+        return {"files": dict(self.pretrained_model.files), "standardize": self.standardize}
 
     def read(self, data: LabelledCaptions) -> Vectors:
-        texts, rows = distinct(data.captions)
+        texts, rows = distinct_texts(data.captions)
         return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
 
     def build(self, inputs: VectorInputs) -> nn.Module:
@@ -157,17 +157,17 @@ class Clip(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        return bool(self.model_name) and self.pretrained.kind == BLIP
+        return bool(self.model_name) and self.pretrained_model.kind == BLIP
 
     @property
-    def pretrained(self) -> Pretrained:
+    def pretrained_model(self) -> Pretrained:
         """The model on disk; it is fitted first if necessary."""
         self.require()
         name = self.model_name or str(self.of_scenes.fit_once(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        towers = published_towers(self.pretrained, self.device)
+        towers = published_towers(self.pretrained_model, self.device)
         return dual_of(towers, crop, self.cache_folder, normalise)
 
     def notes_of(self, pictures: Pictures) -> list[str]:
@@ -181,7 +181,7 @@ class Clip(PictureTextEncoder):
         ]
 
     def prompts(self) -> ClipTexts:
-        model = self.pretrained
+        model = self.pretrained_model
         if model.kind != clip.CLIP:
             return super().prompts()
         return ClipTowers(model, self.device).text_model()
@@ -224,23 +224,23 @@ class OpenClip(PictureTextEncoder):
     cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
-        model = self.pretrained
+        model = self.pretrained_model
         preprocessing(model.folder)
         tokenizing(model.folder)
         OPEN_CLIP.require()
 
     @property
-    def pretrained(self) -> Pretrained:
+    def pretrained_model(self) -> Pretrained:
         return find_open_clip(self.model, self.weights, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        model = self.pretrained
+        model = self.pretrained_model
         towers = OpenClipTowers(model, self.device, quick_gelu(model.folder, self.quick_gelu))
         return dual_of(towers, crop, self.cache_folder, normalise)
 
     @property
     def spec(self) -> Mapping[str, object]:
-        model = self.pretrained
+        model = self.pretrained_model
         quick = quick_gelu(model.folder, self.quick_gelu)
         return {"files": dict(model.files), "standardize": self.standardize, "quick_gelu": quick}
 
@@ -288,11 +288,11 @@ class Fiber(PictureTextEncoder):
         return True
 
     @property
-    def pretrained(self) -> Pretrained:
+    def pretrained_model(self) -> Pretrained:
         return find_fiber(self.model, self.weights)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        towers = FiberTowers(self.pretrained, self.device, self.longest, self.head)
+        towers = FiberTowers(self.pretrained_model, self.device, self.longest, self.head)
         return dual_of(towers, crop, self.cache_folder, normalise)
 
     @property

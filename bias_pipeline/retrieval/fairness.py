@@ -18,7 +18,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.data.regions import Crop
 from bias_pipeline.declared import Count
-from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageError, counted
+from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageError, inflect
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
@@ -403,5 +403,5 @@ class RetrievalFairness(Metric):
         lost = int(labelled.sum()) - len(self._shown_rows(corpus))
         return [
             *notes,
-            *([f"{counted(lost, 'images have no picture and are')} not retrieved"] if lost else []),
+            *([f"{inflect(lost, 'images have no picture and are')} not retrieved"] if lost else []),
         ]

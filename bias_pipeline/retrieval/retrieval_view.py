@@ -19,7 +19,7 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.data.generator import generator
 from bias_pipeline.data.photos import thumbnail
 from bias_pipeline.data.regions import Crop, crop_person
-from bias_pipeline.errors import UsageError, counted, did_you_mean
+from bias_pipeline.errors import UsageError, did_you_mean, inflect
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.retrieval.debias.base import Examples
 from bias_pipeline.retrieval.estimates import Skews, mean_excess
@@ -246,7 +246,7 @@ def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
     some = [line for line in lines if float(str(line["p_holm"])) < _ALPHA]
     if not some:
         return (
-            f"of {counted(len(lines), 'queries')} none retrieves more of a group than chance does "
+            f"of {inflect(len(lines), 'queries')} none retrieves more of a group than chance does "
             "(Holm)"
         )
     first = sorted(some, key=lambda line: -float(str(line["excess"])))[:_SHOWN]
@@ -255,7 +255,7 @@ def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
         for line in first
     )
     return (
-        f"{counted(len(some), f'of {len(lines)} queries retrieve')} more of a group than chance "
+        f"{inflect(len(some), f'of {len(lines)} queries retrieve')} more of a group than chance "
         f"does (exact counts, Holm), in points above its share of all pictures: {named}"
     )
 

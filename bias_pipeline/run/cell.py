@@ -20,7 +20,7 @@ from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score, check_score
 from bias_pipeline.metrics.corpus_view import objects_read
@@ -299,7 +299,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
         )
     elif 0 < n_seeds < metric.info.least_seeds and any(part.n_seeds for part in headlines):
         notes.append(
-            f"{counted(n_seeds, 'seeds')}: {metric.info.name} has a p only with "
+            f"{inflect(n_seeds, 'seeds')}: {metric.info.name} has a p only with "
             f"{metric.info.least_seeds} or "
             f"more (seeds={metric.info.least_seeds}); with fewer, p is small too often"
         )

@@ -31,8 +31,8 @@ from bias_pipeline.errors import (
     ResourceError,
     UnlabelledError,
     UsageError,
-    counted,
     did_you_mean,
+    inflect,
 )
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.metrics import catalogue
@@ -284,12 +284,12 @@ def corpus_of(
         raise UsageError(
             f"{error}; {dataset.name} has labels of {_labelled_attributes(dataset)}"
         ) from error
-    corpus, *more = (scored.of(sample, dataset.blank_limit) for sample in drawn)
+    corpus, *more = (scored.apply(sample, dataset.blank_limit) for sample in drawn)
     notes = language_notes(language_shares(corpus, attribute), attribute)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
         notes.append(
-            f"{counted(len(readers), 'captions')} an image: {done} (metric.samples={samples})"
+            f"{inflect(len(readers), 'captions')} an image: {done} (metric.samples={samples})"
         )
     return replace(corpus, samples=tuple(more), notes=(*corpus.notes, *notes))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.predictions import Training
-from bias_pipeline.errors import SweepError, UsageError, counted
+from bias_pipeline.errors import SweepError, UsageError, inflect
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.report.name_collisions import resolve_file_collisions
 from bias_pipeline.results.rows import Result
@@ -70,7 +70,7 @@ def conclude(
     results = _write_finished(finished, outputs, say, show) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
-        say(f"cached, not run again: {cached} of {counted(len(outcomes), 'jobs')}")
+        say(f"cached, not run again: {cached} of {inflect(len(outcomes), 'jobs')}")
     failed = [o for o in outcomes if o["status"] == "failed"]
     skipped = [
         outcome
@@ -83,7 +83,7 @@ def conclude(
     if results:
         n_processes = len({o["process"] for o in outcomes if "process" in o})
         by = f" by {n_processes} processes" if n_processes > 1 else ""
-        summary = f"{counted(len(outcomes), 'jobs')} in {seconds:.1f} s{by}; results in {outputs}"
+        summary = f"{inflect(len(outcomes), 'jobs')} in {seconds:.1f} s{by}; results in {outputs}"
         warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     reasons = {_label(outcome): str(outcome["error"]) for outcome in skipped}
@@ -137,11 +137,11 @@ def _print_work(
         )
     if work.embedded or work.embedded_before:
         say(
-            f"embedded: {counted(f'{work.embedded:,}', 'captions')}; "
-            f"{counted(f'{work.embedded_before:,}', 'were')} embedded before"
+            f"embedded: {inflect(f'{work.embedded:,}', 'captions')}; "
+            f"{inflect(f'{work.embedded_before:,}', 'were')} embedded before"
         )
     if work.cut:
-        say(f"{counted(f'{work.cut:,}', 'captions were')} cut to what the encoder reads")
+        say(f"{inflect(f'{work.cut:,}', 'captions were')} cut to what the encoder reads")
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:
@@ -237,5 +237,5 @@ def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool)
     if not multirun:
         return int(failed[0]["exit_code"])
     others = "; the results of the others are saved" if len(failed) < n_jobs else ""
-    warn(f"{len(failed)} of {counted(n_jobs, 'jobs')} failed{others}")
+    warn(f"{len(failed)} of {inflect(n_jobs, 'jobs')} failed{others}")
     return SweepError.exit_code

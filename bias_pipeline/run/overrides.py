@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.errors import UsageError, counted, did_you_mean, listed_names
+from bias_pipeline.errors import UsageError, did_you_mean, inflect, listed_names
 from bias_pipeline.io import plugins
 from bias_pipeline.io.paths import choices_of, conf_dirs, conf_file, group_choices
 
@@ -331,7 +331,7 @@ def check_size(overrides: Sequence[str]) -> None:
     n_jobs = math.prod(len(choices_in(o)) for o in overrides if sweeps(o))
     if n_jobs > MOST_JOBS:
         raise UsageError(
-            f"the sweep has {counted(f'{n_jobs:,}', 'jobs')}; one command runs at most "
+            f"the sweep has {inflect(f'{n_jobs:,}', 'jobs')}; one command runs at most "
             f"{MOST_JOBS:,}; split it into several"
         )
 

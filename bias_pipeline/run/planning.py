@@ -11,7 +11,7 @@ from bias_pipeline.errors import (
     BiasPipelineError,
     NotApplicableError,
     SweepError,
-    counted,
+    inflect,
 )
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, warn
@@ -53,7 +53,7 @@ def announce(sweep: Sweep) -> None:
     else:
         time = f"about {duration(seconds)}" + (", one after another" if len(jobs) > 1 else "")
     names = ", ".join(dict.fromkeys(metrics))
-    warn(f"{counted(len(jobs), 'jobs')} of {names}, {counted(len(first.seeds), 'seeds')}: {time}")
+    warn(f"{inflect(len(jobs), 'jobs')} of {names}, {inflect(len(first.seeds), 'seeds')}: {time}")
 
 
 def dry_run(words: Sequence[str]) -> int:
@@ -114,7 +114,7 @@ def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
     times = f"; about {duration(known)}, one after another" if known else ""
     unknown = sum(map(math.isnan, seconds))
     times += f"; {unknown} of unknown time: no job of that kind has run yet" if unknown else ""
-    return f"{counted(len(states), 'jobs')}: {', '.join(kinds)}{times}"
+    return f"{inflect(len(states), 'jobs')}: {', '.join(kinds)}{times}"
 
 
 def _seconds(cell: Cell, store: ResultStore) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bias_pipeline.errors import DataError, ResourceError, cannot_write, counted
+from bias_pipeline.errors import DataError, ResourceError, cannot_write, inflect
 from bias_pipeline.io.progress import track
 from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.page import finished_results
@@ -43,8 +43,8 @@ class PushResult:
         """The result as a sentence."""
         if self.mode == "disabled":
             return "W&B is disabled; nothing was written"
-        before = f"; {counted(self.present, 'runs were written before')}" if self.present else ""
-        text = f"{counted(len(self.new), 'runs')} written to {self.place}{before}"
+        before = f"; {inflect(self.present, 'runs were written before')}" if self.present else ""
+        text = f"{inflect(len(self.new), 'runs')} written to {self.place}{before}"
         if self.mode == "online" or not self.new:
             return text
         return f"{text}; `wandb sync {self.place}/offline-run-*` sends them"
@@ -176,7 +176,7 @@ class _Ledger:
         place = hashlib.sha256(f"{server}\n{entity}\n{project}".encode()).hexdigest()[:12]
         self._notes = folder / LEDGER / place
         runs = (folder / "wandb").glob("offline-run-*")
-        self._known = {found[1] for path in runs if (found := _FOLDER.fullmatch(path.name))}
+        self._known = {match[1] for path in runs if (match := _FOLDER.fullmatch(path.name))}
 
     def has(self, run_id: str) -> bool:
         """Whether the destination has the run."""

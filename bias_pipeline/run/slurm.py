@@ -120,8 +120,8 @@ def submit(job: Requeued, arguments: Sequence[object], config: DictConfig) -> li
             submitted += executor.map_array(job, arguments[first : first + MOST_TASKS])
     except FailedJobError as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        told = [line for line in lines if line.startswith("sbatch:")]
-        reason = (told or lines[-1:] or ["no reason given"])[0]
+        reasons = [line for line in lines if line.startswith("sbatch:")]
+        reason = (reasons or lines[-1:] or ["no reason given"])[0]
         raise UsageError(f"{launcher}: the jobs were refused: {reason}") from error
     return submitted
 

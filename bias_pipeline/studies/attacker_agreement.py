@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array
-from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, did_you_mean, inflect
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.functional.counts import share
@@ -473,7 +473,7 @@ def _number(interval: Interval, *, fraction: bool = False) -> NumberCell:
 def print_title(scores: Variants) -> None:
     """Print the scored number, the variants, and the captioners that are left out."""
     print_out(
-        f"{scores.setting} · {counted(len(scores.variants), 'variants')}: "
+        f"{scores.setting} · {inflect(len(scores.variants), 'variants')}: "
         f"{', '.join(scores.variants)}"
     )
     if scores.absent:

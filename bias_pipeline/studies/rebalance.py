@@ -22,7 +22,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import NotApplicableError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean, inflect
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName, object_of
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import task_mentions
@@ -98,7 +98,7 @@ def groups_of(result: Result) -> tuple[str, str]:
     groups = list(mapping_in(result.facts.config, "attribute").get("groups", ()))
     if len(groups) != 2:
         raise UsageError(
-            f"{result.run_id}: has {counted(len(groups), 'groups')}; weights are made for two "
+            f"{result.run_id}: has {inflect(len(groups), 'groups')}; weights are made for two "
             "groups"
         )
     first = result.facts.config.get("numerator") or groups[0]

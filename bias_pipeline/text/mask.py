@@ -8,7 +8,7 @@ from dataclasses import replace
 from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.text.tokenize import as_tokens
 from bias_pipeline.text.transform import TextTransform, is_special
 
@@ -64,7 +64,7 @@ class MaskWords(TextTransform):
         shown = ", ".join(f"{word!r} {counts[word]} times" for word in often[:_SHOWN])
         whose = "the captioner's captions" if side == "model" else "human captions"
         return (
-            f"{counted(sum(counts.values()), 'words with capitals are not masked')} in {whose}, "
+            f"{inflect(sum(counts.values()), 'words with capitals are not masked')} in {whose}, "
             f"which are not lower-cased: {shown}; text.lowercase=[model,human] masks them"
         )
 

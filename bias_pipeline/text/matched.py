@@ -15,7 +15,7 @@ from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.declared import Seed
-from bias_pipeline.errors import NotApplicableError, counted
+from bias_pipeline.errors import NotApplicableError, inflect
 from bias_pipeline.io.hashing import UIntArray, hash_ids, mix, random_words
 from bias_pipeline.text.transform import Entries, TextTransform, edit_words, is_special
 
@@ -270,7 +270,7 @@ def _described_by_several(corpus: Corpus) -> Corpus:
     if not single or not (captions > 1).any():
         return corpus
     several = human.take(captions[human.image_rows] > 1)
-    note = f"alignment=matched: {counted(single, 'images with one human caption are')} left out"
+    note = f"alignment=matched: {inflect(single, 'images with one human caption are')} left out"
     return replace(corpus.rewrite({"human": several}), notes=(*corpus.notes, note))
 
 

@@ -19,7 +19,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.corpus.captions import Captions, is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
-from bias_pipeline.errors import DataError, UsageError, counted
+from bias_pipeline.errors import DataError, UsageError, inflect
 from bias_pipeline.text.phrases import phrase_pattern, plain_text, plain_texts
 from bias_pipeline.text.prompts import captions_without_prompts, echoes, prompts_in
 from bias_pipeline.text.sentences import first_sentence, sentences_with
@@ -228,7 +228,7 @@ class ScoredText:
         if self.unit == "subject" and not (self.subjects and self.subjects.words):
             raise UsageError("text.unit=subject needs words for persons in text.subjects")
 
-    def of(self, corpus: Corpus, blank_limit: float = BLANK_LIMIT) -> Corpus:
+    def apply(self, corpus: Corpus, blank_limit: float = BLANK_LIMIT) -> Corpus:
         """The corpus with only the text that is scored.
 
         Args:
@@ -289,7 +289,7 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
     texts = list(map(model.text, range(len(model))))
     thinking = sum(text != _answer_of(text) for text in texts)
     note = (
-        f"{counted(thinking, f'of {len(model)} captions hold')} a model's thoughts "
+        f"{inflect(thinking, f'of {len(model)} captions hold')} a model's thoughts "
         f"(<think>...</think>), which "
         "are not scored"
     )
@@ -310,14 +310,14 @@ def _without_prompts(corpus: Corpus) -> Corpus:
     notes = []
     if n_cut:
         notes.append(
-            f"{counted(n_cut, f'of {len(corpus.model)} captions hold')} a prompt beside the "
+            f"{inflect(n_cut, f'of {len(corpus.model)} captions hold')} a prompt beside the "
             f"description, which is not scored: {_quote(corpus.read(prompts_in))}"
         )
     if flags.any():
         texts = Counter(described.model.text(row) for row in np.flatnonzero(flags).tolist())
         shown = ", ".join(f"{text[:60]!r} {n} times" for text, n in texts.most_common(_EXAMPLES))
         notes.append(
-            f"{counted(int(flags.sum()), f'of {len(corpus.model)} captions hold')} only a prompt "
+            f"{inflect(int(flags.sum()), f'of {len(corpus.model)} captions hold')} only a prompt "
             f"or a request, which counts as declined: {shown}"
         )
     return replace(described, notes=(*described.notes, *notes))
@@ -381,13 +381,13 @@ def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
             else "they were cut"
         )
         notes.append(
-            f"{counted(begun, f'of {n_captions} captions{people} open')} with a preamble, "
+            f"{inflect(begun, f'of {n_captions} captions{people} open')} with a preamble, "
             f"most often {most_common(preambles)!r}: {done}"
         )
     phrase, shared = shared_opening(corpus.model)
     if phrase and not preamble_of(f"{phrase} x"):
         notes.append(
-            f"{counted(shared, f'of {n_captions} captions open')} with {phrase!r}, which is in no "
+            f"{inflect(shared, f'of {n_captions} captions open')} with {phrase!r}, which is in no "
             "list of preambles: it is not cut, and may affect attackers and caption lengths"
         )
     return notes

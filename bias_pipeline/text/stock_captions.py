@@ -15,7 +15,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import words_of
 from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, Corpus
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.io.hashing import UIntArray, hash_ids, mix
 
 # A stock sentence is the same for more than this share of the images, for at least so many, and at
@@ -61,8 +61,8 @@ def without_stock(
     if copies.any():
         n_images = len(np.unique(human.image_rows[copies]))
         notes.append(
-            f"{counted(n_images, 'images have')} human captions that were repeated to fill a "
-            f"list: {counted(int(copies.sum()), 'copies are')} left out (text.stock=keep keeps "
+            f"{inflect(n_images, 'images have')} human captions that were repeated to fill a "
+            f"list: {inflect(int(copies.sum()), 'copies are')} left out (text.stock=keep keeps "
             "them)"
         )
         human = human.take(~copies)
@@ -76,7 +76,7 @@ def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) 
     share = f"of {len(human)} human captions ({n_left_out / len(human):.1%})"
     marks = f"{n_marked} by their file's is_precanned or is_rejected" if n_marked else ""
     which = "; ".join(filter(None, [sentences, marks]))
-    return f"{counted(n_left_out, f'{share} describe')} nothing ({which})"
+    return f"{inflect(n_left_out, f'{share} describe')} nothing ({which})"
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Speaker:
         world = generate(N_IMAGES)
         dials = replace(dials, sentences=self.sentences)
         drawn = [
-            self.scored.of(self._speak(people, world_captions(world, dials, sample)), 0.9)
+            self.scored.apply(self._speak(people, world_captions(world, dials, sample)), 0.9)
             for sample in self.samples
         ]
         return replace(drawn[0], samples=tuple(drawn[1:]))

@@ -49,7 +49,7 @@ def _lines(outputs: Path) -> Iterator[dict[str, object]]:
     for name, words in METHODS.items():
         cell = compose.cell([*CELL, *words, f"paths.outputs={outputs}"])
         metric, corpus = cell.build("metric"), cell.corpus()
-        model, names = _Prompts(metric.encoder.pretrained.folder), metric.names(corpus)
+        model, names = _Prompts(metric.encoder.pretrained_model.folder), metric.names(corpus)
         texts_of_both = [
             make_texts(metric.attribute, names) for make_texts in (template_sentences, held_out)
         ]

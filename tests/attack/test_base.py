@@ -24,7 +24,7 @@ from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.scoring import Lic
-from tests.attack.test_neural import accuracy, flags, labelled, splits
+from tests.attack.test_neural import accuracy, flags, splits, telling_captions
 from tests.corpora import GENDER, leaky_corpus
 
 WORDS = ("truck", "flower", "red", "big")
@@ -83,7 +83,7 @@ def neural(encoder: NetEncoder = Precomputed(), **options: Any) -> NeuralProbe:
 
 @pytest.mark.parametrize("probe", [neural(), neural(ensemble=2), ConvexProbe(Precomputed())])
 def test_vectors_are_learnt_from(probe):
-    assert accuracy(probe.fit_predict(labelled(), splits(0, 12))) == 1.0
+    assert accuracy(probe.fit_predict(telling_captions(), splits(0, 12))) == 1.0
 
 
 @pytest.mark.parametrize("probe", [neural(), ConvexProbe(Precomputed())])
@@ -105,5 +105,7 @@ def test_encoders_of_the_same_settings_share_no_predictions(probe):
 
 
 def test_features_are_those_of_the_rows():
-    inputs: Features = Precomputed().read(labelled()).fit(np.arange(3))
-    assert inputs.matrix(np.array([1])).toarray().tolist() == [vectors_of(labelled())[1].tolist()]
+    inputs: Features = Precomputed().read(telling_captions()).fit(np.arange(3))
+    assert inputs.matrix(np.array([1])).toarray().tolist() == [
+        vectors_of(telling_captions())[1].tolist()
+    ]

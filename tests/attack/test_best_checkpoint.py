@@ -17,7 +17,7 @@ from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import UsageError
 from tests.attack.killed import kill_after_a_checkpoint
-from tests.attack.test_neural import flags, labelled, splits
+from tests.attack.test_neural import flags, splits, telling_captions
 
 EPOCHS = 5
 
@@ -35,14 +35,14 @@ def checkpoint_files(cache: Path) -> list[Path]:
     return list((cache / "checkpoints").glob("*"))
 
 
-def same(one: Predictions, other: Predictions) -> bool:
+def have_equal_numbers(one: Predictions, other: Predictions) -> bool:
     pairs = zip(one.probs, other.probs, strict=True)
     losses = [[line["train_loss"] for line in trained.training.curves] for trained in (one, other)]
     return all(np.array_equal(*pair) for pair in pairs) and losses[0] == losses[1]
 
 
 @pytest.fixture
-def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def epochs_that_kill(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Trainings end at the beginning of the epoch whose number is put into the list."""
     epochs: list[int] = []
 
@@ -54,40 +54,50 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return epochs
 
 
-def interrupt(probe: NeuralProbe, killed: list[int], epoch: int, split: Split) -> None:
+def interrupt(probe: NeuralProbe, epochs_that_kill: list[int], epoch: int, split: Split) -> None:
     """A training that is killed at the beginning of an epoch."""
-    killed.append(epoch)
+    epochs_that_kill.append(epoch)
     with pytest.raises(ZeroDivisionError):
-        probe.fit_predict(labelled(), [split])
-    killed.clear()
+        probe.fit_predict(telling_captions(), [split])
+    epochs_that_kill.clear()
 
 
 @pytest.fixture(scope="module")
-def uninterrupted() -> dict[str, Predictions]:
+def whole_training() -> dict[str, Predictions]:
     """What a training that nobody kills ends in, by the epoch that it keeps."""
-    return {s: probe(select=s).fit_predict(labelled(), validated(0)) for s in ("last", "best")}
+    return {
+        s: probe(select=s).fit_predict(telling_captions(), splits_with_validation(0))
+        for s in ("last", "best")
+    }
 
 
 @pytest.mark.parametrize("epoch", [1, EPOCHS - 1])
 @pytest.mark.parametrize("select", ["last", "best"])
-def test_a_killed_training_ends_in_the_same_numbers(epoch, select, tmp_path, killed, uninterrupted):
+def test_a_killed_training_ends_in_the_same_numbers(
+    epoch, select, tmp_path, epochs_that_kill, whole_training
+):
     built_probe = probe(tmp_path, select=select)
-    interrupt(built_probe, killed, epoch, *validated(0))
+    interrupt(built_probe, epochs_that_kill, epoch, *splits_with_validation(0))
     assert len(checkpoint_files(tmp_path)) == 1
-    assert same(built_probe.fit_predict(labelled(), validated(0)), uninterrupted[select])
+    assert have_equal_numbers(
+        built_probe.fit_predict(telling_captions(), splits_with_validation(0)),
+        whole_training[select],
+    )
     assert not checkpoint_files(tmp_path)
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path, killed: list[int]) -> Path:
+def checkpoint(tmp_path: Path, epochs_that_kill: list[int]) -> Path:
     """Of a training that was killed after three epochs."""
-    interrupt(probe(tmp_path), killed, 3, *validated(0))
+    interrupt(probe(tmp_path), epochs_that_kill, 3, *splits_with_validation(0))
     (path,) = checkpoint_files(tmp_path)
     return path
 
 
 def gone_on(checkpoint: Path) -> Predictions:
-    return probe(checkpoint.parent.parent).fit_predict(labelled(), validated(0))
+    return probe(checkpoint.parent.parent).fit_predict(
+        telling_captions(), splits_with_validation(0)
+    )
 
 
 def test_what_is_done_is_not_done_again(checkpoint, monkeypatch):
@@ -118,10 +128,10 @@ def weights_alone(path: Path) -> None:
     ids=["cut", "of another network", "weights alone"],
 )
 def test_what_is_no_checkpoint_of_this_training_counts_as_absent(
-    damage, warning, checkpoint, caplog, uninterrupted
+    damage, warning, checkpoint, caplog, whole_training
 ):
     damage(checkpoint)
-    assert same(gone_on(checkpoint), uninterrupted["last"])
+    assert have_equal_numbers(gone_on(checkpoint), whole_training["last"])
     assert warning in caplog.text
 
 
@@ -142,14 +152,18 @@ def test_a_checkpoint_with_code_is_not_opened(checkpoint, tmp_path):
     assert not marker.exists()
 
 
-def test_a_short_training_writes_nothing(tmp_path, killed):
-    interrupt(probe(tmp_path, minutes=60), killed, 3, *splits(0))
+def test_a_short_training_writes_nothing(tmp_path, epochs_that_kill):
+    interrupt(probe(tmp_path, minutes=60), epochs_that_kill, 3, *splits(0))
     assert not checkpoint_files(tmp_path)
 
 
-def test_seeds_and_data_have_checkpoints_of_their_own(tmp_path, killed):
-    killed.append(2)
-    for data, seed in ((labelled(), 0), (labelled(), 12), (labelled(n_classes=3), 0)):
+def test_seeds_and_data_have_checkpoints_of_their_own(tmp_path, epochs_that_kill):
+    epochs_that_kill.append(2)
+    for data, seed in (
+        (telling_captions(), 0),
+        (telling_captions(), 12),
+        (telling_captions(n_classes=3), 0),
+    ):
         with pytest.raises(ZeroDivisionError):
             probe(tmp_path).fit_predict(data, splits(seed))
     assert len(checkpoint_files(tmp_path)) == 3
@@ -163,7 +177,7 @@ def test_how_often_is_no_part_of_what_an_attacker_is():
 # The best epoch.
 
 
-def validated(seed: int) -> list[Split]:
+def splits_with_validation(seed: int) -> list[Split]:
     """A split whose last training captions validate."""
     (split,) = splits(seed)
     cut = len(split.train) // 4
@@ -173,8 +187,8 @@ def validated(seed: int) -> list[Split]:
 def test_the_best_epoch_is_asked(monkeypatch):
     """By a second reckoning of the loss on the validation part after every epoch."""
     recorded: list[tuple[float, np.ndarray[Any, Any]]] = []
-    (split,) = validated(0)
-    data = labelled()
+    (split,) = splits_with_validation(0)
+    data = telling_captions()
     built_probe = probe(select="best")
     job = built_probe.job(split, data.captions.image_rows, data.labels)
 
@@ -190,7 +204,7 @@ def test_the_best_epoch_is_asked(monkeypatch):
 
     prepare = training.prepare
 
-    def watched(*arguments: Any, **options: Any) -> training.Prepared:
+    def watch(*arguments: Any, **options: Any) -> training.Prepared:
         prepared = prepare(*arguments, **options)
         ended = Attacker.on_train_epoch_end
 
@@ -203,7 +217,7 @@ def test_the_best_epoch_is_asked(monkeypatch):
         monkeypatch.setattr(Attacker, "on_train_epoch_end", end)
         return prepared
 
-    monkeypatch.setattr(training, "prepare", watched)
+    monkeypatch.setattr(training, "prepare", watch)
     (prob,) = built_probe.fit_predict(data, [split]).probs
     assert len(recorded) == EPOCHS
     assert prob == pytest.approx(min(recorded, key=lambda pair: pair[0])[1], abs=1e-6)
@@ -211,7 +225,7 @@ def test_the_best_epoch_is_asked(monkeypatch):
 
 def test_the_best_epoch_needs_images_to_validate_on():
     with pytest.raises(UsageError, match=r"metric\.select=best needs .* split=ic2"):
-        probe(select="best").fit_predict(labelled(), splits(0))
+        probe(select="best").fit_predict(telling_captions(), splits(0))
 
 
 def test_attackers_trained_at_once_have_no_best_epoch():
@@ -224,7 +238,7 @@ def test_attackers_trained_at_once_have_no_best_epoch():
 
 def fit(cache: Path, devices: int) -> Predictions:
     many = {"devices": devices, "strategy": "ddp"} if devices > 1 else {}
-    return probe(cache, **many).fit_predict(labelled(), splits(0))
+    return probe(cache, **many).fit_predict(telling_captions(), splits(0))
 
 
 @pytest.mark.slow
@@ -234,7 +248,7 @@ def test_kill_9_costs_no_number(devices, tmp_path):
     function = "tests.attack.test_best_checkpoint.fit"
     kill_after_a_checkpoint(function, (tmp_path / "a", devices), tmp_path / "a" / "checkpoints")
     again, whole = (fit(tmp_path / name, devices) for name in ("a", "b"))
-    assert same(again, whole)
+    assert have_equal_numbers(again, whole)
 
 
 def test_without_a_cache_nothing_is_written():
@@ -249,5 +263,5 @@ def test_without_a_cache_nothing_is_written():
 def test_nothing_is_left_in_the_current_folder(cached, options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     built_probe = probe(tmp_path / "cache" if cached else None, max_epochs=2, **options)
-    built_probe.fit_predict(labelled(), validated(0))
+    built_probe.fit_predict(telling_captions(), splits_with_validation(0))
     assert [path.name for path in tmp_path.iterdir()] == (["cache"] if cached else [])

@@ -19,7 +19,7 @@ from bias_pipeline.attack.trained import Mlp, Recurrent
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.machine import n_cores
-from tests.attack.test_neural import flags, labelled, splits, tasks
+from tests.attack.test_neural import flags, splits, tasks, telling_captions
 
 TWO = {"devices": 2, "strategy": "ddp"}
 
@@ -37,7 +37,7 @@ def probe(**options: Any) -> NeuralProbe:
 @given(st.integers(0, 50), st.integers(1, 5))
 def test_shares_hold_each_row_once(n_rows, world):
     rows = np.arange(n_rows)
-    shares = [Share(rank, world).of(rows) for rank in range(world)]
+    shares = [Share(rank, world).take(rows) for rank in range(world)]
     assert sorted(np.concatenate(shares)) == rows.tolist()
 
 
@@ -66,7 +66,9 @@ def test_the_weighted_means_average_to_that_of_the_whole_batch(n_rows, batch_siz
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
+@pytest.mark.parametrize(
+    "data", [telling_captions(), telling_captions(3), tasks()], ids=["two", "three", "tasks"]
+)
 def test_two_processes_predict_as_one(data):
     """Within what the order of float32 sums moves over three epochs: batches are the same."""
     one = probe().fit_predict(data, splits(0))
@@ -78,7 +80,7 @@ def test_two_processes_predict_as_one(data):
 @pytest.mark.slow
 @pytest.mark.usefixtures("processes")
 def test_the_account_holds_the_number_of_processes_that_pytorch_counted():
-    training = probe(**TWO).fit_predict(labelled(), splits(0)).training
+    training = probe(**TWO).fit_predict(telling_captions(), splits(0)).training
     assert (training.world_size, training.trained) == (2, 1)
 
 
@@ -88,7 +90,7 @@ def test_a_process_that_dies_ends_the_training_of_all():
     """Otherwise the other one would wait for its gradients for ever."""
     ranks(2).run(_die_when_rank_one_trains)
     with pytest.raises(ResourceError, match="killed from outside"):
-        probe(**TWO).fit_predict(labelled(), splits(0))
+        probe(**TWO).fit_predict(telling_captions(), splits(0))
 
 
 def _die_when_rank_one_trains(share: Share) -> None:

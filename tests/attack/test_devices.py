@@ -14,7 +14,7 @@ from bias_pipeline.attack.recipe import Adam
 from bias_pipeline.attack.trained import Mlp, Recurrent, Transformer
 from bias_pipeline.attack.training import Prepared, predict, train_locally
 from bias_pipeline.models.pretrained import device_of
-from tests.attack.test_neural import flags, labelled, splits, tasks
+from tests.attack.test_neural import flags, splits, tasks, telling_captions
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 TOLERANCE = 1e-5  # of a probability, after three epochs
@@ -38,7 +38,7 @@ def engine(
 
 def long_captions() -> Any:
     """Captions of 60 words."""
-    return labelled(2, lambda i, text: " ".join(["red"] * 56) + " " + text)
+    return telling_captions(2, lambda i, text: " ".join(["red"] * 56) + " " + text)
 
 
 @pytest.fixture
@@ -56,7 +56,9 @@ def memory() -> Iterator[Callable[[float], None]]:
 
 @on_gpu
 @pytest.mark.parametrize("encoder", ENCODERS.values(), ids=ENCODERS)
-@pytest.mark.parametrize("data", [labelled(), labelled(3), tasks()], ids=["two", "three", "tasks"])
+@pytest.mark.parametrize(
+    "data", [telling_captions(), telling_captions(3), tasks()], ids=["two", "three", "tasks"]
+)
 def test_e21_a_gpu_predicts_as_a_processor_does(encoder, data):
     here, there = (
         engine(encoder, kind).fit_predict(data, splits(0)).probs[0] for kind in ("cpu", "gpu")
@@ -69,12 +71,13 @@ def test_e21_a_gpu_predicts_as_a_processor_does(encoder, data):
 def test_stacked_attackers_of_a_gpu_predict_as_each_alone(encoder):
     three = splits(0, 12, 456)
     alone, stacked = (
-        engine(encoder, ensemble=size).fit_predict(labelled(), three).probs for size in (1, 3)
+        engine(encoder, ensemble=size).fit_predict(telling_captions(), three).probs
+        for size in (1, 3)
     )
     np.testing.assert_allclose(stacked, alone, rtol=0, atol=TOLERANCE)
 
 
-def prepared(encoder: Any, data: Any) -> tuple[Prepared, Any]:
+def train_one(encoder: Any, data: Any) -> tuple[Prepared, Any]:
     """A trained attacker and its test captions."""
     probe = engine(encoder)
     (split,) = splits(0)
@@ -87,19 +90,19 @@ def test_predictions_are_made_where_the_attacker_was_trained(monkeypatch):
     devices = []
     probabilities = Attacker.probabilities
 
-    def noted(self: Attacker, **inputs: Any) -> Any:
+    def note(self: Attacker, **inputs: Any) -> Any:
         devices.append(self.device.type)
         return probabilities(self, **inputs)
 
-    monkeypatch.setattr(Attacker, "probabilities", noted)
-    engine().fit_predict(labelled(), splits(0))
+    monkeypatch.setattr(Attacker, "probabilities", note)
+    engine().fit_predict(telling_captions(), splits(0))
     assert devices == ["cuda"]
 
 
 @on_gpu
 def test_predictions_for_which_a_gpu_has_no_memory_are_made_on_the_processor(memory):
     data = long_captions()
-    trained, rows = prepared(WIDE, data)
+    trained, rows = train_one(WIDE, data)
     expected = predict(trained, data, rows).probs
     trained.attacker.cuda()
     memory(16)

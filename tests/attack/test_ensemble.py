@@ -18,7 +18,7 @@ from bias_pipeline.attack.trained import Mlp, Recurrent, Transformer
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.io.hashing import derived_seed
-from tests.attack.test_neural import N_TRAIN, flags, labelled, splits, tasks
+from tests.attack.test_neural import N_TRAIN, flags, splits, tasks, telling_captions
 
 SEEDS = (0, 12, 456, 789)
 # Sums run in another order; nothing else may differ. In float64, so that training does not magnify
@@ -59,13 +59,13 @@ def assert_alike(one: Sequence[Any], two: Sequence[Any]) -> None:
 def test_a_member_of_four_is_the_attacker_of_its_seed_alone(encoder):
     """Dropout included: every member draws its own, in the order in which it draws alone."""
     head = "linear" if encoder in ("lstm", "birnn") else "mlp3"
-    four = probe(4, ENCODERS[encoder], head).fit_predict(labelled(), splits(*SEEDS))
-    alone = probe(1, ENCODERS[encoder], head).fit_predict(labelled(), splits(12))
+    four = probe(4, ENCODERS[encoder], head).fit_predict(telling_captions(), splits(*SEEDS))
+    alone = probe(1, ENCODERS[encoder], head).fit_predict(telling_captions(), splits(12))
     assert_alike([four.probs[1]], alone.probs)
     assert np.abs(four.probs[0] - four.probs[1]).max() > 100 * TOLERANCE
 
 
-@pytest.mark.parametrize("data", [labelled(3), tasks()], ids=["three groups", "tasks"])
+@pytest.mark.parametrize("data", [telling_captions(3), tasks()], ids=["three groups", "tasks"])
 def test_every_kind_of_question_is_asked_together_with_the_losses_of_each_alone(data):
     together, alone = (probe(n).fit_predict(data, splits(0, 12)) for n in (2, 1))
     assert_alike(together.probs, alone.probs)
@@ -76,7 +76,9 @@ def test_every_kind_of_question_is_asked_together_with_the_losses_of_each_alone(
 @pytest.mark.parametrize(("encoder", "steps"), [("bilstm", 3), ("transformer", 1)])
 def test_members_may_have_fewer_batches_and_other_words(encoder, steps):
     """A member whose epoch is over waits, its weights as they are."""
-    data = labelled(change=lambda i, text: f"{text} w{i % 90}" if i % 3 else f"a red {text}")
+    data = telling_captions(
+        change=lambda i, text: f"{text} w{i % 90}" if i % 3 else f"a red {text}"
+    )
     one, three = (probe(n, ENCODERS[encoder], accumulate_grad_batches=steps) for n in (1, 3))
     alone, together = (item.fit_predict(data, uneven(0, 12, 456)) for item in (one, three))
     assert_alike(together.probs, alone.probs)
@@ -88,16 +90,19 @@ def test_members_may_have_fewer_batches_and_other_words(encoder, steps):
 )
 def test_bfloat16_products_move_predictions_by_their_rounding_alone():
     together, alone = (
-        probe(n, precision="bf16-mixed").fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
+        probe(n, precision="bf16-mixed").fit_predict(telling_captions(), splits(0, 12))
+        for n in (2, 1)
     )
     np.testing.assert_allclose(together.probs, alone.probs, rtol=0, atol=0.03)
 
 
 def test_gradients_are_clipped_member_by_member():
     settings = {"gradient_clip_val": 0.05, "max_epochs": 1}
-    together, alone = (probe(n, **settings).fit_predict(labelled(), splits(0, 12)) for n in (2, 1))
+    together, alone = (
+        probe(n, **settings).fit_predict(telling_captions(), splits(0, 12)) for n in (2, 1)
+    )
     assert_alike(together.probs, alone.probs)
-    free = probe(1, max_epochs=1).fit_predict(labelled(), splits())
+    free = probe(1, max_epochs=1).fit_predict(telling_captions(), splits())
     assert np.abs(alone.probs[0] - free.probs[0]).max() > 100 * TOLERANCE
 
 
@@ -119,7 +124,7 @@ def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, torch.Tens
 
 @pytest.mark.parametrize(("size", "groups"), [(2, [2, 1]), (neural.EVERYONE, [3])])
 def test_attackers_are_put_together_as_told_each_with_weights_of_its_own(size, groups, ensembles):
-    probe(size, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
+    probe(size, max_epochs=1).fit_predict(telling_captions(), splits(0, 12, 456))
     assert [len(members) for members in ensembles] == groups
     for name in ("encoder.rnn.weight_hh_l0", "encoder.vectors.weight", "head.0.weight"):
         values = [member[name] for members in ensembles for member in members]
@@ -160,7 +165,7 @@ class Bag(WordEncoder):
 
 def test_encoders_that_cannot_be_stacked_are_trained_one_by_one(ensembles):
     together, alone = (
-        probe(n, Bag(), max_epochs=1).fit_predict(labelled(), splits(0, 12)) for n in (2, 1)
+        probe(n, Bag(), max_epochs=1).fit_predict(telling_captions(), splits(0, 12)) for n in (2, 1)
     )
     np.testing.assert_array_equal(together.probs, alone.probs)
     assert ensembles == []
@@ -170,15 +175,15 @@ def test_a_member_that_fails_is_trained_again_and_the_others_stay(monkeypatch):
     requested: list[list[int]] = []
     train = neural.train_ensemble
 
-    def spoiled(recipe: Any, data: LabelledCaptions, jobs: Sequence[Any]) -> list[ProbeResult]:
+    def spoil(recipe: Any, data: LabelledCaptions, jobs: Sequence[Any]) -> list[ProbeResult]:
         requested.append([job.seed for job in jobs])
         predictions = train(recipe, data, jobs)
         if len(requested) == 1:
             predictions[1] = ProbeResult(np.full_like(predictions[1].probs, np.nan))
         return predictions
 
-    monkeypatch.setattr(neural, "train_ensemble", spoiled)
-    result = probe(3, max_epochs=1).fit_predict(labelled(), splits(0, 12, 456))
+    monkeypatch.setattr(neural, "train_ensemble", spoil)
+    result = probe(3, max_epochs=1).fit_predict(telling_captions(), splits(0, 12, 456))
     assert requested == [[0, 12, 456], [derived_seed("retry", 12, 1)]]
     assert result.training.failed == 1
     assert np.isfinite(result.probs).all()
@@ -187,16 +192,16 @@ def test_a_member_that_fails_is_trained_again_and_the_others_stay(monkeypatch):
 def test_where_memory_is_short_fewer_are_trained_at_once(monkeypatch):
     """First halves, then parts of batches; without dropout, the attackers stay the same."""
     built_probe = probe(2, Recurrent("lstm", 12, 10, dropout=0.0), "linear", max_epochs=1)
-    whole = built_probe.fit_predict(labelled(), splits(0, 12))
+    whole = built_probe.fit_predict(telling_captions(), splits(0, 12))
     step = Ensemble.training_step
 
-    def limited(self: Ensemble, batch: Any, batch_idx: int) -> Any:
+    def limit(self: Ensemble, batch: Any, batch_idx: int) -> Any:
         if sum(len(part[1]) for _, part in batch) > 20:
             raise torch.OutOfMemoryError("out of memory")
         return step(self, batch, batch_idx)
 
-    monkeypatch.setattr(Ensemble, "training_step", limited)
-    cut = built_probe.fit_predict(labelled(), splits(0, 12))
+    monkeypatch.setattr(Ensemble, "training_step", limit)
+    cut = built_probe.fit_predict(telling_captions(), splits(0, 12))
     assert_alike(cut.probs, whole.probs)
     events = [
         (e["seed"], e.get("then_ensemble"), e.get("then_parts")) for e in cut.training.out_of_memory

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.attack.encoder import Head
-from bias_pipeline.attack.language_models import Frozen, Vectors, distinct
+from bias_pipeline.attack.language_models import Frozen, Vectors, distinct_texts
 from bias_pipeline.attack.logistic import ConvexProbe
 from bias_pipeline.attack.neural import NeuralProbe
 from bias_pipeline.attack.recipe import Adam
@@ -46,16 +46,16 @@ def encoder(bert: Path, tmp_path: Path) -> Frozen:
 
 
 @pytest.fixture
-def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def embedded_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that any model embeds."""
     recorded: list[str] = []
     embed = Sentences.embed
 
-    def watched(self: Sentences, texts: Any) -> Any:
+    def watch(self: Sentences, texts: Any) -> Any:
         recorded.extend(texts)
         return embed(self, texts)
 
-    monkeypatch.setattr(Sentences, "embed", watched)
+    monkeypatch.setattr(Sentences, "embed", watch)
     return recorded
 
 
@@ -78,11 +78,15 @@ def neural(encoder: Frozen, head: Head = LINEAR, **options: Any) -> NeuralProbe:
     return NeuralProbe(encoder, head, Adam(0.02), **settings)
 
 
-def test_each_distinct_caption_is_embedded_once(encoder, embedded):
+def test_each_distinct_caption_is_embedded_once(encoder, embedded_texts):
     neural(encoder).fit_predict(captions(), splits(0, 12))
     neural(encoder, Mlp([8])).fit_predict(captions(), splits(0, 456))
     ConvexProbe(encoder).fit_predict(captions(), splits(0))
-    assert len(embedded) == len(set(embedded)) == len(distinct(captions().captions)[0])
+    assert (
+        len(embedded_texts)
+        == len(set(embedded_texts))
+        == len(distinct_texts(captions().captions)[0])
+    )
 
 
 def trained_long(encoder: Frozen) -> NeuralProbe:
@@ -103,7 +107,7 @@ def test_without_a_cache_the_same_is_learnt(encoder):
 
 
 def test_what_was_embedded_is_put_down(encoder):
-    n_distinct = len(distinct(captions().captions)[0])
+    n_distinct = len(distinct_texts(captions().captions)[0])
     lines = []
     for head in (Mlp(), Mlp([8])):
         training = neural(encoder, head).fit_predict(captions(), splits(0)).training
@@ -169,7 +173,7 @@ GENDER = Attribute("gender", ("male", "female"), {}, {})
 DEBIASED: list[Debias] = [MeanDifference(), Subspace(k=1), ZeroNeuron(k=2), Erasure()]
 
 
-def debiased(encoder: Frozen, debias: Debias) -> Frozen:
+def with_debiasing(encoder: Frozen, debias: Debias) -> Frozen:
     return replace(encoder, debias=debias, attribute=GENDER)
 
 
@@ -179,7 +183,7 @@ def test_debiased_vectors_of_the_groups_words_lie_nearer(encoder, debias):
     data = LabelledCaptions("model", texts, np.array([0, 1]), 2)
     apart = [
         np.linalg.norm(np.subtract(*item.read(data).vectors))
-        for item in (encoder, debiased(encoder, debias))
+        for item in (encoder, with_debiasing(encoder, debias))
     ]
     assert apart[1] < apart[0]
 
@@ -188,26 +192,26 @@ def test_after_erasure_no_linear_attacker_tells_the_sentences_it_was_fitted_to(e
     texts = [text for content in template_sentences(GENDER, GENDER.groups) for text in content]
     labels = np.tile([0, 1], len(texts) // 2)
     data = LabelledCaptions("model", Captions.from_texts(texts), labels, 2)
-    content = debiased(encoder, Erasure(renormalise=False)).read(data)
+    content = with_debiasing(encoder, Erasure(renormalise=False)).read(data)
     vector = content.vectors[content.rows].astype(np.float64)
     assert abs(vector[labels == 0].mean(0) - vector[labels == 1].mean(0)).max() < 1e-4
 
 
 def test_nothing_taken_out_leaves_vectors_and_their_name(encoder):
-    projected = debiased(encoder, Untouched())
+    projected = with_debiasing(encoder, Untouched())
     assert projected.spec == encoder.spec
     assert np.array_equal(projected.read(captions()).vectors, encoder.read(captions()).vectors)
 
 
 def test_what_is_taken_out_is_part_of_the_name(encoder):
-    specs = [json.dumps(debiased(encoder, item).spec, sort_keys=True) for item in DEBIASED]
+    specs = [json.dumps(with_debiasing(encoder, item).spec, sort_keys=True) for item in DEBIASED]
     assert len({*specs, json.dumps(encoder.spec, sort_keys=True)}) == len(DEBIASED) + 1
 
 
-def test_captions_are_embedded_once_whatever_is_taken_out(encoder, embedded):
+def test_captions_are_embedded_once_whatever_is_taken_out(encoder, embedded_texts):
     for item in DEBIASED:
-        debiased(encoder, item).read(captions())
-    assert len(embedded) == len(set(embedded))
+        with_debiasing(encoder, item).read(captions())
+    assert len(embedded_texts) == len(set(embedded_texts))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def indicators(n_classes: int, seed: int = 0) -> tuple[sparse.csr_array, np.ndar
     return sparse.csr_array(x), y
 
 
-def labelled(n_classes: int = 2) -> LabelledCaptions:
+def leaky_captions(n_classes: int = 2) -> LabelledCaptions:
     corpus = leaky_corpus()
     labels = corpus.groupings["gender"].codes
     if n_classes > 2:
@@ -54,33 +54,33 @@ def test_groups_agree_with_scikit_learn(n_groups, monkeypatch):
         np.testing.assert_allclose(softmax(scores, axis=1), oracle.predict_proba(x), atol=1e-4)
 
 
-def predicted(data: LabelledCaptions, *seeds: int, **options: object) -> Predictions:
+def predict(data: LabelledCaptions, *seeds: int, **options: object) -> Predictions:
     return ConvexProbe(Ngram(), **options).fit_predict(data, splits(seeds or (0, 12)))
 
 
 def test_tasks_are_independent_sigmoids():
     corpus = leaky_corpus()
     tasks = np.stack([corpus.groupings["gender"].codes, np.arange(len(corpus)) % 2], axis=1)
-    both = predicted(LabelledCaptions("t", corpus.model, tasks, 2))
-    alone = predicted(LabelledCaptions("t", corpus.model, tasks[:, :1], 1))
+    both = predict(LabelledCaptions("t", corpus.model, tasks, 2))
+    alone = predict(LabelledCaptions("t", corpus.model, tasks[:, :1], 1))
     np.testing.assert_allclose(both.probs[0][:, :1], alone.probs[0])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_sum_to_one_and_are_the_same_however_many_are_fitted(n_classes, monkeypatch):
-    (together, _) = predicted(labelled(n_classes)).probs
+    (together, _) = predict(leaky_captions(n_classes)).probs
     np.testing.assert_allclose(together.sum(axis=1), 1)
     monkeypatch.setattr(logistic, "NUMBERS", 1)
-    assert np.array_equal(together, predicted(labelled(n_classes)).probs[0])
+    assert np.array_equal(together, predict(leaky_captions(n_classes)).probs[0])
 
 
 def test_a_planted_word_is_found():
-    lines = predicted(labelled(), inverse_penalty=10)
+    lines = predict(leaky_captions(), inverse_penalty=10)
     assert np.mean([(p.argmax(1) == t).mean() for _, t, p in lines]) > 0.8
 
 
 def test_one_seed_trained_alone_predicts_the_same():
-    together, alone = predicted(labelled(), 0, 12, 456), predicted(labelled(), 12)
+    together, alone = predict(leaky_captions(), 0, 12, 456), predict(leaky_captions(), 12)
     np.testing.assert_array_equal(together.probs[1], alone.probs[0])
 
 
@@ -121,17 +121,17 @@ def test_predictions_come_from_the_cache_as_they_were(tmp_path):
             return super().train(data, jobs)
 
     probe = Counting(Ngram(), cache=str(tmp_path))
-    fresh = probe.fit_predict(labelled(), splits((0, 12)))
-    again = probe.fit_predict(labelled(), splits((0, 12, 456)))
+    fresh = probe.fit_predict(leaky_captions(), splits((0, 12)))
+    again = probe.fit_predict(leaky_captions(), splits((0, 12, 456)))
     assert probe.trained == 3
     np.testing.assert_array_equal(fresh.probs[0], again.probs[0])
 
 
 def test_captions_are_not_numbered_where_no_attacker_is_trained(tmp_path, monkeypatch):
     probe = ConvexProbe(Ngram(), cache=str(tmp_path))
-    fresh = probe.fit_predict(labelled(), splits())
+    fresh = probe.fit_predict(leaky_captions(), splits())
     monkeypatch.setattr(Ngram, "read", None)
-    again = probe.fit_predict(labelled(), splits())
+    again = probe.fit_predict(leaky_captions(), splits())
     np.testing.assert_array_equal(fresh.probs, again.probs)
 
 
@@ -139,8 +139,8 @@ def test_captions_are_not_numbered_where_no_attacker_is_trained(tmp_path, monkey
 def test_sets_of_splits_are_predicted_as_if_each_were_alone(number):
     whole = splits((0, 12))
     sets = [whole, with_fewer_images(whole, 0.5)]
-    together = ConvexProbe(Ngram()).fit_predict_each(labelled(), sets)[number]
-    alone = ConvexProbe(Ngram()).fit_predict(labelled(), sets[number])
+    together = ConvexProbe(Ngram()).fit_predict_each(leaky_captions(), sets)[number]
+    alone = ConvexProbe(Ngram()).fit_predict(leaky_captions(), sets[number])
     assert together.seeds == alone.seeds
     assert np.array_equal(np.concatenate(together.probs), np.concatenate(alone.probs))
     assert together.training == alone.training
@@ -148,7 +148,7 @@ def test_sets_of_splits_are_predicted_as_if_each_were_alone(number):
 
 def test_e19_a_changed_setting_is_not_served_from_the_cache(tmp_path):
     one, two = (
-        predicted(labelled(), inverse_penalty=penalty, cache=str(tmp_path)).probs[0]
+        predict(leaky_captions(), inverse_penalty=penalty, cache=str(tmp_path)).probs[0]
         for penalty in (0.1, 0.2)
     )
     assert not np.allclose(one, two)

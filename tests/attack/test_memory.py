@@ -14,7 +14,7 @@ from bias_pipeline.attack.recipe import Recipe, with_less_memory
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import ResourceError
 from tests.attack.test_ddp import probe
-from tests.attack.test_neural import TINY, flags, labelled, splits, tasks
+from tests.attack.test_neural import TINY, flags, splits, tasks, telling_captions
 from tests.cli.commands import results
 
 FULL = "CUDA out of memory. Tried to allocate 2.00 GiB."
@@ -29,13 +29,13 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Limit:
         sizes: list[int] = []
         step = Attacker.training_step
 
-        def limited(self: Attacker, batch: Any, batch_idx: int) -> Any:
+        def limit(self: Attacker, batch: Any, batch_idx: int) -> Any:
             sizes.append(len(batch[1]))
             if len(batch[1]) > room:
                 raise torch.OutOfMemoryError(FULL)
             return step(self, batch, batch_idx)
 
-        monkeypatch.setattr(Attacker, "training_step", limited)
+        monkeypatch.setattr(Attacker, "training_step", limit)
         return sizes
 
     return prepare
@@ -43,7 +43,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Limit:
 
 @pytest.mark.parametrize(
     ("data", "steps"),
-    [(labelled(), 1), (labelled(), 3), (labelled(3), 1), (tasks(), 3)],
+    [(telling_captions(), 1), (telling_captions(), 3), (telling_captions(3), 1), (tasks(), 3)],
     ids=["two", "two, three steps", "three", "tasks, three steps"],
 )
 def test_the_same_attacker_comes_out(memory, data, steps):
@@ -66,13 +66,13 @@ def test_other_errors_are_not_taken_for_a_shortage(monkeypatch):
 
     monkeypatch.setattr(Attacker, "training_step", fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        probe().fit_predict(labelled(), splits(0))
+        probe().fit_predict(telling_captions(), splits(0))
 
 
 def test_no_memory_for_one_caption_is_a_want_of_resources(memory):
     memory(0)
     with pytest.raises(ResourceError, match="one caption at a time"):
-        probe().fit_predict(labelled(), splits(0))
+        probe().fit_predict(telling_captions(), splits(0))
 
 
 def recipe(**changed: Any) -> Recipe:

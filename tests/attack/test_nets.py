@@ -31,7 +31,7 @@ SHORT, LONG = [2, 3, 4], [5, 6, 7, 8, 9, 5, 6]
 every_encoder = pytest.mark.parametrize("name", ENCODERS)
 
 
-def encoded(net: nn.Module, captions: list[list[int]], width: int = 0) -> Tensor:
+def encode(net: nn.Module, captions: list[list[int]], width: int = 0) -> Tensor:
     """The vectors of captions in one batch, padded to the longest or to ``width``."""
     lengths = torch.tensor([len(caption) for caption in captions])
     tokens = torch.full((len(captions), max(width, int(lengths.max()))), PAD)
@@ -56,7 +56,7 @@ def net(name: str, n_words: int = 10) -> nn.Module:
 @every_encoder
 def test_a_caption_is_a_vector_of_the_size_told(name):
     built_net = net(name)
-    assert encoded(built_net, [SHORT, LONG]).shape == (2, built_net.output_dim)
+    assert encode(built_net, [SHORT, LONG]).shape == (2, built_net.output_dim)
 
 
 @every_encoder
@@ -67,13 +67,13 @@ def test_a_caption_is_a_vector_of_the_size_told(name):
 )
 def test_what_else_is_in_the_batch_changes_nothing(name, captions, row, width):
     built_net = net(name)
-    alone, beside = encoded(built_net, [SHORT])[0], encoded(built_net, captions, width)[row]
+    alone, beside = encode(built_net, [SHORT])[0], encode(built_net, captions, width)[row]
     torch.testing.assert_close(beside, alone, rtol=0, atol=1e-6)
 
 
 @every_encoder
 def test_the_order_of_words_counts(name):
-    one, two = encoded(net(name), [SHORT, SHORT[::-1]])
+    one, two = encode(net(name), [SHORT, SHORT[::-1]])
     assert not torch.allclose(one, two)
 
 
@@ -102,8 +102,8 @@ def test_two_ways_join_the_final_states_of_both(cell):
     one.load_state_dict(
         {name: value for name, value in both.state_dict().items() if "reverse" not in name}
     )
-    forward = encoded(both, [SHORT, LONG])[:, : SIZES["hidden_dim"]]
-    torch.testing.assert_close(forward, encoded(one, [SHORT, LONG]), rtol=0, atol=1e-6)
+    forward = encode(both, [SHORT, LONG])[:, : SIZES["hidden_dim"]]
+    torch.testing.assert_close(forward, encode(one, [SHORT, LONG]), rtol=0, atol=1e-6)
 
 
 def test_the_published_attacker_has_as_many_weights_as_published():

@@ -12,7 +12,7 @@ from bias_pipeline.attack.nets import BatchNorm, GivenNet
 from bias_pipeline.attack.neural import NeuralProbe
 from bias_pipeline.attack.recipe import Adam, AdamW, Warmup
 from bias_pipeline.attack.trained import LicBert, Mlp
-from tests.attack.test_neural import accuracy, chosen, flags, labelled, probe, splits
+from tests.attack.test_neural import accuracy, flags, probe, small_parts, splits, telling_captions
 
 
 class Normed(nn.Module):
@@ -43,7 +43,7 @@ def test_optimiser_and_schedule_are_part_of_the_spec(changed):
 
 def probe_of(optimizer: Any = Adam(0.02), **options: Any) -> Any:  # noqa: B008 - frozen
     settings = {"batch_size": 32, "trainer": flags(), "processes": 1, **options}
-    return NeuralProbe(chosen("encoder", "lstm"), Mlp(), optimizer, **settings)
+    return NeuralProbe(small_parts("encoder", "lstm"), Mlp(), optimizer, **settings)
 
 
 @pytest.mark.parametrize(("then", "last"), [("linear", 0.125), ("constant", 1.0)])
@@ -58,12 +58,12 @@ def test_the_rate_changes_with_each_step_and_a_word_is_learnt_all_the_same(monke
     rates: list[float] = []
     step = Attacker.training_step
 
-    def watched(self: Attacker, *args: Any) -> Any:
+    def watch(self: Attacker, *args: Any) -> Any:
         rates.append(self.optimizers().param_groups[0]["lr"])
         return step(self, *args)
 
-    monkeypatch.setattr(Attacker, "training_step", watched)
-    predictions = probe_of(AdamW(0.03), schedule=Warmup()).fit_predict(labelled(), splits())
+    monkeypatch.setattr(Attacker, "training_step", watch)
+    predictions = probe_of(AdamW(0.03), schedule=Warmup()).fit_predict(telling_captions(), splits())
     assert rates[0] < max(rates) > rates[-1]
     assert max(rates) == pytest.approx(0.03)
     assert accuracy(predictions) > 0.95

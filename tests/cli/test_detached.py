@@ -25,26 +25,26 @@ class Queue:
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     """A queue that numbers its arrays 7, 8, ... and runs nothing."""
-    asked = Queue()
+    queue = Queue()
 
     class Executor:
         def __init__(self, folder: str, cluster: str, **_: object) -> None:
             assert cluster == "slurm"
 
         def update_parameters(self, **parameters: object) -> None:
-            asked.parameters |= parameters
+            queue.parameters |= parameters
 
         def map_array(self, function: Any, jobs: Sequence[Sequence[str]]) -> list[Any]:
-            if asked.refusal:
-                raise FailedJobError(asked.refusal)
-            asked.jobs += jobs
-            asked.functions.append(function)
-            array = 6 + len(asked.functions)
+            if queue.refusal:
+                raise FailedJobError(queue.refusal)
+            queue.jobs += jobs
+            queue.functions.append(function)
+            array = 6 + len(queue.functions)
             return [SimpleNamespace(job_id=f"{array}_{number}") for number in range(len(jobs))]
 
     monkeypatch.setattr("submitit.AutoExecutor", Executor)
     monkeypatch.setattr("bias_pipeline.run.slurm.shutil.which", lambda _: "sbatch")
-    return asked
+    return queue
 
 
 def test_a_job_is_the_words_of_a_command(ok, queue):

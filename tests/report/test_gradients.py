@@ -24,7 +24,7 @@ from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.report.explain import gradients
 from bias_pipeline.report.explain.gradients import Gradients, NetworkFit, attribute_words, fits
 from bias_pipeline.report.explain.words import words
-from tests.attack.test_neural import TELLING, N, chosen, flags, labelled, probe, splits
+from tests.attack.test_neural import TELLING, N, flags, probe, small_parts, splits, telling_captions
 from tests.corpora import leaky_corpus, make_corpus
 from tests.report.test_words import lic
 
@@ -38,7 +38,7 @@ def naming_corpus(data: LabelledCaptions) -> LabelledCaptions:
 @cache
 def fit(encoder: str = "lstm", n_classes: int = 2, how: Gradients = HOW) -> NetworkFit:
     (split,) = splits()
-    data = naming_corpus(labelled(n_classes))
+    data = naming_corpus(telling_captions(n_classes))
     return fits(probe(encoder), data, split, np.ones((3, N)), how)
 
 
@@ -81,7 +81,7 @@ def test_what_words_add_is_all_that_sets_a_caption_apart_from_the_baseline(
 ):
     """Completeness, against the attacker's own predictions."""
     inputs = WordInputs(TEXTS, ROWS)
-    attacker = attacker_of(chosen("encoder", encoder).build(inputs), n_outputs)
+    attacker = attacker_of(small_parts("encoder", encoder).build(inputs), n_outputs)
     result = attribute_words(attacker, inputs, TEXTS, ROWS, Gradients(baseline, 100))
     p = attacker.probabilities(**tensors(inputs, ROWS)).numpy()
     log_odds = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
@@ -116,7 +116,7 @@ def test_every_word_of_a_caption_has_a_part():
 def test_too_few_steps_are_noticed():
     inputs = WordInputs(TEXTS, ROWS)
     torch.manual_seed(1)
-    encoder = chosen("encoder", "rnn").build(inputs)
+    encoder = small_parts("encoder", "rnn").build(inputs)
     with torch.no_grad():
         encoder.vectors.weight *= 20  # far from linear
     attacker = attacker_of(encoder)
@@ -140,7 +140,7 @@ def test_a_planted_word_points_to_its_group(lstm):
 
 def test_all_gains_are_the_log_odds_of_the_metrics_attacker(lstm):
     (split,) = splits()
-    data = labelled()
+    data = telling_captions()
     predictions = probe().fit_predict(data, [split])
     probs, truth = predictions.probs[0], predictions.truth[0]
     rows = np.arange(len(truth))
@@ -163,7 +163,7 @@ def test_an_image_drawn_once_each_changes_nothing(lstm):
 
 def test_a_word_that_a_resampling_lacks_keeps_its_coefficient():
     (split,) = splits()
-    data = naming_corpus(labelled())
+    data = naming_corpus(telling_captions())
     counts = np.ones((1, N))
     counts[0, data.captions.mentions(["truck"])] = 0
     result = fits(probe(), data, split, counts, HOW)
@@ -182,10 +182,10 @@ def test_an_attacker_that_fails_is_trained_again(monkeypatch):
     from bias_pipeline.attack import neural
 
     failed = iter([True, False])
-    monkeypatch.setattr(neural, "_failed", lambda *_: next(failed))
+    monkeypatch.setattr(neural, "_has_failed", lambda *_: next(failed))
     rows = np.arange(N)
     attacker = probe(trainer=flags(max_epochs=1)).attacker(
-        labelled(), TrainingJob(5, rows[:60], rows[60:])
+        telling_captions(), TrainingJob(5, rows[:60], rows[60:])
     )
     assert attacker.seed == derived_seed("retry", 5, 1)
 
@@ -226,21 +226,21 @@ class Counting(WordEncoder):
 
 
 def test_an_encoder_without_word_vectors_is_refused():
-    blind = NeuralProbe(Counting(), chosen("head", "linear"), {}, 32, flags(), processes=1)
+    blind = NeuralProbe(Counting(), small_parts("head", "linear"), {}, 32, flags(), processes=1)
     with pytest.raises(UsageError, match="0 layers of word vectors"):
-        fits(blind, naming_corpus(labelled()), splits()[0], np.ones((2, N)), HOW)
+        fits(blind, naming_corpus(telling_captions()), splits()[0], np.ones((2, N)), HOW)
 
 
 def test_attackers_trained_by_several_processes_are_refused():
     together = probe(trainer=flags(devices=2), processes=1)
     with pytest.raises(UsageError, match="devices=1"):
-        fits(together, naming_corpus(labelled()), splits()[0], np.ones((2, N)), HOW)
+        fits(together, naming_corpus(telling_captions()), splits()[0], np.ones((2, N)), HOW)
 
 
 def test_without_captum_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "captum.attr", None)
     with pytest.raises(ResourceError, match=r"bias_pipeline\[words\]"):
-        fits(probe(), naming_corpus(labelled()), splits()[0], np.ones((2, N)), HOW)
+        fits(probe(), naming_corpus(telling_captions()), splits()[0], np.ones((2, N)), HOW)
 
 
 def test_few_steps_are_warned_of(monkeypatch, caplog):
@@ -248,5 +248,5 @@ def test_few_steps_are_warned_of(monkeypatch, caplog):
     rows = np.arange(N)
     split = Split(0, rows[:180], rows[180:], rows[:0], balanced=False)
     quick = probe(trainer=flags(max_epochs=1))
-    fits(quick, naming_corpus(labelled()), split, np.ones((2, N)), HOW)
+    fits(quick, naming_corpus(telling_captions()), split, np.ones((2, N)), HOW)
     assert "raise --steps" in caplog.text

@@ -43,7 +43,7 @@ REQUESTED = [
 
 @pytest.mark.parametrize("text", REQUESTED)
 def test_a_request_is_no_caption(text):
-    scored = ScoredText().of(corpus_of(text, *[WAVE] * 9))
+    scored = ScoredText().apply(corpus_of(text, *[WAVE] * 9))
     assert declined_images(scored).tolist() == [True] + [False] * 9
     assert len(scored.model) == 9
 
@@ -101,13 +101,13 @@ def test_prompts_around_a_caption_are_cut_and_it_is_said():
         [f"{WAVE}."] * 2 + [REQUEST],
         2,
     )
-    notes = " ".join(ScoredText().of(corpus).notes)
+    notes = " ".join(ScoredText().apply(corpus).notes)
     assert "2 of 23 captions hold a prompt beside the description" in notes
     assert "1 of 23 captions holds only a prompt or a request" in notes
 
 
 def test_requests_stay_if_declined_captions_do():
-    scored = ScoredText(declined="keep").of(corpus_of(REQUEST, WAVE))
+    scored = ScoredText(declined="keep").apply(corpus_of(REQUEST, WAVE))
     assert len(scored.model) == 2
     assert declined_images(scored).tolist() == [True, False]
 

@@ -27,20 +27,22 @@ def corpus(n: int = 20, declined: int = 0, text: str = "a man rides") -> Corpus:
 
 
 def test_a_declined_caption_is_absent_not_blank_and_people_s_stay():
-    scored = ScoredText().of(corpus(declined=3))
+    scored = ScoredText().apply(corpus(declined=3))
     assert (len(scored.model), len(scored.human)) == (17, 40)
     assert declined_images(scored)[:3].all()
     assert scored.blanks == corpus().blanks
 
 
 def test_a_refusal_behind_a_preamble_that_is_cut_is_absent_too():
-    behind = ScoredText(preambles="cut").of(corpus(text=f"Sure! Here is a caption: {SORRY}"), 1.0)
+    behind = ScoredText(preambles="cut").apply(
+        corpus(text=f"Sure! Here is a caption: {SORRY}"), 1.0
+    )
     assert (len(behind.model), behind.declined.sum()) == (0, 20)
 
 
 def test_declined_captions_stay_if_asked():
     raw = corpus(declined=3)
-    scored = ScoredText(declined="keep").of(raw)
+    scored = ScoredText(declined="keep").apply(raw)
     assert scored.digest == raw.digest
     assert declined_images(scored).sum() == 3
 
@@ -48,7 +50,7 @@ def test_declined_captions_stay_if_asked():
 def test_which_images_were_declined_is_part_of_the_digest():
     one, two, *rest = records()
     first, second = (
-        ScoredText().of(make_corpus([replace(one, model=a), replace(two, model=b), *rest]))
+        ScoredText().apply(make_corpus([replace(one, model=a), replace(two, model=b), *rest]))
         for a, b in ((SORRY, None), (None, SORRY))
     )
     assert first.model.digest == second.model.digest
@@ -57,17 +59,17 @@ def test_which_images_were_declined_is_part_of_the_digest():
 
 def test_a_corpus_without_any_is_as_it_was():
     raw = corpus()
-    assert ScoredText().of(raw).digest == raw.digest
+    assert ScoredText().apply(raw).digest == raw.digest
 
 
 def test_above_the_limit_of_blanks_they_are_refused_unless_it_is_raised():
     with pytest.raises(DataError, match=r"11 captions decline .* 55.0% are absent"):
-        ScoredText().of(corpus(declined=11))
-    assert len(ScoredText().of(corpus(declined=11), blank_limit=0.6).model) == 9
+        ScoredText().apply(corpus(declined=11))
+    assert len(ScoredText().apply(corpus(declined=11), blank_limit=0.6).model) == 9
 
 
 def test_both_sides_lose_their_preambles():
-    scored = ScoredText(preambles="cut").of(corpus(text="The image depicts a man."))
+    scored = ScoredText(preambles="cut").apply(corpus(text="The image depicts a man."))
     assert {scored.model.text(i) for i in range(len(scored.model))} == {"a man."}
     assert scored.human.text(0) == "a man"
 
@@ -86,7 +88,7 @@ OPENING = "120 of 120 captions open with 'behold a scene where a man'"
 )
 def test_what_captions_open_with_is_noted_and_stays(n, text, note):
     raw = corpus(n, text=text)
-    scored = ScoredText().of(raw)
+    scored = ScoredText().apply(raw)
     assert scored.digest == raw.digest
     assert any(note in line for line in scored.notes)
 
@@ -96,8 +98,8 @@ THOUGHT = "<think>It could be a woman.</think>\n\na man rides"
 
 def test_thoughts_are_not_scored_and_it_is_noted():
     plain, thinking = corpus(), corpus(text=THOUGHT)
-    scored = ScoredText().of(thinking)
-    assert scored.model.digest == ScoredText().of(plain).model.digest
+    scored = ScoredText().apply(thinking)
+    assert scored.model.digest == ScoredText().apply(plain).model.digest
     assert any("20 of 20 captions hold a model's thoughts" in line for line in scored.notes)
 
 
@@ -106,12 +108,12 @@ def test_thoughts_are_not_scored_and_it_is_noted():
 )
 def test_a_thought_without_an_answer_is_an_absent_caption(thought):
     one, *rest = records()
-    scored = ScoredText().of(make_corpus([replace(one, model=thought), *rest]))
+    scored = ScoredText().apply(make_corpus([replace(one, model=thought), *rest]))
     assert (len(scored.model), declined_images(scored).tolist()) == (19, [True] + [False] * 19)
 
 
 def test_few_preambles_are_not_noted():
-    assert not ScoredText().of(corpus(text="a man")).notes
+    assert not ScoredText().apply(corpus(text="a man")).notes
 
 
 def words(tmp_path: Path, *more: str) -> list[str]:
@@ -178,6 +180,6 @@ def test_no_invisible_character_hides_a_word_from_the_word_lists():
         Record(str(i), f"a {word} runs", (f"a {word} sits",), {"gender": "f"})
         for i, word in enumerate(("wo\u200dman", "woman\u200d", "\u200cwoman", f"woman{CHEF}"))
     ]
-    corpus = ScoredText().of(make_corpus(records))
+    corpus = ScoredText().apply(make_corpus(records))
     for side in SIDES:
         assert neutral_rate(corpus.side(side), GENDER) == 0.0

@@ -66,7 +66,7 @@ def long_corpus() -> Corpus:
     ("unit", "expected"), [("caption", LONG), ("sentence", "A hall."), ("subject", "A man sits.")]
 )
 def test_both_sides_are_scored_by_the_same_unit(unit, expected):
-    scored = ScoredText(unit=unit, subjects=Context("man")).of(long_corpus())
+    scored = ScoredText(unit=unit, subjects=Context("man")).apply(long_corpus())
     assert (scored.model.text(0), scored.human.text(0)) == (expected, expected)
     assert scored.human.text(1) == "a dog"
 
@@ -76,13 +76,13 @@ def test_what_is_left_of_the_length_is_noted():
         "text.unit=sentence: words a caption that are scored: 2.0 of 8.0 (model), "
         "2.0 of 5.0 (annotators)"
     )
-    assert note in ScoredText(unit="sentence").of(long_corpus()).notes
+    assert note in ScoredText(unit="sentence").apply(long_corpus()).notes
 
 
 def test_a_preamble_is_cut_before_the_first_sentence():
     text = "Sure! Here is a caption: A man sits. It is dark."
     corpus = make_corpus([Record("1", text, labels={"gender": "m"})])
-    assert ScoredText(preambles="cut", unit="sentence").of(corpus).model.text(0) == "A man sits."
+    assert ScoredText(preambles="cut", unit="sentence").apply(corpus).model.text(0) == "A man sits."
 
 
 def test_subjects_need_words():

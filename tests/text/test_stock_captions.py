@@ -43,7 +43,7 @@ def distinct_captions(n: int, each: int = 2) -> list[list[str]]:
     [(10, 90, True), (9, 91, False), (10, 490, False), (11, 489, True)],
 )
 def test_a_stock_sentence_is_in_ten_images_and_two_in_a_hundred(n_stock, n_others, dropped):
-    scored = DROP.of(
+    scored = DROP.apply(
         corpus(*([STOCK, f"a dog {i}"] for i in range(n_stock)), *distinct_captions(n_others))
     )
     assert all((STOCK not in each) == dropped for each in texts(scored)[:n_stock])
@@ -55,13 +55,13 @@ def test_a_stock_sentence_is_in_ten_images_and_two_in_a_hundred(n_stock, n_other
 def test_a_stock_sentence_is_three_times_as_frequent_as_the_next(n_next, dropped):
     lists = [*([STOCK, f"a dog {i}"] for i in range(30)), *distinct_captions(60)]
     lists += [["a red kite", f"a cat {i}"] for i in range(n_next)]
-    assert (len(DROP.of(corpus(*lists)).human) < 2 * len(lists)) == dropped
+    assert (len(DROP.apply(corpus(*lists)).human) < 2 * len(lists)) == dropped
 
 
 def test_case_and_signs_do_not_matter():
     written = [STOCK, STOCK.lower().rstrip("."), f"  {STOCK.upper()} "]
     lists = [*([written[i % 3], f"a dog {i}"] for i in range(12)), *distinct_captions(40)]
-    assert [len(each) for each in texts(DROP.of(corpus(*lists)))] == [1] * 12 + [2] * 40
+    assert [len(each) for each in texts(DROP.apply(corpus(*lists)))] == [1] * 12 + [2] * 40
 
 
 def test_a_second_stock_sentence_is_the_next_without_the_first():
@@ -69,7 +69,7 @@ def test_a_second_stock_sentence_is_the_next_without_the_first():
         *([(STOCK, "No caption")[i > 35], f"a dog {i}"] for i in range(48)),
         *distinct_captions(60),
     ]
-    scored = DROP.of(corpus(*lists))
+    scored = DROP.apply(corpus(*lists))
     assert len(scored.human) == 2 * len(lists) - 48
     assert any(f"{STOCK!r}, 'No caption'" in note for note in scored.notes)
 
@@ -77,18 +77,18 @@ def test_a_second_stock_sentence_is_the_next_without_the_first():
 def test_what_describes_somebody_is_no_stock_sentence():
     persons = compose.cell(["metric=gender_error"]).build("text").scored
     lists = [*(["A man.", f"a dog {i}"] for i in range(40)), *distinct_captions(60)]
-    assert len(persons.of(corpus(*lists)).human) == 200
+    assert len(persons.apply(corpus(*lists)).human) == 200
     nobody = [*(["A photo of a person.", f"a dog {i}"] for i in range(40)), *distinct_captions(60)]
-    assert len(persons.of(corpus(*nobody)).human) == 160
+    assert len(persons.apply(corpus(*nobody)).human) == 160
 
 
 def test_where_all_captions_are_the_same_none_stands_out():
-    scored = DROP.of(corpus(*([STOCK, STOCK] for _ in range(40))))
+    scored = DROP.apply(corpus(*([STOCK, STOCK] for _ in range(40))))
     assert texts(scored) == [(STOCK,)] * 40
 
 
 def test_an_image_without_another_caption_has_none():
-    scored = DROP.of(corpus(*([STOCK] for _ in range(20)), *distinct_captions(80)))
+    scored = DROP.apply(corpus(*([STOCK] for _ in range(20)), *distinct_captions(80)))
     assert texts(scored)[:20] == [()] * 20
     assert any(n.startswith("warning: 20 of 180 human captions (11.1%)") for n in scored.notes)
 
@@ -96,8 +96,8 @@ def test_an_image_without_another_caption_has_none():
 def test_too_many_are_refused_with_what_scores_them():
     lists = [*([STOCK] for _ in range(60)), *distinct_captions(20)]
     with pytest.raises(DataError, match=r"60 of 100 human captions .* text\.stock=keep"):
-        DROP.of(corpus(*lists))
-    assert len(KEEP.of(corpus(*lists)).human) == 100
+        DROP.apply(corpus(*lists))
+    assert len(KEEP.apply(corpus(*lists)).human) == 100
 
 
 @pytest.mark.parametrize("suffix", ["json", "csv"])
@@ -116,19 +116,19 @@ def test_captions_that_their_file_marks_are_left_out(tmp_path, mark, suffix):
     captions, _ = human_captions(path)
     assert [text for each in captions.values() for text in each if isinstance(text, StockCaption)]
     raw = corpus(*captions.values())
-    assert texts(DROP.of(raw))[1] == ("a dog 2",)
-    assert texts(DROP.of(raw))[0] == ("a dog 0", "a dog 1")
-    assert len(KEEP.of(raw).human) == 80
+    assert texts(DROP.apply(raw))[1] == ("a dog 2",)
+    assert texts(DROP.apply(raw))[0] == ("a dog 0", "a dog 1")
+    assert len(KEEP.apply(raw).human) == 80
     assert without_stock(raw.take(raw.source_order[2:])).notes == ()
 
 
 def test_equal_captions_of_an_image_are_one():
     lists = [["a kite"] * 5, ["a dog", "a dog", "a cat", "a cow", "a pig"], ["a bus", "a bus"]]
-    scored = DROP.of(corpus(*lists))
+    scored = DROP.apply(corpus(*lists))
     assert [len(each) for each in texts(scored)] == [1, 5, 2]
     assert "1 image has human captions" in scored.notes[-1]
-    assert [len(each) for each in texts(KEEP.of(corpus(*lists)))] == [5, 5, 2]
-    assert [len(each) for each in texts(DROP.of(corpus(["a", "a"], ["b", "c"])))] == [1, 2]
+    assert [len(each) for each in texts(KEEP.apply(corpus(*lists)))] == [5, 5, 2]
+    assert [len(each) for each in texts(DROP.apply(corpus(["a", "a"], ["b", "c"])))] == [1, 2]
 
 
 def filled_lists(n: int, at_end: bool) -> list[list[str]]:
@@ -143,14 +143,14 @@ def filled_lists(n: int, at_end: bool) -> list[list[str]]:
 
 @pytest.mark.parametrize(("n", "at_end", "each"), [(30, True, 3), (29, True, 5), (30, False, 5)])
 def test_copies_that_fill_lists_are_left_out(n, at_end, each):
-    scored = DROP.of(corpus(*filled_lists(n, at_end)))
+    scored = DROP.apply(corpus(*filled_lists(n, at_end)))
     assert {len(listed) for listed in texts(scored)} == {each}
 
 
 def test_a_file_without_them_is_the_same_object_and_has_the_same_digest():
     raw = corpus(*distinct_captions(40))
     assert without_stock(raw) is raw
-    assert DROP.of(raw).digest == KEEP.of(raw).digest == raw.digest
+    assert DROP.apply(raw).digest == KEEP.apply(raw).digest == raw.digest
 
 
 def scores(human: dict[int, list[str]], metric: str, **settings: object) -> Result:

@@ -68,7 +68,7 @@ def _wordless(side: str, captions: Captions, share: float) -> DataError:
     )
 
 
-def labelled(
+def label_captions(
     part: PartName, captions: Captions, grouping: Grouping, positions: int
 ) -> Iterator[LabelledCaptions]:
     """Captions of each position with the groups of their images, for attackers to learn from."""
@@ -115,13 +115,13 @@ class AttackRunner:
         self._done: dict[tuple[str, bytes, tuple[float, ...]], list[list[Predictions]]] = {}
         self._verbatim: dict[PartName, list[float]] = {}
 
-    def on(
+    def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
         """Predictions on one side of some images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
-            tables = self._labelled(part, images)
+            tables = self._label_side(part, images)
             by_table = [self.attack(table, shares) for table in tables]
             self._done[key] = [list(each) for each in zip(*by_table, strict=True)]
             self._verbatim[part] = [_verbatim_share(table, self.splits) for table in tables]
@@ -157,12 +157,12 @@ class AttackRunner:
             f"smallest group is {fewest})"
         ]
 
-    def _labelled(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:
+    def _label_side(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:
         side, captions = part.side, self.transformed.side(part.side)
         captions = captions.take(images[captions.image_rows])
         self._check_words(side, captions)
         grouping = self.transformed.groupings[self.settings.attribute]
-        tables = list(labelled(part, captions, grouping, self.settings.positions))
+        tables = list(label_captions(part, captions, grouping, self.settings.positions))
         if not tables:
             codes = grouping.codes[np.unique(captions.image_rows)]
             sizes = np.bincount(codes, minlength=len(grouping.names)).tolist()
@@ -234,8 +234,18 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
     shared = [
         name for name in all_scores[0].parts if all(name in other.parts for other in all_scores)
     ]
-    parts = {name: _part([score.parts[name] for score in all_scores], level) for name in shared}
-    tables = {name: _lines(scores, name) for name in all_scores[0].tables}
+    parts: dict[str, Number] = {}
+    for name in shared:
+        of_choices = [score.parts[name] for score in all_scores]
+        parts[name] = replace(of_choices[0], **vars(mean_over_choices(of_choices, level)))
+    tables = {
+        table: [
+            {"choice": name, **line}
+            for name, score in scores.items()
+            for line in score.tables.get(table, ())
+        ]
+        for table in all_scores[0].tables
+    }
     return Score(
         parts=parts,
         predictions=[
@@ -252,18 +262,6 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
         ],
         tables={**tables, CHOICES: list(_values(scores, shared))},
     )
-
-
-def _part(parts: Sequence[Number], level: float) -> Number:
-    return replace(parts[0], **vars(mean_over_choices(parts, level)))
-
-
-def _lines(scores: Mapping[str, Score], table: str) -> list[dict[str, object]]:
-    return [
-        {"choice": name, **line}
-        for name, score in scores.items()
-        for line in score.tables.get(table, ())
-    ]
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:

@@ -8,12 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
 
-import numpy as np
-
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
@@ -30,6 +27,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     one_person_as_captioner,
     rename_predictions,
 )
+from bias_pipeline.metrics.corpus_view import has_captions
 from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL_PAIRED
 from bias_pipeline.text.transform import Transform, apply_transforms
 
@@ -52,7 +50,7 @@ class AttackingMetric(Protocol):
     def attack_settings(self) -> AttackSettings:
         """Its settings and functions for attacking."""
 
-    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+    def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         """The corpus as attackers read it."""
 
     def attackable(self, transformed: Corpus) -> BoolArray:
@@ -85,13 +83,13 @@ class AttackedCaptions:
         self._first = transforms.index(self.align) if self.align else 0
 
     @cached_property
-    def _unaligned(self) -> Corpus:
+    def _unaligned_corpus(self) -> Corpus:
         return apply_transforms(self.transforms[: self._first], self.corpus)
 
     @cached_property
     def captioner(self) -> AttackRunner:
         """Attackers of the captioner's and of human captions."""
-        transformed = self.metric.transformed(self.transforms[self._first :], self._unaligned)
+        transformed = self.metric.transform(self.transforms[self._first :], self._unaligned_corpus)
         return_freed_memory()
         return AttackRunner(self.metric.attack_settings, transformed, self.splits)
 
@@ -102,14 +100,14 @@ class AttackedCaptions:
         if people is None:
             return NO_SECOND_PERSON
         try:
-            transformed = self.metric.transformed(self.transforms, people)
-            pair, images, trained = self._attacked(transformed)
+            transformed = self.metric.transform(self.transforms, people)
+            pair, images, trained = self._attack_annotators(transformed)
         except NotApplicableError as error:
             return f"there is no matched:people: {error}"
         return AnnotatorAttack(pair, people, images, rename_predictions(trained, "people"))
 
     @cached_property
-    def alike(self) -> AnnotatorAttack | str:
+    def annotators_alike(self) -> AnnotatorAttack | str:
         """Attackers of annotators at the captioner's length, in turns, or why there are none."""
         assert self.align is not None
         first = self.align.of_first_captions()
@@ -118,39 +116,36 @@ class AttackedCaptions:
         predictions: list[Predictions] = []
         try:
             turns = alike_corpora(
-                self._unaligned,
+                self._unaligned_corpus,
                 self.align,
-                lambda annotator: self.metric.transformed([first, *after], annotator),
+                lambda annotator: self.metric.transform([first, *after], annotator),
                 TURNS if self.metric.probe.quick else 1,
             )
             for number, matched in enumerate(turns):
-                pair, images, trained = self._attacked(matched)
+                pair, images, trained = self._attack_annotators(matched)
                 pairs.append(pair)
                 predictions += rename_predictions(trained, f"alike:{number}")
         except DataError as error:
             return f"there is no matched:alike: {error}"
         return AnnotatorAttack(Pair.of_all(pairs), matched, images, predictions)
 
-    def _attacked(self, transformed: Corpus) -> tuple[Pair, BoolArray, list[Predictions]]:
+    def _attack_annotators(self, transformed: Corpus) -> tuple[Pair, BoolArray, list[Predictions]]:
         """Attackers of a corpus that annotators alone wrote, and the images that they guess."""
         return_freed_memory()
         runner = AttackRunner(self.metric.attack_settings, transformed, self.splits)
-        images = described(transformed.model, len(transformed))
+        images = has_captions(transformed, "model")
         images = images & self.metric.attackable(transformed)
         (pair,) = pairs_of(runner, images, self.metric.probe.cross_fits(self.splits))
         return pair, images, runner.trained
-
-
-def described(captions: Captions, n_images: int) -> BoolArray:
-    """(N,) images that have a caption."""
-    return np.bincount(captions.image_rows, minlength=n_images) > 0
 
 
 def pairs_of(
     attack: AttackRunner, images: BoolArray, cross_fitted: bool, shares: Sequence[float] = ()
 ) -> list[Pair]:
     """Both sides, of all attackers and of attackers that learn from each share of the images."""
-    model, human = (attack.on(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED))
+    model, human = (
+        attack.attack_images(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED)
+    )
     return [Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
 
 
@@ -167,7 +162,7 @@ class _Request:
 
 # One at a time: the cells of LIC and Leakage follow each other, and predictions take memory.
 @lru_cache(maxsize=1)
-def _attacked(request: _Request) -> AttackedCaptions:
+def _answer_request(request: _Request) -> AttackedCaptions:
     return AttackedCaptions(request.metric, request.transforms, request.corpus, request.splits)
 
 
@@ -195,7 +190,7 @@ def attacked_captions(
         tuple(split.digest for split in splits),
         _content(transforms),
     )
-    return _attacked(_Request(corpus, decides, metric, transforms, splits))
+    return _answer_request(_Request(corpus, decides, metric, transforms, splits))
 
 
 def _content(value: object) -> Hashable:

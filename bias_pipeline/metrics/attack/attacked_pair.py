@@ -54,5 +54,4 @@ def calibration(predictions: Sequence[Predictions]) -> Estimate:
         axis=0,
     )
     std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else float("nan")
-    nan = float("nan")
-    return Estimate(float(per_seed.mean()), std, nan, nan, nan, nan, len(per_seed))
+    return Estimate(float(per_seed.mean()), std, n_seeds=len(per_seed))

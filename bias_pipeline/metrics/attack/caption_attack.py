@@ -30,7 +30,6 @@ from bias_pipeline.metrics.attack.attacked_captions import (
     AnnotatorAttack,
     as_trained_before,
     attacked_captions,
-    described,
     pairs_of,
 )
 from bias_pipeline.metrics.attack.attacked_pair import Pair, calibration
@@ -44,6 +43,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     with_annotators,
 )
 from bias_pipeline.metrics.base import Metric, Number, Score
+from bias_pipeline.metrics.corpus_view import has_captions
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import (
     Relation,
@@ -128,10 +128,10 @@ class CaptionAttack(Metric, ABC):
         return over_alternatives(
             self.transforms,
             self.stats.level,
-            lambda transforms: self._under(transforms, corpus, splits),
+            lambda transforms: self._score_under(transforms, corpus, splits),
         )
 
-    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+    def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         """The corpus as attackers read it."""
         return apply_transforms(transforms, corpus)
 
@@ -170,14 +170,16 @@ class CaptionAttack(Metric, ABC):
         """Whether it trains attackers that no other metric knows, and so shares no attackers."""
         return type(self).extra_parts is not CaptionAttack.extra_parts
 
-    def _under(
+    def _score_under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
         """The score under transforms; at equal style also with annotators as the captioner."""
         attacked = attacked_captions(self, transforms, corpus, splits)
         score = self._score(corpus, attacked.captioner)
         if attacked.align is not None and SCORE in score.parts:
-            people, alike = map(self._of_annotators, (attacked.one_person, attacked.alike))
+            people, alike = map(
+                self._of_annotators, (attacked.one_person, attacked.annotators_alike)
+            )
             matched = attacked.captioner.transformed
             score = with_annotators(score, matched, people, alike, self.stats.level)
         if attacked.metric is self:
@@ -197,8 +199,7 @@ class CaptionAttack(Metric, ABC):
         grouping = corpus.groupings[self.attribute.name]
         labelled = (grouping.codes >= 0) & self.attackable(transformed)
         has_model, has_human = (
-            labelled & (side in self.sides) & described(transformed.side(side), len(corpus))
-            for side in SIDES
+            labelled & (side in self.sides) & has_captions(transformed, side) for side in SIDES
         )
         if not (has_model | has_human).any():
             raise DataError(
@@ -212,7 +213,9 @@ class CaptionAttack(Metric, ABC):
         for name, images in ((MODEL, has_model), (HUMAN, has_human)):
             if images.any():
                 shared = np.array_equal(images, both)
-                predictions, *_ = attack.on(name, images, [*shares.values()] if shared else [])
+                predictions, *_ = attack.attack_images(
+                    name, images, [*shares.values()] if shared else []
+                )
                 if not shared:
                     parts[name] = self._side(predictions, cross_fitted, corpus, name, images)
         curve: dict[str, Number] = {}
@@ -246,8 +249,8 @@ class CaptionAttack(Metric, ABC):
                 *attack.notes,
                 *attack.group_note(both if both.any() else has_model | has_human, self.scoring),
                 *self.probe.encoder.notes(grouping.names),
-                *self._missing(has_model, has_human),
-                *self._unnamed(parts),
+                *self._note_missing(has_model, has_human),
+                *self._note_unnamed(parts),
                 *(learning_note(curve, curve["all"].image_std) if curve else []),
                 *groups.notes,
             ],
@@ -268,7 +271,9 @@ class CaptionAttack(Metric, ABC):
         estimate = self.stats.estimate(
             [table], combinations, corpus.keys, cross_fitted=cross_fitted
         )[name]
-        return self._scored(self._part(estimate, corpus, name.side, images, table.images))
+        return self._with_scoring_unit(
+            self._part(estimate, corpus, name.side, images, table.images)
+        )
 
     def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Number:
         """The comparison of the sides alone."""
@@ -278,7 +283,9 @@ class CaptionAttack(Metric, ABC):
         estimate = self.stats.estimate(
             tables, {SCORE: self.comparison.of}, corpus.keys, cross_fitted=pair.cross_fitted
         )[SCORE]
-        return self._compared(self._part(estimate, corpus, "model", both, tables[0].images))
+        return self._with_headline_unit(
+            self._part(estimate, corpus, "model", both, tables[0].images)
+        )
 
     def _paired_parts(self, pair: Pair, corpus: Corpus, both: BoolArray) -> dict[str, Number]:
         """Both sides, their comparison, and what it comes from."""
@@ -293,8 +300,8 @@ class CaptionAttack(Metric, ABC):
             for name, estimate in estimates.items()
         }
         for name in (MODEL_PAIRED, HUMAN_PAIRED):
-            parts[name] = self._scored(parts[name])
-        parts[SCORE] = self._compared(parts[SCORE])
+            parts[name] = self._with_scoring_unit(parts[name])
+        parts[SCORE] = self._with_headline_unit(parts[SCORE])
         return parts
 
     def _groups(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Score:
@@ -320,17 +327,17 @@ class CaptionAttack(Metric, ABC):
             two = images[gap.worst] | images[gap.best]
             parts[GAP] = self._part(gap.estimate, corpus, "model", two, sides[0].images)
         notes = [] if gap is None else [gap_sentence(self.info.name, estimates, gap, self._unit)]
-        compared = {name: self._compared(part) for name, part in parts.items()}
+        compared = {name: self._with_headline_unit(part) for name, part in parts.items()}
         if GAP in compared:
             compared[GAP] = replace(compared[GAP], range=NO_LESS_THAN_NONE)
         return Score(compared, notes=notes)
 
-    def _scored(self, part: Number) -> Number:
+    def _with_scoring_unit(self, part: Number) -> Number:
         """A part with the unit and range of the scoring function."""
         unit = self.scoring.unit
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 
-    def _compared(self, part: Number) -> Number:
+    def _with_headline_unit(self, part: Number) -> Number:
         """A part with the unit, range and no-bias value of the headline."""
         return replace(
             part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
@@ -339,7 +346,7 @@ class CaptionAttack(Metric, ABC):
     def _combinations(self) -> dict[PartName, Combination]:
         """Functions of (model, human) under own scoring, accuracy and LIC, in that order."""
 
-        def decomposed(which: int) -> Combination:
+        def lic_part(which: int) -> Combination:
             return lambda m, h, m_right, h_right, m_lic, h_lic: accuracy_and_confidence_parts(
                 (m_right, m_lic), (h_right, h_lic)
             )[which]
@@ -348,18 +355,18 @@ class CaptionAttack(Metric, ABC):
             SCORE: lambda m, h, *_: self.comparison.of(m, h),
             MODEL_PAIRED: lambda m, *_: m,
             HUMAN_PAIRED: lambda m, h, *_: h,
-            PartName("lic_from", detail="accuracy"): decomposed(0),
-            PartName("lic_from", detail="confidence"): decomposed(1),
+            PartName("lic_from", detail="accuracy"): lic_part(0),
+            PartName("lic_from", detail="confidence"): lic_part(1),
         }
 
-    def _unnamed(self, parts: Mapping[str, Number]) -> list[str]:
+    def _note_unnamed(self, parts: Mapping[str, Number]) -> list[str]:
         return [
             f"no {side} caption contains a word of attribute {self.attribute.name!r}"
             for side in SIDES
             if side in parts and parts[side].neutral_rate == 1
         ]
 
-    def _missing(self, has_model: BoolArray, has_human: BoolArray) -> list[str]:
+    def _note_missing(self, has_model: BoolArray, has_human: BoolArray) -> list[str]:
         if set(self.sides) < set(SIDES):
             return [f"only the {self.sides[0]} side was attacked: there is no score"]
         if not has_human.any():

@@ -184,7 +184,7 @@ class DBAC(Metric):
         """The score of one direction."""
         shared = self.settings
 
-        def under(transforms: Sequence[Transform]) -> Score:
+        def score_under(transforms: Sequence[Transform]) -> Score:
             settings = replace(shared, transforms={direction: transforms})
 
             def scorer(of: CorpusView) -> DirectionScorer:
@@ -198,7 +198,7 @@ class DBAC(Metric):
             )
             return findings.at_equal_speech(people)
 
-        return over_alternatives(shared.transforms[direction], shared.stats.level, under)
+        return over_alternatives(shared.transforms[direction], shared.stats.level, score_under)
 
 
 def _all_words(transform: Transform) -> Transform:

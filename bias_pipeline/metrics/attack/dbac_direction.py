@@ -42,22 +42,22 @@ class PairCounts:
     captions: Mapping[str, Float64Array]  # side to (M,) number of captions
 
     @classmethod
-    def of(cls, view: CorpusView, images: IntArray) -> PairCounts:
+    def count(cls, view: CorpusView, images: IntArray) -> PairCounts:
         """Sums over the captions of each image.
 
         Args:
             images: (M,) rows of the corpus, all of a group.
         """
 
-        def summed(side: str, captions: sparse.csr_array) -> Float64Array:
+        def sum_by_image(side: str, captions: sparse.csr_array) -> Float64Array:
             return np.asarray(view.by_image(side, captions)[images].toarray(), np.float64)
 
         objects = view.objects[images].toarray() if view.has_objects else np.empty((0, 0))
         return cls(
             group=np.eye(len(view.groups))[view.codes[images]],
             objects=np.asarray(objects, np.float64),
-            tasks={side: summed(side, view.mentions(side)) for side in SIDES},
-            named={side: summed(side, view.groups_named(side)) for side in SIDES},
+            tasks={side: sum_by_image(side, view.mentions(side)) for side in SIDES},
+            named={side: sum_by_image(side, view.groups_named(side)) for side in SIDES},
             captions={side: view.n_captions(side)[images].astype(np.float64) for side in SIDES},
         )
 
@@ -89,7 +89,11 @@ class Direction:
     def images(self) -> IntArray:
         """(M,) corpus rows of the images that both sides describe; for T→A with objects."""
         view = self.all_tasks
-        usable = view.labelled & view.has("model") & view.of_captions(self.transformed).has("human")
+        usable = (
+            view.labelled
+            & view.has("model")
+            & view.of_captions(self.transformed_corpus).has("human")
+        )
         if not self.to_task:
             usable &= view.objects_known
         if not usable.any():
@@ -105,27 +109,23 @@ class Direction:
         Tasks that human captions rarely name (or images rarely contain, if attackers guess
         objects) are merged or dropped.
         """
-        counts = PairCounts.of(self.all_tasks, self.images)
+        counts = PairCounts.count(self.all_tasks, self.images)
         mention_rates = counts.tasks["human"].sum(axis=0) / counts.captions["human"].sum()
         share = mention_rates if self.to_task else counts.objects.mean(axis=0)
-        rare = share < self.least
+        rare = share < self.support_limit
         merged = rare & (share > 0) & (self.settings.rare == "merge")
-        return self._counted.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
-
-    @property
-    def _counted(self) -> CorpusView:
-        """The view that is counted: at equal style of the captions that attackers read."""
-        if not at_equal_speech(self.settings.transforms[self.name]):
-            return self.all_tasks
-        return self.all_tasks.of_captions(self.transformed)
+        counted = self.all_tasks
+        if at_equal_speech(self.settings.transforms[self.name]):
+            counted = counted.of_captions(self.transformed_corpus)  # that attackers read
+        return counted.of_tasks(np.flatnonzero(~rare), np.flatnonzero(merged))
 
     @cached_property
     def counts(self) -> PairCounts:
         """The tables of the images."""
-        return PairCounts.of(self.view, self.images)
+        return PairCounts.count(self.view, self.images)
 
     @cached_property
-    def transformed(self) -> Corpus:
+    def transformed_corpus(self) -> Corpus:
         """The captions that attackers read."""
         return apply_transforms(self.settings.transforms[self.name], self.corpus)
 
@@ -134,7 +134,7 @@ class Direction:
         """The tables of the transforms, with the direction."""
         return {
             table: [{"direction": self.name, **line} for line in lines]
-            for table, lines in self.transformed.tables.items()
+            for table, lines in self.transformed_corpus.tables.items()
         }
 
     @property
@@ -166,7 +166,7 @@ class Direction:
         return pair if self.to_task else pair[::-1]
 
     @property
-    def least(self) -> float:
+    def support_limit(self) -> float:
         """The share that a task or group must reach."""
         return least_share(self.settings.min_support, len(self.images))
 
@@ -189,7 +189,7 @@ class Direction:
         return pairs
 
     @cached_property
-    def supported(self) -> BoolArray:
+    def supported_pairs(self) -> BoolArray:
         """(G, O) pairs in human captions, of groups that annotators name often enough.
 
         By labels: pairs in images, of groups with enough images. None if the captioner never names
@@ -199,7 +199,9 @@ class Direction:
         sizes = self.counts.group.sum(axis=0)
         supported_pairs: BoolArray = self.mentions("human", every)[0, 0] > 0
         if not self.to_task:
-            supported_pairs = supported_pairs & (self.other("human", every)[0] >= self.least)
+            supported_pairs = supported_pairs & (
+                self.other_shares("human", every)[0] >= self.support_limit
+            )
         speaks = self.mentions("model", every)[0, 0][supported_pairs].sum() > 0
         return supported_pairs & speaks & (sizes.min() >= SMALLEST_GROUP)
 
@@ -213,7 +215,7 @@ class Direction:
         shape = (len(weights), 1, given.shape[1], other.shape[1])
         return (weights @ pairs).reshape(shape)
 
-    def given(self, weights: Float64Array) -> Float64Array:
+    def given_shares(self, weights: Float64Array) -> Float64Array:
         """(B, 1, G) P(given) from image labels."""
         given = self.counts.group if self.to_task else self.counts.objects
         return (weights @ given / weights.sum(axis=1, keepdims=True))[:, None, :]
@@ -222,7 +224,7 @@ class Direction:
         """(M, K) how many of a side's captions name each group; by labels: the image's group."""
         return self.counts.group if self.by_labels else self.counts.named[side]
 
-    def other(self, side: str, weights: Float64Array) -> Float64Array:
+    def other_shares(self, side: str, weights: Float64Array) -> Float64Array:
         """(B, 1, O) P(other): share of the side's captions that name each value."""
         if self.by_labels:
             return (weights @ self.counts.group / weights.sum(axis=1, keepdims=True))[:, None, :]
@@ -268,7 +270,7 @@ class DirectionAttackers:
     @cached_property
     def predictions(self) -> dict[str, list[Predictions]]:
         """Side to its attackers' predictions, one for each caption position."""
-        sides = SIDES if self.direction.supported.any() else ()
+        sides = SIDES if self.direction.supported_pairs.any() else ()
         return {side: self._attack(side) for side in sides}
 
     @cached_property
@@ -280,7 +282,7 @@ class DirectionAttackers:
         """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
         one = self.direction
         model, human = (self._side(side, weights) for side in SIDES)
-        given = one.given(weights)
+        given = one.given_shares(weights)
         alike = dbac.Side(
             np.ones_like(human.mentions),
             np.ones_like(human.overall[:, :1]),
@@ -298,7 +300,7 @@ class DirectionAttackers:
         pairs = dbac.pair_scores(model, human, given, one.prior)
         values |= {
             one.pair(g, o): pairs[..., g, o]
-            for g, o in zip(*np.nonzero(one.supported), strict=True)
+            for g, o in zip(*np.nonzero(one.supported_pairs), strict=True)
         }
         if one.by_group:
             values |= {
@@ -310,7 +312,7 @@ class DirectionAttackers:
     def headline(self, weights: Float64Array) -> Float64Array:
         """(B, S) the score alone under weights of the images."""
         model, human = (self._side(side, weights) for side in SIDES)
-        return self._score(model, human, self.direction.given(weights), self.direction.prior)
+        return self._score(model, human, self.direction.given_shares(weights), self.direction.prior)
 
     def _score(
         self, model: dbac.Side, human: dbac.Side, given: Float64Array, prior: str
@@ -319,7 +321,7 @@ class DirectionAttackers:
             model,
             human,
             given,
-            self.direction.supported,
+            self.direction.supported_pairs,
             aggregate=self.settings.aggregate,
             prior=prior,
         )
@@ -328,14 +330,14 @@ class DirectionAttackers:
         self, group: int, model: dbac.Side, human: dbac.Side, given: Float64Array
     ) -> Float64Array:
         """(B, S) the score over the pairs of one group."""
-        in_group = np.zeros_like(self.direction.supported)
+        in_group = np.zeros_like(self.direction.supported_pairs)
         in_group[(group, slice(None)) if self.direction.to_task else (slice(None), group)] = True
         how = self.settings.aggregate
         return dbac.dbac_score(
             model,
             human,
             given,
-            self.direction.supported & in_group,
+            self.direction.supported_pairs & in_group,
             aggregate="weighted" if how == "marginal" else how,  # marginal has no pairs
             prior=self.direction.prior,
         )
@@ -343,7 +345,9 @@ class DirectionAttackers:
     def _side(self, side: str, weights: Float64Array) -> dbac.Side:
         one = self.direction
         quality, overall = self._quality(side, weights)
-        return dbac.Side(quality, overall, one.other(side, weights), one.mentions(side, weights))
+        return dbac.Side(
+            quality, overall, one.other_shares(side, weights), one.mentions(side, weights)
+        )
 
     def _quality(self, side: str, weights: Float64Array) -> tuple[Float64Array, Float64Array]:
         """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
@@ -362,9 +366,9 @@ class DirectionAttackers:
             n_known[:, block.seed] += known
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / n_known
-        return self._shaped(mean[..., :-1]), mean[..., -1]
+        return self._reshape(mean[..., :-1]), mean[..., -1]
 
-    def _shaped(self, columns: Float64Array) -> Float64Array:
+    def _reshape(self, columns: Float64Array) -> Float64Array:
         """(B, S, G, O) from the columns of the blocks."""
         given, other = map(len, self.direction.values)
         if self.direction.to_task:
@@ -373,8 +377,8 @@ class DirectionAttackers:
 
     def _attack(self, side: str) -> list[Predictions]:
         one = self.direction
-        captions = one.transformed.side(side)
-        usable = np.zeros(len(one.transformed), bool)
+        captions = one.transformed_corpus.side(side)
+        usable = np.zeros(len(one.transformed_corpus), bool)
         usable[one.images] = True
         captions = captions.take(usable[captions.image_rows])
         predictions = []

@@ -10,7 +10,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.metrics.attack.dbac_direction import Direction, DirectionAttackers
 from bias_pipeline.metrics.attack.dbac_object_sets import ObjectSetAttackers
 from bias_pipeline.metrics.attack.extra_parts import (
@@ -50,11 +50,11 @@ class DirectionScorer:
         )
         self.corpus, self.view = direction.corpus, direction.view
         self.counts, self.images = direction.counts, direction.images
-        self.supported, self.values = direction.supported, direction.values
+        self.supported_pairs, self.values = direction.supported_pairs, direction.values
 
     def score(self) -> Score:
         """Estimates of all numbers, with what drives the headline in a sentence."""
-        if not self.supported.any():
+        if not self.supported_pairs.any():
             return self._nothing()
         level = self.settings.stats.level
         drawn = self.settings.stats.estimate_weighted(
@@ -75,10 +75,10 @@ class DirectionScorer:
             parts=parts,
             predictions=[p for side in SIDES for p in self.attackers.predictions[side]],
             audit={
-                f"{self.name}:pairs": int(self.supported.sum()),
-                f"{self.name}:pairs_without_support": int((~self.supported).sum()),
+                f"{self.name}:pairs": int(self.supported_pairs.sum()),
+                f"{self.name}:pairs_without_support": int((~self.supported_pairs).sum()),
             },
-            notes=[*self.direction.transformed.notes, *notes],
+            notes=[*self.direction.transformed_corpus.notes, *notes],
             tables={
                 **self.direction.tables,
                 "examples": list(self._examples(estimates)),
@@ -94,7 +94,7 @@ class DirectionScorer:
         take longer than everything else. T→A has no learning curve: its attackers of every task
         would be a quarter of all attackers.
         """
-        if not (self.to_task and self.settings.probe.quick and self.supported.any()):
+        if not (self.to_task and self.settings.probe.quick and self.supported_pairs.any()):
             return score
         shares = smaller_shares(self.view.codes[self.images])
         if not shares:
@@ -111,14 +111,16 @@ class DirectionScorer:
         """The headline of attackers that learn from a share of the images."""
         headline = self.direction.part()
         values = self.attackers.with_fewer_images(share).headline(np.ones((1, len(self.images))))
-        nan = float("nan")
-        return self._part(headline, Estimate(values.item(), nan, nan, nan, nan, nan, 1))
+        return self._part(headline, Estimate(values.item(), n_seeds=1))
 
     def at_equal_speech(self, people: Score) -> Score:
         """The score with the extra parts of a score at equal style."""
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         parts = equal_speech_parts(
-            headline, score.parts[headline], self.direction.transformed, people.parts.get(headline)
+            headline,
+            score.parts[headline],
+            self.direction.transformed_corpus,
+            people.parts.get(headline),
         )
         shared = self.direction.part("shared")  # conclusions are drawn from it
         if shared in people.parts:
@@ -152,23 +154,22 @@ class DirectionScorer:
         if not (by_pairs and isinstance(self.settings.scoring, Accuracy)):
             return []
         tested = sum(block.counts[:-1].sum(axis=1) for block in self.attackers.blocks["model"])
-        per_seed = (np.asarray(tested) / self.attackers.n_seeds)[self.supported.ravel()]
+        per_seed = (np.asarray(tested) / self.attackers.n_seeds)[self.supported_pairs.ravel()]
         few = int((per_seed < SMALL_PAIR).sum())
         if not few:
             return []
         return [
             f"A→T under scoring=accuracy is too low: "
-            f"{counted(few, f'of {len(per_seed)} pairs have')} "
+            f"{inflect(few, f'of {len(per_seed)} pairs have')} "
             f"fewer than {SMALL_PAIR} test captions; raise metric.min_support, or choose "
             "scoring=inverse_ce"
         ]
 
     def _nothing(self) -> Score:
         """A headline without a value, and the reason; no attacker was trained."""
-        nan = float("nan")
-        absent = Estimate(nan, nan, nan, nan, nan, nan, self.attackers.n_seeds)
+        absent = Estimate(float("nan"), n_seeds=self.attackers.n_seeds)
         arrow, what = ("A→T", "task") if self.to_task else ("T→A", "group")
-        share = f"{100 * self.direction.least:.2g}"
+        share = f"{100 * self.direction.support_limit:.2g}"
         sizes = self.counts.group.sum(axis=0)
         why = (
             f"no {what} is named both in {share} % of human captions (metric.min_support) and "
@@ -177,7 +178,7 @@ class DirectionScorer:
         if sizes.min() < SMALLEST_GROUP:
             few = f"images of {self.view.groups[sizes.argmin()]} have captions of both sides"
             why = (
-                f"{counted(int(sizes.min()), few)}{' and known objects' * (not self.to_task)}; "
+                f"{inflect(int(sizes.min()), few)}{' and known objects' * (not self.to_task)}; "
                 f"attackers need {SMALLEST_GROUP} of every group"
             )
         elif self.direction.by_labels:
@@ -229,11 +230,8 @@ class DirectionScorer:
             counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
             named = counts.sum() / self.counts.captions[side].sum()
             values[of("mentions", side=side)] = float(named)
-        nan = float("nan")
-        return {
-            name: Estimate(value, nan, nan, nan, nan, nan, self.attackers.n_seeds)
-            for name, value in values.items()
-        }
+        n_seeds = self.attackers.n_seeds
+        return {name: Estimate(value, n_seeds=n_seeds) for name, value in values.items()}
 
     def _main_cause(self, estimates: Mapping[PartName, Estimate]) -> list[str]:
         of = self.direction.part
@@ -248,11 +246,13 @@ class DirectionScorer:
             f"priors alone {100 * priors:+.1f}"
         ]
 
-    def _amplified(self, estimates: Mapping[PartName, Estimate]) -> list[tuple[int, int, Estimate]]:
+    def _amplified_pairs(
+        self, estimates: Mapping[PartName, Estimate]
+    ) -> list[tuple[int, int, Estimate]]:
         """Pairs whose interval is above 0, the largest score first."""
         pairs = [
             (int(g), int(o), estimates[pair])
-            for g, o in zip(*np.nonzero(self.supported), strict=True)
+            for g, o in zip(*np.nonzero(self.supported_pairs), strict=True)
             if (pair := self.direction.pair(g, o)) in estimates
         ]
         return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
@@ -270,7 +270,7 @@ class DirectionScorer:
 
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
         """Up to three captions for each of the ten most amplified pairs."""
-        for g, o, estimate in self._amplified(estimates)[:10]:
+        for g, o, estimate in self._amplified_pairs(estimates)[:10]:
             for row in self._images_of_pair(g, o)[:3]:
                 record = self.corpus[int(row)]
                 yield {
@@ -286,7 +286,7 @@ class DirectionScorer:
         The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012):
         below 1 the image should be drawn less often when the captioner is trained again.
         """
-        for g, o, estimate in self._amplified(estimates):
+        for g, o, estimate in self._amplified_pairs(estimates):
             holders = self._images_of_pair(g, o)
             if not len(holders):
                 continue  # no image contains the pair, so there is none to draw

@@ -74,7 +74,7 @@ class PredictionTask:
         return self.inputs.image_rows
 
     @property
-    def several(self) -> bool:
+    def has_several(self) -> bool:
         """Whether there are several tasks rather than one variable."""
         return self.labels.ndim == 2
 
@@ -91,7 +91,7 @@ def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntAr
         groups = frequent
 
 
-def written(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
+def write_labels(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
     """Label vectors as captions, one word a label that is set."""
     texts = [" ".join(name.replace(" ", "_") for name in vector) for vector in vectors]
     return Captions.from_texts(texts, rows.tolist())
@@ -234,7 +234,7 @@ class DPA(Metric):
             lacking = f"no task is in {100 * least:.2g} % of images by label (metric.min_support)"
         return PredictionTask(
             name="a_to_t",
-            inputs=written([[view.groups[code]] for code in view.codes[rows]], rows),
+            inputs=write_labels([[view.groups[code]] for code in view.codes[rows]], rows),
             labels=labels[np.ix_(rows, supported)],
             predicted=named[np.ix_(rows, supported)],
             classes=tuple(view.tasks[t] for t in supported),
@@ -258,7 +258,7 @@ class DPA(Metric):
         rare = [name for k, name in enumerate(view.groups) if k not in groups]
         return PredictionTask(
             name="t_to_a",
-            inputs=written(tasks_of_images, rows),
+            inputs=write_labels(tasks_of_images, rows),
             labels=place[view.codes[rows]],
             predicted=place[named[rows]],
             classes=tuple(view.groups[k] for k in groups),
@@ -283,10 +283,10 @@ class _Direction:
     def predictions(self) -> dict[str, Predictions]:
         """Side to its attackers' predictions; they are trained when this is first read."""
         train = self.metric.probe.fit_predict
-        model = self._labelled("model", self.question.predicted), self.splits
+        model = self._label_inputs("model", self.question.predicted), self.splits
         by_seed = [  # every seed has its own label noise
             (
-                self._labelled("human", self._noisy(seed)),
+                self._label_inputs("human", self._noisy(seed)),
                 [split for split in self.splits if split.seed == seed],
             )
             for seed in self.seeds
@@ -298,7 +298,7 @@ class _Direction:
             "human": Predictions.of_all_seeds([train(data, splits) for data, splits in by_seed]),
         }
 
-    def _labelled(self, side: str, labels: IntArray) -> LabelledCaptions:
+    def _label_inputs(self, side: str, labels: IntArray) -> LabelledCaptions:
         question = self.question
         name = f"{question.name}:{side}"
         return LabelledCaptions(
@@ -310,7 +310,7 @@ class _Direction:
         question = self.question
         equalise = EQUALISE[self.metric.equalise]
         images = self.view.corpus.keys[question.images]
-        if not question.several:
+        if not question.has_several:
             noise = random_words("noise", seed, images)
             return equalise(question.labels, question.predicted, len(question.classes), noise)
         columns = [
@@ -328,7 +328,9 @@ class _Direction:
         place[self.question.images] = np.arange(len(self.question.images))
         return {
             side: [
-                GuessSums.of(self.metric.scoring, place[images], truth, probs, place.max() + 1)
+                GuessSums.from_guesses(
+                    self.metric.scoring, place[images], truth, probs, place.max() + 1
+                )
                 for images, truth, probs in predictions
             ]
             for side, predictions in self.predictions.items()
@@ -349,7 +351,7 @@ class _Direction:
             of("quality", side="human"): human.mean(axis=-1),
             of("accuracy"): self._mean("accuracy", weights),
         }
-        if question.several:
+        if question.has_several:
             scores = normalised_difference(model, human)
             values |= {of(object=t): scores[..., k] for k, t in enumerate(question.classes)}
             for side in SIDES:
@@ -388,7 +390,7 @@ class _Direction:
             predictions=list(self.predictions.values()),
             audit={f"{self.question.name}:classes": list(self.question.classes)},
             notes=[
-                *([self._caution(estimates)] if self.question.several else []),
+                *([self._caution(estimates)] if self.question.has_several else []),
                 *filter(None, [self.question.note]),
                 *learning_note(curve, error_of_first_seed(estimates[of]), self.question.name),
             ],
@@ -400,16 +402,14 @@ class _Direction:
         shares = smaller_shares(self.view.codes[images]) if self.metric.probe.quick else {}
         if not shares:
             return {}
-        once, headline, nan = np.ones((1, len(images))), self.question.part(), float("nan")
+        once, headline = np.ones((1, len(images))), self.question.part()
         values = {"all": self.evaluate(once)[headline][0, 0].item()}
         for name, share in shares.items():
             fewer = with_fewer_images(self.splits, share)
             one = _Direction(self.metric, self.question, self.view, fewer)
             values[name] = one.evaluate(once)[headline].item()
         return {
-            name: _part(
-                headline, Estimate(value, nan, nan, nan, nan, nan, 1), self.question, self.view
-            )
+            name: _part(headline, Estimate(value, n_seeds=1), self.question, self.view)
             for name, value in values.items()
         }
 
@@ -424,8 +424,7 @@ class _Direction:
 
 def _absent(question: PredictionTask, view: CorpusView, n_seeds: int) -> Score:
     """A headline without a value, and the reason; no attacker was trained."""
-    nan = float("nan")
-    estimate = Estimate(nan, nan, nan, nan, nan, nan, n_seeds)
+    estimate = Estimate(float("nan"), n_seeds=n_seeds)
     arrow = {"a_to_t": "A→T", "t_to_a": "T→A"}[question.name]
     return Score(
         parts={question.name: _part(question.part(), estimate, question, view)},

@@ -66,13 +66,13 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
 def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap, unit: str = "fraction") -> str:
     """Worst group and largest gap, as tables print them: fractions in per cent."""
     worst, largest = (
-        f"{_formatted(e.value, unit)} [{_formatted(e.ci_low, unit)}, {_formatted(e.ci_high, unit)}]"
+        f"{_format(e.value, unit)} [{_format(e.ci_low, unit)}, {_format(e.ci_high, unit)}]"
         for e in (groups[gap.worst], gap.estimate)
     )
     return f"{of}: worst group {gap.worst} {worst}; largest gap {largest}, to {gap.best}"
 
 
-def _formatted(value: float, unit: str) -> str:
+def _format(value: float, unit: str) -> str:
     return f"{100 * value:z.1f}" if unit == "fraction" else f"{value:z.2f}"
 
 
@@ -116,7 +116,7 @@ def learning_note(curve: Mapping[str, Number], error: float, direction: str = ""
     values, fewest = [part.value for part in curve.values()], [*curve][-1]
     unit = next(iter(curve.values())).unit
     texts = ", ".join(
-        f"{_formatted(value, unit)} with {_OF_THEM[share]}"
+        f"{_format(value, unit)} with {_OF_THEM[share]}"
         for share, value in zip(curve, values, strict=True)
     )
     shown = _SHOWN if unit == "fraction" else 10 * _SHOWN
@@ -186,8 +186,7 @@ def equal_speech_parts(
 
     ``matched:retained`` is the share of the captioner's words that were not removed, if some were.
     """
-    nan = math.nan
-    estimate = Estimate(mean_reach(matched), nan, nan, nan, nan, nan, 0)
+    estimate = Estimate(mean_reach(matched))
     reach = replace(part, **vars(estimate), unit="fraction", range=(0.0, 1.0), neutral=None)
     named = {"reach": reach} | ({} if people is None else {"people": people})
     retained = min(
@@ -218,10 +217,9 @@ def alike_corpora(
 def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:
     """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike."""
     if alike is None or alike.draws is None or score.draws is None:
-        nan = math.nan
-        unknown = Estimate(nan, nan, nan, nan, nan, nan, 0)
+        unknown = Estimate(math.nan)
         absent = replace(score, **vars(unknown), n_images=0, coverage=0.0)
-        return {ALIKE: replace(absent, neutral_rate=nan), BEYOND: replace(absent, neutral=0.0)}
+        return {ALIKE: replace(absent, neutral_rate=math.nan), BEYOND: replace(absent, neutral=0.0)}
     width = score.range[1] - score.range[0] if score.range else math.inf
     beyond = replace(
         score,

@@ -29,7 +29,7 @@ class GuessSums:
     false: Float64Array
 
     @classmethod
-    def of(
+    def from_guesses(
         cls,
         scoring: Scoring,
         place: IntArray,

@@ -11,7 +11,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.errors import NotApplicableError, counted
+from bias_pipeline.errors import NotApplicableError, inflect
 from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.metrics.base import Metric, Number
 from bias_pipeline.metrics.corpus_view import has_captions
@@ -95,7 +95,7 @@ class ComparedGroups(Metric):
         lacking = int((captioned & ~has_captions(corpus, "human")).sum())
         if lacking and len(corpus.human):
             notes.append(
-                f"{counted(lacking, 'images')} without annotators' captions: {self.info.name} "
+                f"{inflect(lacking, 'images')} without annotators' captions: {self.info.name} "
                 "leaves them out"
             )
         if comparable > len(rows):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.compared_groups import Contrast
 from bias_pipeline.metrics.functional.described_differences import (
@@ -90,7 +90,7 @@ def too_few(n_images: int) -> str:
     """A message if the images are too few for an answer, else empty."""
     if n_images >= FEWEST_ANSWERED:
         return ""
-    return f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
+    return f"{inflect(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
 
 
 class _Test:

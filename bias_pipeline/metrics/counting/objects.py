@@ -13,7 +13,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.errors import counted
+from bias_pipeline.errors import inflect
 from bias_pipeline.metrics.base import Cost, EvidenceRule, MetricInfo, Number, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import check_excluded
@@ -144,7 +144,7 @@ class InventedObjects(ComparedGroups):
         """Notes on images that do not count, also because their objects are unknown."""
         view = self._view(corpus)
         unknown = int((self.scope(corpus) & view.has("model") & ~view.objects_known).sum())
-        left = f"{counted(unknown, 'images')} without known objects: objects leaves them out"
+        left = f"{inflect(unknown, 'images')} without known objects: objects leaves them out"
         return [*([left] if unknown else []), *super().left_out(corpus, rows)]
 
     def _view(self, corpus: Corpus) -> CorpusView:

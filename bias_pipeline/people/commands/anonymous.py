@@ -19,7 +19,7 @@ from bias_pipeline.errors import (
     ResourceError,
     UsageError,
     cannot_write,
-    counted,
+    inflect,
 )
 from bias_pipeline.io.files import draft_of, replace_file
 from bias_pipeline.io.machine import DIFFUSION, REPORT
@@ -126,7 +126,7 @@ def _draw_scenes(options: Namespace) -> None:
     names = scenes.all_captioners(cell.build("attribute"))
     with draft_of(options.out) as draft:
         n_pictures = write_unmarked(scenes, draft, names, options.side or _SIDE)
-    print_out(f"{options.out}: {counted(n_pictures, 'pictures')}, captions of {', '.join(names)}")
+    print_out(f"{options.out}: {inflect(n_pictures, 'pictures')}, captions of {', '.join(names)}")
 
 
 def _make_pictures(options: Namespace) -> None:
@@ -148,7 +148,7 @@ def _make_pictures(options: Namespace) -> None:
     made = make_pictures(options.out, model, pictures, device, options.steps or _STEPS)
     before = len(pictures) - made
     print_out(
-        f"{options.out}: {counted(len(pictures), 'pictures')} of {counted(len(prompts), 'prompts')}"
+        f"{options.out}: {inflect(len(pictures), 'pictures')} of {inflect(len(prompts), 'prompts')}"
         + (f", {before} of them made before" if before else "")
     )
 
@@ -201,7 +201,7 @@ def filter_command(words: Sequence[str]) -> int:
     )
     print_out(
         f"{options.folder / ACCEPTED}: "
-        f"{counted(len(images), f'of {len(pictures.photos)} pictures are')} kept; "
+        f"{inflect(len(images), f'of {len(pictures.photos)} pictures are')} kept; "
         f"{', '.join(of_answers)}"
     )
     print_out("captioners describe this folder; their files go into captioners/NAME.json, then")
@@ -279,7 +279,7 @@ def score_command(words: Sequence[str]) -> int:
             write_rows(options.folder, rows, lines)
         except OSError as error:
             raise cannot_write(options.folder, error) from error
-        print_out(f"{options.folder / SCORES}: {counted(len(rows), 'rows')}")
+        print_out(f"{options.folder / SCORES}: {inflect(len(rows), 'rows')}")
     return 0
 
 

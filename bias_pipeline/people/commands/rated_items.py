@@ -16,7 +16,7 @@ from bias_pipeline.data.image_numbers import noting_names, of_photos
 from bias_pipeline.data.label_values import recognise_labels
 from bias_pipeline.data.rating_tables import CANNOT_TELL
 from bias_pipeline.data.tables import check_file, open_rows
-from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, did_you_mean, inflect
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.caption_pairs import (
     ALIKE,
@@ -97,7 +97,7 @@ def check_items(study: Any, options: Namespace) -> None:
             f"{study.images[0]}"
         )
     print_out(
-        f"{options.gold}: {counted(n_fit, f'of {len(study.gold)} answers are')} about these items"
+        f"{options.gold}: {inflect(n_fit, f'of {len(study.gold)} answers are')} about these items"
     )
 
 
@@ -110,7 +110,7 @@ def rated_captions(
     whole = of_photos(options.captions, captions, photos, layout) if photos else captions
     read = {image: text for image, text in whole.items() if text.strip()}
     if len(read) < len(whole):
-        print_out(counted(len(whole) - len(read), "captions are blank and not shown"))
+        print_out(inflect(len(whole) - len(read), "captions are blank and not shown"))
     if not read:
         raise DataError(f"{options.captions} has no caption with words to show; give another file")
     texts = list(read.values())

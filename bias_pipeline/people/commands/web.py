@@ -21,7 +21,7 @@ from bias_pipeline.commands.photos import (
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.data.photos import find_photos, read_photo
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
+from bias_pipeline.errors import DataError, ResourceError, UsageError, inflect
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import print_out, warn
@@ -246,11 +246,11 @@ def _serve(options: Namespace) -> None:
         try:
             token = token_of(options)
             application = RatingPages(store, token).application(hosts_of(options))
-            about = f"({counted(len(study.images), 'items')})"
+            about = f"({inflect(len(study.images), 'items')})"
             stop = "the same command continues the study"
             serve(application, listener, host, token, about=about, stop=stop)
         finally:
-            print_out(f"{options.out / 'answers.csv'}: {counted(len(store.ratings()), 'answers')}")
+            print_out(f"{options.out / 'answers.csv'}: {inflect(len(store.ratings()), 'answers')}")
             store.close()
 
 
@@ -269,7 +269,7 @@ def _study(options: Namespace) -> Any:
     masked = masked_photos(options, photos)
     able = {i: path for i, path in photos.items() if masked is None or not masked.absent(path)}
     if len(able) < len(photos):
-        print_out(counted(len(photos) - len(able), "photos have nobody to mask and are not shown"))
+        print_out(inflect(len(photos) - len(able), "photos have nobody to mask and are not shown"))
     if masked is not None and not able:
         lacking = masked.absent(next(iter(photos.values())))
         raise DataError(
@@ -356,7 +356,7 @@ def browse_command(words: list[str]) -> int:
     pages = BrowsePages(folder, Library(files), token)
     host = options.host or LOOPBACK
     with listening(host, options.port) as listener:
-        about = f"({counted(len(folder.index.runs), 'runs')})"
+        about = f"({inflect(len(folder.index.runs), 'runs')})"
         application = pages.application(hosts_of(options))
         serve(application, listener, host, token, about=about, stop="runs are only read")
     return 0

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from bias_pipeline.errors import BiasPipelineError, counted
+from bias_pipeline.errors import BiasPipelineError, inflect
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import direction_of
@@ -45,7 +45,7 @@ class BrowsePages:
         self._pages = templates()
         self._pages.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
         self._pages.filters["p"] = p_cell
-        self._pages.filters["counted"] = counted
+        self._pages.filters["inflect"] = inflect
         self._pages.globals["images_link"] = images_link
         for name in ("runs", "run", "images", "image"):
             self._pages.get_template(f"{name}.html.j2")  # compiled now, not while a page waits

@@ -27,7 +27,7 @@ from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.data.image_masking import PhotoReader
 from bias_pipeline.data.photos import read_photo
 from bias_pipeline.data.rating_tables import CANNOT_TELL, SEVERAL
-from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, counted
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, inflect
 from bias_pipeline.io.files import table_csv, write_file
 from bias_pipeline.io.json_files import expect, load_json
 
@@ -270,7 +270,7 @@ class AnswerStore:
         log = self.folder / LOG
         raise ResourceError(
             f"{log}: was replaced or changed while rate was running; all "
-            f"{counted(len(self._answers), 'answers')} that were taken are in {self._rescue}; stop "
+            f"{inflect(len(self._answers), 'answers')} that were taken are in {self._rescue}; stop "
             f"rate, choose one of the two files (mv {shlex.quote(str(self._rescue))} "
             f"{shlex.quote(str(log))}), and start rate again"
         )

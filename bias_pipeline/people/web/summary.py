@@ -22,7 +22,7 @@ from bias_pipeline.data.rating_tables import (
     SEVERAL,
     write_label_errors,
 )
-from bias_pipeline.errors import DataError, ResourceError, counted
+from bias_pipeline.errors import DataError, ResourceError, inflect
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.base import HEADLINES
@@ -81,8 +81,8 @@ def agreement_lines(folder: Path) -> list[str]:
     gold = load_json(folder / GOLD, what="known answers") if (folder / GOLD).is_file() else {}
     return [
         f"{study.get('question')}",
-        f"{counted(len(ratings), 'answers')} of {counted(len(raters), 'raters')} about "
-        f"{counted(len(ballots), 'items')}; {n_undecided}",
+        f"{inflect(len(ratings), 'answers')} of {inflect(len(raters), 'raters')} about "
+        f"{inflect(len(ballots), 'items')}; {n_undecided}",
         *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
         *error_lines(ratings, answers),
         *_stored_errors(folder, str(study.get("attribute")), ratings, answers),
@@ -98,7 +98,7 @@ def _coefficients(
     if not n_paired:
         return ["no item has answers of two raters, so agreement is unknown"]
     lines = [
-        f"{counted(n_paired, 'items have')} two answers or more; 95 % intervals over items",
+        f"{inflect(n_paired, 'items have')} two answers or more; 95 % intervals over items",
         f"Fleiss' kappa {_coefficient(with_interval(all_counts, fleiss))}",
         f"Krippendorff's alpha {_coefficient(with_interval(all_counts, krippendorff))}",
     ]
@@ -137,7 +137,7 @@ def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]
     for rater, rights in sorted(by_rater.items()):
         low, high = wilson(sum(rights) / len(rights), len(rights), _Z)
         lines.append(
-            f"{rater}: {sum(rights)} of {counted(len(rights), 'known answers')} [{low:.0%}, "
+            f"{rater}: {sum(rights)} of {inflect(len(rights), 'known answers')} [{low:.0%}, "
             f"{high:.0%}]"
         )
     if lines:
@@ -220,7 +220,7 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
     lines = []
     if shares:
         lines.append(
-            f"{counted(n_items, 'items have')} {LEAST_RATERS} answers or more; if raters err "
+            f"{inflect(n_items, 'items have')} {LEAST_RATERS} answers or more; if raters err "
             "independently (Dawid and Skene 1979), the majority's label is wrong for "
             f"{', '.join(shares.values())}"
         )
@@ -283,7 +283,7 @@ def pair_lines(folder: Path) -> list[str]:
     one, two = answers.groups
     return [
         f"{study.first.captioner}: in {_percent(answers.treated_differently)} of the answers one "
-        f"caption treats its person differently, mean over {counted(len(answers.pairs), 'pairs')} "
+        f"caption treats its person differently, mean over {inflect(len(answers.pairs), 'pairs')} "
         "with 95 % interval over pairs",
         f"the caption of {one} in {_percent(answers.of_group(0))}, of {two} in "
         f"{_percent(answers.of_group(1))}; {two} more often by {_points(answers.leaning)}",

@@ -16,7 +16,7 @@ from bias_pipeline.data.chat_answers import (
 )
 from bias_pipeline.data.photos import UnreadableError, fault_of, image_id
 from bias_pipeline.data.tables import open_rows
-from bias_pipeline.errors import DataError, UsageError, counted
+from bias_pipeline.errors import DataError, UsageError, inflect
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.blocks import NOT_YET
@@ -98,13 +98,13 @@ class BatchAnswers:
             )
         if others:
             warn(
-                f"{named}: {counted(len(others), 'images are')} not among the photos: "
+                f"{named}: {inflect(len(others), 'images are')} not among the photos: "
                 f"{first_ids(others)}"
             )
 
         if self._repeated:
             warn(
-                f"{named}: {counted(len(self._repeated), 'images have')} two different answers; "
+                f"{named}: {inflect(len(self._repeated), 'images have')} two different answers; "
                 f"the first is taken: {first_ids(self._repeated)}"
             )
 

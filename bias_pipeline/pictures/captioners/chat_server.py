@@ -26,7 +26,7 @@ from bias_pipeline.corpus.image_ids import first_ids
 from bias_pipeline.data.chat_answers import REFUSALS, REFUSED, Answer
 from bias_pipeline.data.image_masking import PhotoReader
 from bias_pipeline.data.photos import NO_METADATA, UnreadableError, read_photo
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, counted
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, inflect
 from bias_pipeline.io.terminal import redact
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.pictures.captioners.bounded_client import UnfitAnswerError
@@ -164,7 +164,7 @@ class AnswerCounts:
             ['1 caption is cut (length), such as of image 42']
         """
         return [
-            f"{counted(len(images), 'captions are')} {kind}, such as of image {first_ids(images)}"
+            f"{inflect(len(images), 'captions are')} {kind}, such as of image {first_ids(images)}"
             for kind, images in sorted(self._images.items())
         ]
 

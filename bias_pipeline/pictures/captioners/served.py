@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bias_pipeline.data.chat_answers import FAILED, REFUSED, Answer, answer_of_body
 from bias_pipeline.data.photos import UnreadableError, image_id
-from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, counted
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, inflect
 from bias_pipeline.io.progress import Bar, duration
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.blocks import NOT_YET
@@ -333,7 +333,7 @@ class ServedBar(Bar):
         self._captioner = captioner
 
     def place(self) -> str:
-        written = counted(self._captioner.n_captions, "captions")
+        written = inflect(self._captioner.n_captions, "captions")
         tokens = self._captioner.tokens_in + self._captioner.tokens_out
         working = f"{self._captioner.rate:.1f} captions/s, {tokens:,} tokens"
         return f"{written}, {self._captioner.retry or working}"

@@ -22,7 +22,7 @@ from bias_pipeline.commands.photos import (
 from bias_pipeline.data.image_masking import MaskedPhotos
 from bias_pipeline.data.photos import UnreadableError, find_photos, read_photo
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, counted
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, inflect
 from bias_pipeline.io.machine import OPENAI
 from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out, refuse_secrets
@@ -346,7 +346,7 @@ def write_batch(
     with bar("requests"):
         written = write_requests(requests(), options.to_batch)
     for path, count in written.items():
-        print_out(f"{path}: {counted(count, 'requests')}")
+        print_out(f"{path}: {inflect(count, 'requests')}")
     if not written:
         print_out("no request is left to write")
     if unreadable:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.photos import BATCH, Batch
 from bias_pipeline.declared import NotNegativeCount
-from bias_pipeline.errors import UsageError, counted
+from bias_pipeline.errors import UsageError, inflect
 from bias_pipeline.io.files import draft_of, require_new
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.model_location import require_vocabulary
@@ -173,10 +173,10 @@ def _explain(
         )
         lines = describe_attribution(rows, chosen)
         (draft / MANIFEST).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-    print_out(f"{options.out / TABLE}: {counted(len(rows), 'pictures')}, layer {layer}")
+    print_out(f"{options.out / TABLE}: {inflect(len(rows), 'pictures')}, layer {layer}")
     lacking = int((~corpus.pictures.present).sum())
     unseen = (
-        [counted(lacking, f"of {len(corpus)} images have no picture to show")] if lacking else []
+        [inflect(lacking, f"of {len(corpus)} images have no picture to show")] if lacking else []
     )
     for line in [*unseen, *lines]:
         print_out(f"  {line}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.commands.fit import course, data_facts
-from bias_pipeline.errors import UsageError, counted
+from bias_pipeline.errors import UsageError, inflect
 from bias_pipeline.pictures.fitting.mitigation import Equalizer, EqualizerWeights
 from bias_pipeline.run.overrides import path_override
 
@@ -51,7 +51,7 @@ def captioner(options: Namespace) -> str:
         card["equalizer"] = equalizer.spec
     losses = fit_captioner(lesson, options.out, card, each_epoch=options.each_epoch)
     return (
-        f"a captioner of {counted(len(lesson.captions), 'captions')}, {course(losses)}; use it "
+        f"a captioner of {inflect(len(lesson.captions), 'captions')}, {course(losses)}; use it "
         f"with caption --model {shlex.quote(str(options.out))}, or encoder=hf "
         f"{shlex.quote(path_override('encoder.model', options.out))}"
     )

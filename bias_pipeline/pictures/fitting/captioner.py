@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
-from bias_pipeline.attack.lightning_loop import Share, together, world_size
+from bias_pipeline.attack.lightning_loop import Share, run_together, world_size
 from bias_pipeline.attack.recipe import Recipe
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
@@ -226,7 +226,7 @@ def fit_captioner(
             lesson.backbone.read(lesson.images)  # read once, before there are several processes
         epochs = draft / EPOCHS if each_epoch else None
         world = world_size(lesson.recipe.trainer)
-        return together(world, _fit_into, lesson, draft, epochs, provenance)
+        return run_together(world, _fit_into, lesson, draft, epochs, provenance)
 
 
 def _fit_into(
@@ -268,7 +268,7 @@ def _fit_into(
     callbacks: list[Callback]
     if epochs is None:
         survival = recipe.survival  # checkpoints from which a killed training continues
-        callbacks = [] if survival is None else [survival.of(lesson.key, batches)]
+        callbacks = [] if survival is None else [survival.checkpoint(lesson.key, batches)]
     else:
         callbacks = [_epoch_writer(fitted, lesson.kind, epochs, provenance)]
     fit(learner, batches, recipe, callbacks)

@@ -59,7 +59,7 @@ class Equalizer:
                 f"--equalizer needs an attribute of two groups whose words name them in any "
                 f"context, such as attribute=gender; attribute={attribute.name} is not one"
             )
-        if masking.idle:
+        if masking.changes_nothing:
             raise UsageError("--equalizer hides people; give image_masking=person_segment")
         masked = masking(corpus).pictures
         if masked is None:

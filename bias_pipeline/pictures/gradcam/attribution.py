@@ -25,7 +25,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Pixels
 from bias_pipeline.data.image_masking import ImageMasking
 from bias_pipeline.data.photos import draw_picture
-from bias_pipeline.errors import DataError, NotApplicableError, counted
+from bias_pipeline.errors import DataError, NotApplicableError, inflect
 from bias_pipeline.pictures.gradcam.layers import LayerSearch, MapLayer
 from bias_pipeline.pictures.gradcam.maps import Shares, Target, area_means, maps, shares_outside
 from bias_pipeline.report.example_pictures import PICTURES, TABLE, drawing_name
@@ -344,7 +344,7 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
     mean, low, high = _interval(scores[known])
     lines = [
         f"attribution score {mean:.3f} [{low:.3f}, {high:.3f}], mean of "
-        f"{counted(known.sum(), 'pictures')}; "
+        f"{inflect(known.sum(), 'pictures')}; "
         f"a uniform map would have {uniform[known].mean():.3f}"
     ]
     silent = sum(row["word"] is None for row in rows)

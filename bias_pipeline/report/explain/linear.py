@@ -130,7 +130,7 @@ def fits(
     train, test = split.select(data.captions.image_rows, data.labels)
     encoder = _ngrams(probe)
     items = encoder.read(data)
-    shared = items.shared([train])
+    shared = items.share_features([train])
     features = shared.matrix[:, shared.known[:, 0]]
     sums = _Occurrences(features[shared.rows[test]], data, test)
     of_captions = drawn[:, data.captions.image_rows]

@@ -37,7 +37,7 @@ from bias_pipeline.corpus.regrouping import without_small_groups
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.progress import track
-from bias_pipeline.metrics.attack.attack_runner import labelled
+from bias_pipeline.metrics.attack.attack_runner import label_captions
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import Metric
 from bias_pipeline.metrics.value_names import PartName
@@ -202,7 +202,7 @@ def _label_captions(
     attack: CaptionAttack, ready: Corpus, captions: Captions, side: str
 ) -> Iterator[LabelledCaptions]:
     grouping = ready.groupings[attack.attribute.name]
-    return labelled(PartName(side=side), captions, grouping, attack.positions)
+    return label_captions(PartName(side=side), captions, grouping, attack.positions)
 
 
 class _Sums:

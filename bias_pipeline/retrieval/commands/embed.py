@@ -11,7 +11,7 @@ from bias_pipeline.commands.arguments import Parser
 from bias_pipeline.commands.photos import check_photo_options, photo_parser
 from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.data.photos import find_photos
-from bias_pipeline.errors import UsageError, counted
+from bias_pipeline.errors import UsageError, inflect
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.clip import KINDS as CLIP
@@ -37,7 +37,7 @@ def command(words: Sequence[str]) -> int:
     if options.gather:
         gathered = gather(options, JOB, "embeddings.parquet")
         n_vectors, size = write_embeddings(gathered)
-        print_out(f"{gathered.out}: {counted(n_vectors, 'vectors')} of {size} numbers")
+        print_out(f"{gathered.out}: {inflect(n_vectors, 'vectors')} of {size} numbers")
     elif options.texts:
         _embed_texts(options)
     else:
@@ -83,7 +83,7 @@ def _embed_texts(options: Namespace) -> None:
         name = options.texts
         warn(
             f"{name}: the first caption of each image is embedded, "
-            f"{counted(others, 'others are')} not"
+            f"{inflect(others, 'others are')} not"
         )
     specification, load = _text_model(options)
     store = BlockStore(

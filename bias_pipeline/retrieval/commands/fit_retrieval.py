@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.commands.fit import course, data_facts
-from bias_pipeline.errors import NotApplicableError, UsageError, counted
+from bias_pipeline.errors import NotApplicableError, UsageError, inflect
 from bias_pipeline.run.overrides import path_override
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def clip(options: Namespace) -> str:
     survival = CheckpointSettings(str(folder), VERSION, _MINUTES)
     losses = fit_clip(pairs, recipe, options.out, card, cell.tree["trainer"], survival)
     return (
-        f"a CLIP of {counted(len(pairs.texts), 'pictures')}, {course(losses)}; use it with "
+        f"a CLIP of {inflect(len(pairs.texts), 'pictures')}, {course(losses)}; use it with "
         f"encoder=clip {shlex.quote(path_override('encoder.model', options.out))}"
     )
 

@@ -230,7 +230,9 @@ class Debias(TextEdits, ABC):
         return {"debias": known_name(type(self).__module__, type(self).__name__), **settings,
                 "side": "text", "sentences": texts}  # fmt: skip
 
-    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+    def edit_vectors(
+        self, vectors: Float32Array, embed: Embed, attribute: Attribute
+    ) -> Float32Array:
         """See the base class; with ``renormalise``, vectors that had length 1 get it again."""
         if self.of_texts(attribute) is None:
             return vectors

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
-from bias_pipeline.errors import UsageError, counted, did_you_mean
+from bias_pipeline.errors import UsageError, did_you_mean, inflect
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.run.overrides import path_override
 
@@ -68,7 +68,7 @@ def _draw_affect(options: Namespace) -> None:
         raise UsageError("--leak is for --world people only; leave it out")
     captioners = _dials(options, AFFECT_CAPTIONERS)
     write_affect(options.n_images, options.seed, options.out, captioners, options.side)
-    print_out(f"{options.out}: {counted(options.n_images, 'pictures')}, read by")
+    print_out(f"{options.out}: {inflect(options.n_images, 'pictures')}, read by")
     pictures = options.out / "wikiart"
     words = shlex.join(
         [path_override("dataset.root", options.out), path_override("dataset.images", pictures)]
@@ -86,7 +86,7 @@ def _draw_people(options: Namespace) -> None:
     world = generate(n_images=options.n_images, seed=options.seed)
     write_drawn(world, options.out, captioners, options.side, options.leak)
     folder, notes = options.out, options.out / "annotations"
-    print_out(f"{folder}: {counted(options.n_images, 'pictures')} with masks, read by")
+    print_out(f"{folder}: {inflect(options.n_images, 'pictures')} with masks, read by")
     files = {
         "dataset.attributes": folder / "attributes.csv",
         "dataset.captions": notes / "captions.json",

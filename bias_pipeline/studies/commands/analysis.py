@@ -17,8 +17,8 @@ from bias_pipeline.errors import (
     NotApplicableError,
     ResourceError,
     UsageError,
-    counted,
     did_you_mean,
+    inflect,
 )
 from bias_pipeline.io.files import replace_file, require_new, table_csv, write_file
 from bias_pipeline.io.terminal import print_out
@@ -89,7 +89,7 @@ def power_command(words: Sequence[str]) -> int:
     balanced = balanced_images(sizes)
     smallest, largest = measured_sizes()
     print_out(
-        f"{counted(sum(sizes), 'images')} in groups of {sizes[0]} and {sizes[1]}; smallest score "
+        f"{inflect(sum(sizes), 'images')} in groups of {sizes[0]} and {sizes[1]}; smallest score "
         "that is detected with a power of 80 %"
     )
     if not smallest <= balanced <= largest:
@@ -370,13 +370,13 @@ def rebalance_command(words: Sequence[str]) -> int:
         for item in objects
     ]
     print_out(
-        f"{result.run_id}: {counted(len(objects), 'objects are')} with one group more often than "
+        f"{result.run_id}: {inflect(len(objects), 'objects are')} with one group more often than "
         "in human captions"
     )
     caption = f"share of {first}, per cent; how often captions of {first} and {second} are drawn"
     print_table(Table(caption, header, lines))
     print_out(
-        f"{options.out}: weights of {counted(len(weights), 'images')}, {weights.min():.2f} to "
+        f"{options.out}: weights of {inflect(len(weights), 'images')}, {weights.min():.2f} to "
         f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "
         f"use them with fit sat --weights {shlex.quote(str(options.out))}"
     )
@@ -423,12 +423,12 @@ def pairs_command(words: Sequence[str]) -> int:
     write_file(options.out, write_pairs(pairs))
     if len(pairs) < options.n:
         print_out(
-            f"only {counted(len(pairs), 'pairs')} of pictures show the same scene; caption more "
+            f"only {inflect(len(pairs), 'pairs')} of pictures show the same scene; caption more "
             "pictures for more"
         )
     study = shlex.quote(str(options.out.with_suffix("")))
     print_out(
-        f"{options.out}: {counted(len(pairs), 'pairs')} of {corpus.captioner}; ask raters with "
+        f"{options.out}: {inflect(len(pairs), 'pairs')} of {corpus.captioner}; ask raters with "
         f"{PROGRAM} rate --pairs {shlex.quote(str(options.out))} --out {study}"
     )
     return 0

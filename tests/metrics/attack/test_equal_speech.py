@@ -290,7 +290,10 @@ def test_where_people_cannot_be_scored_the_captioner_is_and_a_note_says_why():
     result = score(few_with_three_captions())
     assert "matched:people" not in result.parts
     assert np.isfinite(estimate(result)).all()
-    assert any(note.startswith("there is no matched:people: ") for note in result.notes)
+    assert any(
+        note.startswith("there is no matched:people: human captions: attackers need")
+        for note in result.notes
+    )
 
 
 def test_attackers_of_people_have_names_of_their_own_and_changes_are_a_table():

@@ -159,34 +159,14 @@ def test_small_groups_are_left_out_where_two_remain(sizes, left):
     assert without_small_groups(of_sizes(*sizes), "gender").groupings["gender"].sizes == left
 
 
-def test_dbac_refuses_captions_of_which_no_image_is_tested():
-    """People describe the first 20 of 24 images alone, and the split tests the last four."""
-    caption = "a person with a cake"
-    corpus = make_corpus(
-        [
-            Record(str(i), caption, (caption,) if i < 20 else (), {"gender": "mf"[i % 2]})
-            for i in range(24)
-        ]
-    )
-    rows, none = np.arange(24), np.empty(0, np.int64)
-    split = Split(0, rows[:20], rows[20:], none, balanced=False)
-    with pytest.raises(NotApplicableError, match="can be tested with seed 0"):
-        compose.cell(["metric=dbac"]).build("metric").compute(corpus, splits=[split])
-
-
 def corpus_with_known_objects(n: int) -> Corpus:
-    """40 images, of n of which the objects are known."""
-    return make_corpus(
-        [
-            Record(
-                str(i),
-                f"a {('man', 'woman')[i % 2]} with a cake",
-                labels={"gender": "mf"[i % 2]},
-                objects=frozenset({"cake"}) if i < n else None,
-            )
-            for i in range(40)
-        ]
-    )
+    """40 images, of the first n of which the objects are known and people wrote a caption."""
+    records = []
+    for i in range(40):
+        text = f"a {('man', 'woman')[i % 2]} with a cake"
+        human, objects = ((text,), frozenset({"cake"})) if i < n else ((), None)
+        records.append(Record(str(i), text, human, {"gender": "mf"[i % 2]}, objects=objects))
+    return make_corpus(records)
 
 
 @pytest.mark.parametrize(("images", "scored"), [(18, False), (20, True)])
@@ -198,13 +178,13 @@ def test_dpa_needs_ten_images_of_two_groups_in_either_direction(images, scored):
     assert [not math.isnan(value) for value in values] == [scored, scored]
 
 
-def test_dpa_refuses_images_of_which_none_is_tested():
+@pytest.mark.parametrize("metric", ["dbac", "dpa"])
+def test_images_of_which_none_is_tested_are_refused(metric):
+    corpus = corpus_with_known_objects(20)
     rows, none = np.arange(40), np.empty(0, np.int64)
     split = Split(0, rows[:20], rows[20:], none, balanced=False)
     with pytest.raises(NotApplicableError, match="can be tested with seed 0"):
-        compose.cell(["metric=dpa", *FEW]).build("metric").compute(
-            corpus_with_known_objects(20), splits=[split]
-        )
+        compose.cell([f"metric={metric}", *FEW]).build("metric").compute(corpus, splits=[split])
 
 
 def test_unsure_images_stay_unsure_where_a_small_group_is_left_out():

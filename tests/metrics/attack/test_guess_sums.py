@@ -25,7 +25,7 @@ def test_means_of_several_tasks_are_those_of_all_guesses(scoring, n_alike):
     probs = RANDOM.random((n_alike, 7))[np.arange(N_TESTED) % n_alike]
     probs[0, 0], probs[1, 1] = 0.5, 0.0
     truth = (RANDOM.random((N_TESTED, 7)) < 0.2).astype(np.int64)
-    mean = GuessSums.of(scoring, PLACE, truth, probs, N_IMAGES).mean(WEIGHTS)
+    mean = GuessSums.from_guesses(scoring, PLACE, truth, probs, N_IMAGES).mean(WEIGHTS)
     assert mean == pytest.approx(by_definition(scoring, truth, probs), rel=1e-12)
 
 
@@ -33,7 +33,7 @@ def test_means_of_several_tasks_are_those_of_all_guesses(scoring, n_alike):
 def test_means_of_one_variable_are_those_of_all_guesses(scoring):
     probs = RANDOM.dirichlet(np.ones(3), N_TESTED)
     truth = RANDOM.integers(0, 3, N_TESTED)
-    mean = GuessSums.of(scoring, PLACE, truth, probs, N_IMAGES).mean(WEIGHTS)
+    mean = GuessSums.from_guesses(scoring, PLACE, truth, probs, N_IMAGES).mean(WEIGHTS)
     assert mean == pytest.approx(by_definition(scoring, truth, probs), rel=1e-12)
 
 
@@ -41,5 +41,5 @@ def test_a_mean_of_no_tested_image_is_absent():
     untested = np.zeros((1, N_IMAGES))
     untested[0, np.setdiff1d(np.arange(N_IMAGES), PLACE)] = 1.0
     truth = np.zeros((N_TESTED, 2), np.int64)
-    sums = GuessSums.of(Accuracy(), PLACE, truth, np.zeros((N_TESTED, 2)), N_IMAGES)
+    sums = GuessSums.from_guesses(Accuracy(), PLACE, truth, np.zeros((N_TESTED, 2)), N_IMAGES)
     assert np.isnan(sums.mean(untested)).all()

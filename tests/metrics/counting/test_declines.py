@@ -47,7 +47,7 @@ def by_hand() -> Corpus:
 
 @pytest.mark.parametrize("declined", ["absent", "keep"])
 def test_a_case_by_hand(declined):
-    parts = rows(ScoredText(declined=declined).of(by_hand()))
+    parts = rows(ScoredText(declined=declined).apply(by_hand()))
     values = {name: row.value for name, row in parts.items()}
     assert values == pytest.approx(
         {
@@ -74,7 +74,7 @@ def planted_corpus(men: float, women: float, n: int = 400, seed: int = 0) -> Cor
 
 
 def test_planted_refusals_of_one_group_show():
-    score = rows(ScoredText().of(planted_corpus(0.05, 0.25)))["score"]
+    score = rows(ScoredText().apply(planted_corpus(0.05, 0.25)))["score"]
     assert score.ci_low > 0.1 < score.value < score.ci_high < 0.3
     assert score.p_value < 0.001
 
@@ -108,13 +108,13 @@ def test_no_refusal_is_zero_with_an_upper_end():
 
 
 def test_a_captioner_that_declines_everything_can_be_counted():
-    scored = ScoredText().of(planted_corpus(1, 1), blank_limit=1)
+    scored = ScoredText().apply(planted_corpus(1, 1), blank_limit=1)
     assert rows(scored)["overall"].value == 1
     assert math.isnan(rows(scored)["hedged:male"].value)
 
 
 def test_the_note_counts_by_group_with_the_test():
-    note = declines_note(ScoredText().of(by_hand()), "gender")
+    note = declines_note(ScoredText().apply(by_hand()), "gender")
     p_value = same_share_p(np.array([1, 4]), np.array([10, 8]))
     assert note == (
         "warning: 6 of 19 captions (31.6%) decline to describe or are errors of a service: "

@@ -72,15 +72,15 @@ def test_a_difference_of_shares_without_an_event_has_an_interval():
 @pytest.mark.parametrize("count", [3.0, 2.0**24 + 1, 0.1])
 def test_sums_of_images_are_exact_whatever_is_counted(count):
     """Whole numbers are multiplied in single precision, which has 24 binary digits."""
-    seen = []
+    totals = []
 
     def numbers(sums):
-        seen.append(sums["all"])
+        totals.append(sums["all"])
         return {SCORE: CountedNumber(values=sums["all"][:, 0], images=EVERY)}
 
     tally = Tally({"all": sparse.csr_array(np.full((N_IMAGES, 1), count))}, numbers)
     keys, stats = np.arange(N_IMAGES, dtype=np.uint64), Bootstrap(resamples=50)
     estimates_of(tally, tally.counted_numbers(tally.totals), keys, stats)
-    assert {each.dtype for each in seen} == {np.dtype(np.float64)}
-    drawn = np.concatenate(seen) / count
+    assert {each.dtype for each in totals} == {np.dtype(np.float64)}
+    drawn = np.concatenate(totals) / count
     assert np.abs(drawn - np.rint(drawn)).max() < 1e-12 * N_IMAGES
