@@ -168,7 +168,7 @@ def _answer_request(request: _Request) -> AttackedCaptions:
 
 def forget_attackers() -> None:
     """Free the attackers that no further cell shares."""
-    _attacked.cache_clear()
+    _answer_request.cache_clear()
 
 
 def attacked_captions(
