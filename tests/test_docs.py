@@ -131,6 +131,20 @@ def test_make_targets_exist():
     ] == []
 
 
+def test_what_the_makefile_runs_exists():
+    lines = re.findall(r"(?m)^\t(.*)$", (REPOSITORY / "Makefile").read_text(encoding="utf-8"))
+    paths = {path for line in lines for path in re.findall(r"(?<![\w./])tests/[\w/.]+", line)}
+    modules = {name for line in lines for name in re.findall(r"-m ([\w]+\.[\w.]+)", line)}
+    places = {module: module.replace(".", "/") for module in modules}
+    assert len(paths) >= 3
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+    assert [
+        module
+        for module, place in places.items()
+        if not (REPOSITORY / f"{place}.py").is_file() and not (REPOSITORY / place).is_dir()
+    ] == []
+
+
 def make_targets(text: str) -> set[str]:
     """The targets of make that a document names."""
     lines = {line.split()[1] for line in commands(text) if line.startswith("make ")}
