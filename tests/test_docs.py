@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.main import WORDS, main
@@ -129,6 +130,17 @@ def test_make_targets_exist():
     assert [
         (name, absent) for name, t in texts.items() if (absent := make_targets(t) - targets)
     ] == []
+
+
+def test_attributes_that_the_docs_list_have_these_groups():
+    labels = (REPOSITORY / "docs" / "labels.md").read_text(encoding="utf-8")
+    section = labels.partition("## Built-in attributes")[2].partition("\n## ")[0]
+    shown = re.findall(r"(?m)^\| `(\w+)` \| ([^|(]+)", section)
+    assert len(shown) >= 6
+    for name, groups in shown:
+        conf = REPOSITORY / "conf" / "attribute" / f"{name}.yaml"
+        declared = yaml.safe_load(conf.read_text(encoding="utf-8"))["groups"]
+        assert groups.strip().split(", ") == declared, name
 
 
 def test_what_the_makefile_runs_exists():
