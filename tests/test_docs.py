@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -196,6 +197,20 @@ def test_the_examples_of_contributing_run_in_the_package(tmp_path):
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     _run_the_examples(tmp_path, [line for line in EXAMPLES if "--include" not in line])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["ruff check -q", "ruff format -q --check", "mypy"])
+def test_the_examples_of_contributing_pass_the_linters(check, tmp_path):
+    copy_package(tmp_path)
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    files = recipes()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    modules = [name for name in files if name.endswith(".py")]
+    command = [sys.executable, "-m", *check.split(), *modules]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
