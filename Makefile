@@ -56,7 +56,8 @@ fuzz: .venv/installed  ## read mutated files of every kind for SECONDS=600; SEED
 
 oldest: .venv/oldest  ## run the tests of published models under the oldest transformers supported
 	@$(BIN)/python -m pytest -q tests/models/test_oldest.py
-	@PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -q tests/models tests/encoders tests/inference tests/captioners
+	@PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -q tests/models tests/language tests/retrieval \
+	  tests/pictures/captioners tests/attack/test_frozen.py tests/attack/test_finetuned.py
 
 oldest-all: .venv/installed  ## run tests of counting metrics and ngram under the lowest versions of pyproject
 	@$(BIN)/python -m tests.oldest

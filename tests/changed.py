@@ -2,9 +2,11 @@
 
 Prints the paths of changed tests, of tests that import a changed module or bear its name, of
 changed modules' own examples, and of those that hold the layout. Tests of the door, which take
-longest, are run where no other test imports the module. A change of what is neither (configuration,
-documents) adds the tests that read it. It is a selection for the minute after an edit, not a proof:
-modules two imports away are left to ``make test``.
+longest, are run where no other test imports the module. A change of configuration, of a metric or
+of a study adds the tests that read it (``READERS``). Changed is what differs from where the branch
+left ``origin/main`` (where there is none: from the last commit), and what git does not know yet. It
+is a selection for the minute after an edit, not a proof: modules two imports away are left to
+``make test``.
 """
 
 import ast
@@ -16,8 +18,17 @@ from pathlib import Path
 from tests.corpora import REPOSITORY
 
 ALWAYS = ("tests/test_layers.py",)
-READERS = {  # by the first part of a changed path
+METRICS = (  # what a metric owes, whichever it is
+    *("tests/metrics/test_contract.py", "tests/metrics/test_added.py"),
+    *("tests/metrics/test_silence.py", "tests/metrics/counting/test_null.py"),
+    "tests/test_docs.py::test_the_metric_cards_are_those_of_the_code",
+    "tests/test_studies.py::test_the_page_that_advises_on_metrics_is_that_of_the_figures",
+)
+READERS = {  # by the folder of a changed path
     "conf": ("tests/run/test_config.py",),
+    "conf/attribute": ("tests/corpus/test_word_lists.py",),
+    "conf/metric": METRICS,
+    "bias_pipeline/metrics": METRICS,
     "experiments": ("tests/test_studies.py",),
 }
 
@@ -42,7 +53,8 @@ def select_tests(paths: Iterable[str]) -> Iterator[str]:
         checked = path.startswith("bias_pipeline/") or Path(path).name.startswith("test_")
         if checked and path.endswith(".py"):
             yield path
-        yield from READERS.get(path.partition("/")[0], ())
+        for folder, readers in READERS.items():
+            yield from readers if path.startswith(f"{folder}/") else ()
     tests = sorted((REPOSITORY / "tests").rglob("test_*.py"))
     importing = [test for test in tests if modules & imported_names(test)]
     inside = [test for test in importing if test.parent.name != "cli"]

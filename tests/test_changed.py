@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.changed import ALWAYS, READERS, select_tests
+from tests.changed import ALWAYS, METRICS, READERS, select_tests
 from tests.corpora import REPOSITORY
 
 RETRIEVAL = "retrieval"
@@ -16,6 +16,9 @@ RETRIEVAL = "retrieval"
         # a test of the same name builds the metric by its name
         (f"bias_pipeline/{RETRIEVAL}/fairness.py", f"tests/{RETRIEVAL}/test_fairness.py"),
         ("conf/alignment/none.yaml", "tests/run/test_config.py"),
+        ("conf/attribute/age.yaml", "tests/corpus/test_word_lists.py"),
+        *(("conf/metric/lic.yaml", test) for test in METRICS),
+        *(("bias_pipeline/metrics/quality.py", test) for test in METRICS),
     ],
 )
 def test_what_a_change_touches_is_run(changed, test):
@@ -41,4 +44,5 @@ def test_a_removed_file_is_not_run():
 
 @pytest.mark.parametrize("path", [*ALWAYS, *(item for named in READERS.values() for item in named)])
 def test_what_is_named_is_there(path):
-    assert Path(REPOSITORY, path).is_file()
+    file, _, name = path.partition("::")
+    assert name in Path(REPOSITORY, file).read_text(encoding="utf-8")

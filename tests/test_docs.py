@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.main import WORDS, main
@@ -131,6 +133,31 @@ def test_make_targets_exist():
     ] == []
 
 
+def test_attributes_that_the_docs_list_have_these_groups():
+    labels = (REPOSITORY / "docs" / "labels.md").read_text(encoding="utf-8")
+    section = labels.partition("## Built-in attributes")[2].partition("\n## ")[0]
+    shown = re.findall(r"(?m)^\| `(\w+)` \| ([^|(]+)", section)
+    assert len(shown) >= 6
+    for name, groups in shown:
+        conf = REPOSITORY / "conf" / "attribute" / f"{name}.yaml"
+        declared = yaml.safe_load(conf.read_text(encoding="utf-8"))["groups"]
+        assert groups.strip().split(", ") == declared, name
+
+
+def test_what_the_makefile_runs_exists():
+    lines = re.findall(r"(?m)^\t(.*)$", (REPOSITORY / "Makefile").read_text(encoding="utf-8"))
+    paths = {path for line in lines for path in re.findall(r"(?<![\w./])tests/[\w/.]+", line)}
+    modules = {name for line in lines for name in re.findall(r"-m ([\w]+\.[\w.]+)", line)}
+    places = {module: module.replace(".", "/") for module in modules}
+    assert len(paths) >= 3
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+    assert [
+        module
+        for module, place in places.items()
+        if not (REPOSITORY / f"{place}.py").is_file() and not (REPOSITORY / place).is_dir()
+    ] == []
+
+
 def make_targets(text: str) -> set[str]:
     """The targets of make that a document names."""
     lines = {line.split()[1] for line in commands(text) if line.startswith("make ")}
@@ -170,6 +197,20 @@ def test_the_examples_of_contributing_run_in_the_package(tmp_path):
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     _run_the_examples(tmp_path, [line for line in EXAMPLES if "--include" not in line])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["ruff check -q", "ruff format -q --check", "mypy"])
+def test_the_examples_of_contributing_pass_the_linters(check, tmp_path):
+    copy_package(tmp_path)
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    files = recipes()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    modules = [name for name in files if name.endswith(".py")]
+    command = [sys.executable, "-m", *check.split(), *modules]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -204,7 +204,7 @@ def test_the_package_ships_what_the_study_of_features_measured():
 
 def test_the_page_that_advises_on_metrics_is_that_of_the_figures():
     written = power.DOCS.read_text(encoding="utf-8")
-    assert written == guide.page(written)
+    assert written == guide.page(written), "run: python -m experiments.power.study"
 
 
 def test_a_study_of_power_that_was_stopped_goes_on(tmp_path, monkeypatch):

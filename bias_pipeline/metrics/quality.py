@@ -14,7 +14,6 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, Int32Array, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.declared import Count, Positive
-from bias_pipeline.errors import NAME_HUMAN_CAPTIONS, NotApplicableError
 from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import CountingMetric
@@ -130,11 +129,6 @@ class Quality(CountingMetric):
     def tally(self, view: CorpusView) -> Tally:
         described = _Described(view)
         sets = described.sets()
-        if not sets:
-            raise NotApplicableError(
-                "no image with a group and a caption of the model has human captions to compare it "
-                f"with; {NAME_HUMAN_CAPTIONS}"
-            )
         documents = sets[MODEL] if self.documents == "scored" else view.has("human")
         folds = self._folds(described, sets, documents)
         tables = {name: table for of_side in folds.values() for name, table in of_side.items()}
@@ -264,9 +258,7 @@ class _Described:
             MODEL_PAIRED: labelled & modelled & (n_human > 1),
         }
         sets[HUMAN_PAIRED] = sets[MODEL_PAIRED]
-        return (
-            {part: mask for part, mask in sets.items() if mask.any()} if sets[MODEL].any() else {}
-        )
+        return {part: mask for part, mask in sets.items() if mask.any()}
 
     def candidates(self, part: PartName, images: BoolArray, k: int) -> IntArray:
         """Rows of the captions that are scored when position k is left out, in order of images."""

@@ -26,6 +26,7 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.catalogue import infos, settings_of
+from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.report.gate import decisions
 from bias_pipeline.report.table import NumberCell
 from bias_pipeline.report.tables import headline_table, print_results
@@ -288,6 +289,13 @@ def test_a_headline_is_absent_only_without_what_it_needs(name, need):
     known = {part for part, item in parts.items() if math.isfinite(item.value)}
     left = info(name).without.get(need)
     assert known & {left, *HEADLINES} == ({left} if left else {*headlines(score(name))})
+
+
+def test_a_counting_metric_refuses_a_corpus_without_the_human_captions_it_declares(monkeypatch):
+    corpus = cell("gender_error").corpus()
+    monkeypatch.setattr(GenderError, "info", replace(GenderError.info, needs=("human captions",)))
+    with pytest.raises(NotApplicableError, match=r"no image .* has human captions to compare"):
+        compute("gender_error", rebuilt(corpus, [replace(image, human=()) for image in corpus]))
 
 
 def test_every_part_says_how_many_images_it_rests_on():

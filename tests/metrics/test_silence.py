@@ -40,10 +40,19 @@ def cell(metric: str, *words: str) -> compose.Cell:
 
 
 COUNTING = [name for name in metric_names() if issubclass(metric_class(name), CountingMetric)]
-NAMES = [
+
+
+def rests_on_names(metric: str) -> bool:
+    """Whether a headline rests on the groups that captions name."""
+    built: CountingMetric = compose.cell([f"metric={metric}"]).build("metric")
+    return any(map(built.rests_on_names, (SCORE, T_TO_A)))
+
+
+BUILT_IN = {
     *("ba_directional", "ba_mals", "cooccurrence", "gender_error", "gender_ratio"),
     *("gender_score", "group_accuracy", "multi_directional"),
-]
+}
+NAMES = [name for name in COUNTING if rests_on_names(name)]
 
 
 def quiet(corpus: Corpus) -> Corpus:
@@ -68,12 +77,8 @@ def resting(metric: str, score: Score) -> dict[str, Number]:
     }
 
 
-def test_the_metrics_that_rest_on_names_are_known():
-    built = {name: cell(name).build("metric") for name in COUNTING}
-    names = {n for n, item in built.items() if any(map(item.rests_on_names, (SCORE, T_TO_A)))}
-    assert sorted(names) == NAMES
-    others = {"assumed_group", "declines", "differential_fairness", "gender_distance", "quality"}
-    assert set(COUNTING) - names == others
+def test_built_in_metrics_that_rest_on_names_are_among_those_tested():
+    assert {*NAMES} >= BUILT_IN
 
 
 @pytest.mark.parametrize("metric", NAMES)
@@ -90,7 +95,12 @@ def test_a_captioner_that_names_nobody_has_no_score(metric, words):
         ):
             compute(metric, corpus, *words)
         return
-    score = compute(metric, corpus, *words)
+    try:
+        score = compute(metric, corpus, *words)
+    except NotApplicableError:
+        assert words  # of gender, a metric says what it can, and the rest is absent
+        assert metric not in BUILT_IN
+        return
     values = list(resting(metric, score).values())
     assert values
     assert all(math.isnan(x) for e in values for x in (e.value, e.ci_low, e.ci_high))

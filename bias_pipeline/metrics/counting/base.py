@@ -19,7 +19,12 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.errors import (
+    NAME_HUMAN_CAPTIONS,
+    NotApplicableError,
+    UsageError,
+    did_you_mean,
+)
 from bias_pipeline.metrics.base import Metric, Number, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.numbers import (
@@ -86,6 +91,12 @@ class CountingMetric(Metric):
     def check(self, view: CorpusView) -> None:
         """Refuse a corpus in which nothing can be counted."""
         view.check_captioned()
+        described = view.labelled & view.has("model") & view.has("human")
+        if "human captions" in self.info.needs and not described.any():
+            raise NotApplicableError(
+                "no image with a group and a caption of the model has human captions to compare it "
+                f"with; {NAME_HUMAN_CAPTIONS}"
+            )
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         """Count, and compute the numbers of the class; nothing is trained."""
