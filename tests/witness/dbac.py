@@ -130,7 +130,7 @@ def t_to_a(images: Sequence[Record], least: float, rare: str, positions: int) ->
     used = [image for image in images if is_described(image) and image.objects]
     task_sets = [set(image.objects or ()) - {EXCLUDED} for image in used]
     given = merge_rare(shares(task_sets), least, rare)(task_sets)
-    sides = sides_of(images, used, without_objects, lists.groups().named, positions)
+    sides = sides_of(images, used, without_objects, lists.groups().names_in, positions)
     groups = {name for name, share in sides["human"].shares().items() if share >= least}
     pairs = sorted(pair for pair in sides["human"].shares_of_pairs(given) if pair[1] in groups)
     return Direction(used, given, sides, pairs)
