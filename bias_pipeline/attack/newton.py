@@ -131,7 +131,7 @@ def sum_items(terms: AnyFloat) -> AnyFloat:
 
 
 def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K), see `summed`."""
+    """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K), see `sum_items`."""
     n_items, n_fits, n_outputs = a.shape
     if n_items and n_fits * n_outputs == 1:
         return sum_items(a * b)[None]

@@ -408,7 +408,7 @@ def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
 
 
 def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
-    """The overrides for an attribute's labels; a ``--map`` counts if it names one of its groups."""
+    """The overrides for an attribute's labels; a ``--map`` counts if its group is there."""
     groups, strata = meanings
     maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +24,7 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT
 from bias_pipeline.run.audit import EQUAL_SPEECH, plan_audit
 
+_CAPTIONER = re.compile(r"captioner=('(?:\\.|[^'\\])*'|\S*) ?")  # as quote_value writes it
 Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # A, others, skipped cell to reason
 
 
@@ -126,10 +127,8 @@ def print_questions(rows: Sequence[ComparedQuestion], skipped: Mapping[str, str]
             if (row.decision.attribute, row.decision.other) == (attribute, other)
         ]
         print_out(*compared_screen(chosen), "")
-    cells = dict.fromkeys((_without_captioner(cell), reason) for cell, reason in skipped.items())
+    cells = dict.fromkeys(
+        (_CAPTIONER.sub("", cell).strip(), reason) for cell, reason in skipped.items()
+    )
     for cell, reason in cells:
         print_out(*fold(f"not tested: {cell}: {reason}"))
-
-
-def _without_captioner(cell: str) -> str:
-    return " ".join(word for word in shlex.split(cell) if not word.startswith("captioner="))

@@ -42,7 +42,7 @@ class Bar:
     width: float
     low: float | None  # left end of the interval
     high: float | None
-    beside: bool = False  # whether the bar is the annotators'
+    beside: bool = False  # whether the bar is of annotators or labels, not of captions
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def mark_id(place: int) -> str:
 
 
 def _without_ids(element: str) -> str:
-    """An SVG element without ids, since a page contains many figures."""
+    """An SVG element whose groups have no ids, since a page contains many figures."""
     return re.sub(r'<g id="[^"]*"', "<g", element)
 
 

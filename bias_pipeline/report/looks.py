@@ -55,8 +55,8 @@ class LookCount:
             )
         if self.n_pictures > 1:
             lines.append(
-                f"{self.n_pictures} sets of pictures were looked at so far: if all captioners "
-                f"were equally fair, {_FALSE * self.n_pictures:.1g} of them would fail by chance."
+                f"{self.n_pictures} sets of pictures were looked at so far: if captioners were "
+                f"equally fair, {_FALSE * self.n_pictures:.1g} gates would fail by chance."
             )
         return lines
 

@@ -286,7 +286,7 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
-    """Whether a difference is amplification: the captioner was trained on this data set."""
+    """Whether a result needs no †: its captioner was trained on this data set, or it has none."""
     return result.facts.metric.question == "retrieval" or training_of(result)
 
 

@@ -444,7 +444,7 @@ def _doubt(
 
 
 def _lowest(result: Result, part: str) -> float:
-    """The lowest possible value; a number with no bias as its lowest value exceeds it by chance."""
+    """The lowest possible value; if that is the no-bias value, chance puts the number above it."""
     ranges = result.facts.metric.range
     headline = part if part in ranges else direction_of(part)
     low, _ = ranges.get(headline) or ranges.get("score") or (None, None)

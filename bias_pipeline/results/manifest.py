@@ -30,7 +30,7 @@ class CorpusFacts:
     n_samples: int = 1  # scored captions of an image
     n_human_captions: int = 0
     blanks: Mapping[str, int] = field(default_factory=dict)  # by side
-    blank_share: Mapping[str, float] = field(default_factory=dict)  # by side, also declining
+    blank_share: Mapping[str, float] = field(default_factory=dict)  # by side, with declining ones
     declined: int = 0
     unknown_objects: float = math.nan  # share of objects that the list of tasks does not know
     captioned: float = math.nan  # share of the images to score that have a caption

@@ -182,7 +182,7 @@ def _concatenate(arrays: Sequence[IntArray]) -> IntArray:
 
 
 def _write(path: Path, columns: Mapping[str, Any], repeated: Sequence[str] | bool = True) -> str:
-    """Write a column for each name; columns with many equal values are dictionary-encoded."""
+    """Write a column for each name; the columns ``repeated``, or all, are dictionary-encoded."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -218,7 +218,11 @@ def rows_csv(
 
 
 def row_of(record: Mapping[str, Any]) -> Row:
-    """A row from plain data; other columns or types are a ValueError."""
+    """A row from plain data.
+
+    Raises:
+        ValueError: if its columns are others, or have other types.
+    """
     if set(record) != set(COLUMNS):
         raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
     row: Row = reader_of(Row)(record, "")
@@ -226,7 +230,11 @@ def row_of(record: Mapping[str, Any]) -> Row:
 
 
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result from rows and manifest as plain data; data of another shape raise an error."""
+    """A result from rows and manifest as plain data.
+
+    Raises:
+        ValueError: or a similar error, if the data have another shape.
+    """
     rows = [row_of(record) for record in row_records]
     if not rows or any(row.run_id != run_id for row in rows):
         raise ValueError("it has no rows, or rows of another run")

@@ -29,7 +29,7 @@ _OF_ONE_METRIC = ("metric", "attribute", "dataset")
 CHOICES = (*_OF_ONE_METRIC, "captioner", *NAMED)  # columns of a row in which cells may differ
 ABSENT = "–"
 ANNOTATOR = "dataset.annotator"  # the key whose labels are used
-# Settings of how captions are read, with their defaults. Runs of counting metrics store them.
+# Settings of how captions are read, with their defaults. A manifest has them under `text`.
 READ_AS = {
     field.name: str(field.default) for field in fields(ScoredText) if field.name != "subjects"
 }
@@ -91,7 +91,7 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 def label(result: Result) -> str:
     """A result's settings as part of a name: choices by their names, values with their keys.
 
-    The usual way of reading captions, as a whole, adds nothing.
+    Settings for reading captions that have their usual value add nothing.
 
     Example:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))

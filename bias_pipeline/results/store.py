@@ -51,13 +51,20 @@ class ResultStore:
     A result appears complete or not at all: its folder is written under a temporary name, forced to
     disk and renamed. A process that computes a run holds a claim on the run; the claim of a dead
     process is taken over.
+
+    Args:
+        root: the folder; it is created when it is first needed.
     """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
     def read(self, run_id: str) -> Result | None:
-        """A finished result without its predictions, None if the run is not finished."""
+        """A finished result without its predictions, None if the run is not finished.
+
+        Raises:
+            DataError: if the result is damaged.
+        """
         path = self.root / run_id / RESULT
         if not os.path.lexists(path):
             return None
@@ -95,7 +102,17 @@ class ResultStore:
         return result
 
     def predictions(self, run_id: str, ids: Sequence[str]) -> list[Predictions]:
-        """The stored predictions of a finished run on images ``ids``, by their place in ``ids``."""
+        """The stored predictions of a finished run.
+
+        Args:
+            run_id: the run's name.
+            ids: image ids in the order of the returned image rows; predictions on other images
+                are left out.
+
+        Raises:
+            ResourceError: if the run is absent.
+            DataError: if the run is damaged.
+        """
         result = self.read(run_id)
         content = self._content(result, EXCLUSIVE) if result else None
         if content is None:
@@ -108,6 +125,9 @@ class ResultStore:
 
         Empty for a run without a headline, such as LIC without human captions. Draws that the
         result still has in memory are not read again.
+
+        Raises:
+            DataError: if the draws are damaged, or not of this run.
         """
         if result.draws:
             return {**result.draws}
@@ -120,7 +140,13 @@ class ResultStore:
         return draws
 
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
-        """The lines of a further table of a finished run; empty if the run has no such table."""
+        """The lines of a further table of a finished run; empty if the run has no such table.
+
+        A table that the result still has in memory is not read again.
+
+        Raises:
+            DataError: if the table is damaged.
+        """
         if name in result.tables:
             return read_csv(table_csv(result.tables[name]))
         content = self._content(result, f"{name}.csv") or b""
@@ -155,6 +181,9 @@ class ResultStore:
         """Write a result, and return it as reading the file would.
 
         An existing result stays; a damaged result is renamed.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
         """
         temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}{UNFINISHED}"
         try:

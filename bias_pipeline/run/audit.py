@@ -204,7 +204,10 @@ class Source(Protocol):
         ...
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """The share of the model's words that annotators use as often; NaN if the user set it."""
+        """The share of the model's words that annotators use as often.
+
+        NaN if the user has set one of ``settings``.
+        """
         ...
 
     def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:

@@ -193,9 +193,9 @@ class Loader(ConfigLoaderImpl):
     def _merged_files(
         self, overrides: Sequence[str]
     ) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-        """The result of :meth:`task` if overrides only choose files and set values; else None.
+        """The result of :meth:`task` if overrides only choose files of ``conf/`` and set values.
 
-        Hydra takes thirty times as long as this merge.
+        Else None, so that Hydra composes the job, which takes thirty times as long.
         """
         if len(conf_dirs()) > 1 or self._has_further:
             return None

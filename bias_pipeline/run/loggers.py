@@ -114,10 +114,10 @@ def _further_overrides(result: Result) -> Iterator[str]:
 class WandbLogger(ResultLogger):
     """``logger=wandb``: one Weights & Biases run a cell.
 
-    The run's id is the cell's identity, so a cell never becomes two runs. Without a mode and a
-    key, runs are written offline, for ``wandb sync`` later, and nothing contacts a server. Online,
-    a process waits at most once for ``timeout_s`` if the server does not answer; that run and all
-    later runs are then written offline.
+    The run's id is the cell's identity, so a cell never becomes two runs. Unless the mode is
+    ``online`` and a key is set, runs are written offline, for ``wandb sync`` later, and nothing
+    contacts a server. Online, a process waits at most once for ``timeout_s`` if the server does not
+    answer; that run and all later runs are then written offline.
     """
 
     reachable: ClassVar[bool] = True  # False after a server has not answered this process

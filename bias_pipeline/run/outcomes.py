@@ -183,9 +183,9 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason: the skipped metrics, in brackets their attributes, and the reason.
+    """A line for each reason: the metrics, in brackets attributes and overrides, and the reason.
 
-    Overrides that name columns of labels are left out: they follow from the attribute.
+    Overrides of columns of labels (``dataset.label_...``) are left out: the attribute decides them.
     """
     cells: dict[str, dict[str, list[str]]] = {}  # reason, to attribute, to metrics
     for outcome in skipped:

@@ -1,4 +1,4 @@
-"""Checks YAML files before they are read, and removes keys that a chosen file lacks."""
+"""Checks YAML files before they are read, and removes an experiment's keys that do not apply."""
 
 from __future__ import annotations
 

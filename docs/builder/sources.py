@@ -73,7 +73,7 @@ def place_on_site(path: Path) -> Path:
 
 
 def with_links(text: str) -> str:
-    """A page whose links to scripts and tables lead to where :func:`shown` puts them.
+    """A page whose links to scripts and tables lead to where :func:`place_on_site` puts them.
 
     Example:
         >>> with_links("[a](x.py#L3) [b](y.md#z)")

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.commands.compare_audits import print_questions
 from bias_pipeline.commands.main import main
 from bias_pipeline.run import audit as auditing
+from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_scenes
 from bias_pipeline.scenes.world import generate
@@ -100,3 +102,10 @@ def test_a_baseline_of_schema_1_is_refused_with_the_command_that_makes_it_anew(e
     )
     assert "python -m bias_pipeline audit CAPTIONS --attributes LABELS" in text
     assert "--json old.json" in text
+
+
+def test_a_cell_that_was_not_tested_is_named_without_its_captioner(capsys):
+    names = ("new.json", "it's a.json")
+    cells = [f"metric=dpa captioner={quote_value(name)} attribute=age" for name in names]
+    print_questions([], dict.fromkeys(cells, "no objects"))
+    assert capsys.readouterr().out == "not tested: metric=dpa attribute=age: no objects\n"

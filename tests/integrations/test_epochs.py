@@ -16,12 +16,12 @@ LABELS = {i: ("male", "female")[i % 2] for i in range(60)}
 SMALL = {"seeds": 1, "stats": {"resamples": 20}}
 
 
-def write_metric(i: int, right: bool) -> str:
+def caption_of(i: int, right: bool) -> str:
     return f"a {('man', 'woman')[i % 2 if right else 0]} with a {('dog', 'cake')[i % 2]}"
 
 
 def test_batches_add_up_to_the_score_of_all():
-    captions = {i: write_metric(i, right=i > 10) for i in LABELS}
+    captions = {i: caption_of(i, right=i > 10) for i in LABELS}
     bias = CaptionBias(LABELS, ["gender_error", "leakage"], **SMALL)
     for start in range(0, 60, 7):
         ids = range(start, min(start + 7, 60))
@@ -32,12 +32,12 @@ def test_batches_add_up_to_the_score_of_all():
 
 def test_a_metric_without_a_score_gives_the_captioner_s_level():
     bias = CaptionBias(LABELS, ["leakage"], **SMALL)
-    bias.update(LABELS, [write_metric(i, right=True) for i in LABELS])
+    bias.update(LABELS, [caption_of(i, right=True) for i in LABELS])
     assert bias.compute()["leakage"] > 0.9
 
 
 def test_two_headlines_have_two_names():
-    captions = [write_metric(i, right=True) for i in LABELS]
+    captions = [caption_of(i, right=True) for i in LABELS]
     objects = {i: [("dog", "cake")[i % 2]] for i in LABELS}
     bias = CaptionBias(LABELS, ["ba_directional"], objects=objects, **SMALL)
     bias.update(LABELS, captions)
@@ -59,9 +59,9 @@ def test_a_batch_of_uneven_lengths_is_refused():
 
 def test_ids_may_be_a_tensor_as_lightning_collates_them():
     bias = CaptionBias(LABELS, ["gender_error"])
-    bias.update(tensor(list(LABELS)), [write_metric(i, right=i > 10) for i in LABELS])
+    bias.update(tensor(list(LABELS)), [caption_of(i, right=i > 10) for i in LABELS])
     plain = CaptionBias(LABELS, ["gender_error"])
-    plain.update(LABELS, [write_metric(i, right=i > 10) for i in LABELS])
+    plain.update(LABELS, [caption_of(i, right=i > 10) for i in LABELS])
     assert bias.compute() == plain.compute()
 
 
@@ -147,7 +147,7 @@ def test_blank_captions_of_the_sanity_check_are_not_warned_of(caplog):
 def test_undefined_numbers_have_the_names_of_computed_ones(name):
     objects = {i: [("dog", "cake")[i % 2]] for i in LABELS}
     bias = CaptionBias(LABELS, name, objects=objects, **SMALL)
-    bias.update(LABELS, [write_metric(i, right=True) for i in LABELS])
+    bias.update(LABELS, [caption_of(i, right=True) for i in LABELS])
     assert set(bias.undefined()) == set(bias.compute())
 
 
@@ -170,7 +170,7 @@ def module() -> Any:
             return SGD(self.parameters(), lr=0.1)
 
         def caption(self, i: int) -> str:
-            return write_metric(i, right=self.current_epoch > 0)
+            return caption_of(i, right=self.current_epoch > 0)
 
     return Captioner()
 

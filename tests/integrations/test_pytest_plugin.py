@@ -134,7 +134,7 @@ GATES = {
 }
 
 
-def write_files(folder: Path, name: str, texts: Mapping[object, str]) -> Path:
+def write_file(folder: Path, name: str, texts: Mapping[object, str]) -> Path:
     path = folder / f"{name}.json"
     lines = [{"image_id": image, "caption": text} for image, text in texts.items()]
     path.write_text(json.dumps(lines))
@@ -147,7 +147,7 @@ def test_the_fixture_fails_exactly_where_the_command_does(name, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     rows = [f"{image},{group}" for image, group in LABELS.items()]
     Path("labels.csv").write_text("\n".join(["image_id,gender", *rows]))
-    files = [write_files(tmp_path, *named) for named in (("new", new), ("old", old))]
+    files = [write_file(tmp_path, *named) for named in (("new", new), ("old", old))]
     settings = ["metric=gender_error", "stats.resamples=200", "logger=csv"]
     asked_for = ["--fail-if-worse"] if margin is None else ["--margin", str(margin)]
     data = ["dataset=coco", "dataset.attributes=labels.csv"]
@@ -169,7 +169,7 @@ def test_without_a_gate_what_is_undecided_is_no_failure(tmp_path, monkeypatch, n
     monkeypatch.chdir(tmp_path)
     rows = [f"{image},{group}" for image, group in LABELS.items()]
     Path("labels.csv").write_text("\n".join(["image_id,gender", *rows]))
-    files = [str(write_files(tmp_path, *named)) for named in (("new", new), ("old", old))]
+    files = [str(write_file(tmp_path, *named)) for named in (("new", new), ("old", old))]
     data = ["dataset=coco", "dataset.attributes=labels.csv", "metric=gender_error", "logger=csv"]
     assert main(["compare", *files, *data, "stats.resamples=200"]) == 0
 

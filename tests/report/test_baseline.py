@@ -19,7 +19,7 @@ NEW = ["a man", "a woman"] * 20
 OLD_FILE = Path("old.json")
 
 
-def scored_results(captions: list[str], *, metric: str = "gender_error", **settings: Any) -> Result:
+def scored_result(captions: list[str], *, metric: str = "gender_error", **settings: Any) -> Result:
     given = {"labels": LABELS, "human": [["a man"], ["a woman"]] * 20, "captioner": "mine"}
     return bp.score(metric, captions, **{**given, "stats": {"resamples": 20}, **settings})
 
@@ -27,13 +27,13 @@ def scored_results(captions: list[str], *, metric: str = "gender_error", **setti
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("baseline") / "old.json"
-    path.write_bytes(baseline_bytes([scored_results(OLD)]))
+    path.write_bytes(baseline_bytes([scored_result(OLD)]))
     return path
 
 
 def test_it_decides_as_the_captions_do(baseline):
-    new = scored_results(NEW)
-    old = scored_results(OLD, captioner="mine (baseline)")
+    new = scored_result(NEW)
+    old = scored_result(OLD, captioner="mine (baseline)")
     direct = compare_results([new, old]).lines()
     by_file = compare_results([new, *compare_to_baseline([new], read(baseline))[0]]).lines()
     pair = "mine (baseline)", "mine_baseline"  # names of files are plainer
@@ -57,30 +57,30 @@ def test_it_decides_as_the_captions_do(baseline):
 )
 def test_what_was_not_made_alike_is_refused(baseline, settings, message):
     with pytest.raises(DataError, match=message):
-        compare_to_baseline([scored_results(NEW, **settings)], read(baseline))
+        compare_to_baseline([scored_result(NEW, **settings)], read(baseline))
 
 
 def test_seeds_play_no_part_where_nothing_is_trained_nor_do_places(baseline, tmp_path):
-    assert compare_to_baseline([scored_results(NEW, seeds=3, out=tmp_path)], read(baseline))[0]
+    assert compare_to_baseline([scored_result(NEW, seeds=3, out=tmp_path)], read(baseline))[0]
 
 
 def test_attackers_need_the_same_seeds():
-    old = scored_results(OLD, metric="leakage", seeds=2)
+    old = scored_result(OLD, metric="leakage", seeds=2)
     with pytest.raises(DataError, match=r"seeds differ; add seeds=\[0,12\]"):
         compare_to_baseline(
-            [scored_results(NEW, metric="leakage", seeds=3)], Baseline(OLD_FILE, [old], {})
+            [scored_result(NEW, metric="leakage", seeds=3)], Baseline(OLD_FILE, [old], {})
         )
 
 
 def test_results_of_an_earlier_version_are_refused(baseline):
-    new = scored_results(NEW)
+    new = scored_result(NEW)
     del new.manifest["corpus"]["reference"]
     with pytest.raises(DataError, match="images"):
         compare_to_baseline([new], Baseline(OLD_FILE, [new], {}))
 
 
 def test_a_setting_that_only_one_version_has_is_named(baseline):
-    new = scored_results(NEW)
+    new = scored_result(NEW)
     config = {name: value for name, value in new.manifest["config"].items() if name != "over"}
     other = replace(new, manifest={**new.manifest, "config": config})
     for one, two in ((new, other), (other, new)):
@@ -91,7 +91,7 @@ def test_a_setting_that_only_one_version_has_is_named(baseline):
 @pytest.mark.parametrize("cell", ["metric=gender_ratio", "attribute=gender metric=gender_ratio"])
 def test_what_the_earlier_captioner_could_not_be_scored_by_is_skipped(baseline, cell):
     earlier = replace(read(baseline), skipped={cell: "it names no group"})
-    results = [scored_results(NEW), scored_results(NEW, metric="gender_ratio")]
+    results = [scored_result(NEW), scored_result(NEW, metric="gender_ratio")]
     matches, skipped = compare_to_baseline(results, earlier)
     assert [match.rows[0].metric for match in matches] == ["gender_error"]
     assert skipped == {cell: "it names no group"}
@@ -100,7 +100,7 @@ def test_what_the_earlier_captioner_could_not_be_scored_by_is_skipped(baseline, 
 def test_what_was_skipped_for_another_attribute_is_refused(baseline):
     earlier = replace(read(baseline), skipped={"attribute=age metric=gender_ratio": "no groups"})
     with pytest.raises(DataError, match="written without gender_ratio of gender"):
-        compare_to_baseline([scored_results(NEW, metric="gender_ratio")], earlier)
+        compare_to_baseline([scored_result(NEW, metric="gender_ratio")], earlier)
 
 
 def test_a_changed_file_is_refused(baseline, tmp_path):

@@ -31,14 +31,14 @@ from tests.report.test_words import lic
 HOW = Gradients(steps=20)
 
 
-def naming_corpus(data: LabelledCaptions) -> LabelledCaptions:
+def with_class_names(data: LabelledCaptions) -> LabelledCaptions:
     return replace(data, classes=("male", "female", "child")[: data.n_classes])
 
 
 @cache
 def fit(encoder: str = "lstm", n_classes: int = 2, how: Gradients = HOW) -> NetworkFit:
     (split,) = splits()
-    data = naming_corpus(telling_captions(n_classes))
+    data = with_class_names(telling_captions(n_classes))
     return fits(probe(encoder), data, split, np.ones((3, N)), how)
 
 
@@ -163,7 +163,7 @@ def test_an_image_drawn_once_each_changes_nothing(lstm):
 
 def test_a_word_that_a_resampling_lacks_keeps_its_coefficient():
     (split,) = splits()
-    data = naming_corpus(telling_captions())
+    data = with_class_names(telling_captions())
     counts = np.ones((1, N))
     counts[0, data.captions.mentions(["truck"])] = 0
     result = fits(probe(), data, split, counts, HOW)
@@ -228,19 +228,19 @@ class Counting(WordEncoder):
 def test_an_encoder_without_word_vectors_is_refused():
     blind = NeuralProbe(Counting(), small_parts("head", "linear"), {}, 32, flags(), processes=1)
     with pytest.raises(UsageError, match="0 layers of word vectors"):
-        fits(blind, naming_corpus(telling_captions()), splits()[0], np.ones((2, N)), HOW)
+        fits(blind, with_class_names(telling_captions()), splits()[0], np.ones((2, N)), HOW)
 
 
 def test_attackers_trained_by_several_processes_are_refused():
     together = probe(trainer=flags(devices=2), processes=1)
     with pytest.raises(UsageError, match="devices=1"):
-        fits(together, naming_corpus(telling_captions()), splits()[0], np.ones((2, N)), HOW)
+        fits(together, with_class_names(telling_captions()), splits()[0], np.ones((2, N)), HOW)
 
 
 def test_without_captum_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "captum.attr", None)
     with pytest.raises(ResourceError, match=r"bias_pipeline\[words\]"):
-        fits(probe(), naming_corpus(telling_captions()), splits()[0], np.ones((2, N)), HOW)
+        fits(probe(), with_class_names(telling_captions()), splits()[0], np.ones((2, N)), HOW)
 
 
 def test_few_steps_are_warned_of(monkeypatch, caplog):
@@ -248,5 +248,5 @@ def test_few_steps_are_warned_of(monkeypatch, caplog):
     rows = np.arange(N)
     split = Split(0, rows[:180], rows[180:], rows[:0], balanced=False)
     quick = probe(trainer=flags(max_epochs=1))
-    fits(quick, naming_corpus(telling_captions()), split, np.ones((2, N)), HOW)
+    fits(quick, with_class_names(telling_captions()), split, np.ones((2, N)), HOW)
     assert "raise --steps" in caplog.text

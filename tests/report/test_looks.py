@@ -69,7 +69,7 @@ def test_new_pictures_begin_a_new_count(tmp_path: Path):
         counted_look(tmp_path, comparison(name))
     again = counted_look(tmp_path, comparison("g", pictures="q"))
     assert (again.number, again.n_pictures) == (1, 2)
-    assert "0.05 of them would fail by chance" in again.sentences()[0]
+    assert "equally fair, 0.05 gates would fail by chance" in again.sentences()[0]
 
 
 def test_the_sixth_look_decides_nothing():

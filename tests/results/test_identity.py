@@ -28,7 +28,7 @@ def identity(tree: object = TREE, source: Corpus | None = None, **changes: objec
     return run_id(tree, source or corpus(), **{**options, **changes})
 
 
-def change_key(**changes: object) -> dict[str, object]:
+def tree_with(**changes: object) -> dict[str, object]:
     return {**copy.deepcopy(TREE), **changes}
 
 
@@ -39,11 +39,11 @@ def test_equal_runs_have_equal_names():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"tree": change_key(relation="ratio")},
+        {"tree": tree_with(relation="ratio")},
         {"metric_version": 2},
         {"seeds": (0,)},
         {"source": corpus("a bird")},
-        {"tree": change_key(transforms=[{"b": 2}, {"a": 1}])},  # mask, then align
+        {"tree": tree_with(transforms=[{"b": 2}, {"a": 1}])},  # mask, then align
     ],
     ids=["setting", "metric version", "seeds", "caption", "order of transforms"],
 )
@@ -53,17 +53,17 @@ def test_e19_what_is_changed_is_another_run(changes):
 
 @pytest.mark.parametrize("probe", [{**PROBE, "cache": "/elsewhere"}, {**PROBE, "processes": 2}])
 def test_the_place_of_the_cache_and_how_many_train_at_once_do_not_matter(probe):
-    assert identity(change_key(probe=probe)) == identity()
+    assert identity(tree_with(probe=probe)) == identity()
 
 
 def test_a_list_of_words_matters_whatever_its_name():
-    one, other = (identity(change_key(task={"tasks": {"device": w}})) for w in ("phone", "laptop"))
+    one, other = (identity(tree_with(task={"tasks": {"device": w}})) for w in ("phone", "laptop"))
     assert one != other
 
 
 def test_the_name_of_a_class_matters_and_not_where_it_is_defined():
     here, there, other = (
-        identity(change_key(split={"_target_": f"bias_pipeline.{path}"}))
+        identity(tree_with(split={"_target_": f"bias_pipeline.{path}"}))
         for path in ("a.Rule", "b.c.Rule", "a.Role")
     )
     assert here == there != other
@@ -89,7 +89,7 @@ def _kinds(kind: type) -> set[type]:
 
 @pytest.mark.parametrize(("order", "same"), [("hashed", True), ("file", False)])
 def test_the_order_of_the_file_counts_only_where_splits_follow_it(order, same):
-    tree = change_key(split={"order": order})
+    tree = tree_with(split={"order": order})
     turned = make_corpus([Record("2", "a cat"), Record("1", "a dog")])
     assert (identity(tree, turned) == identity(tree)) is same
 
@@ -110,7 +110,7 @@ WORDS = {"_target_": "bias_pipeline.corpus.attribute.Attribute", "name": "gender
 def test_that_the_words_are_english_changes_no_identity_and_another_language_does():
     """Runs from before the key keep their ids."""
     plain, english, german = (
-        identity(change_key(attribute={**WORDS, **more}))
+        identity(tree_with(attribute={**WORDS, **more}))
         for more in ({}, {"language": "en"}, {"language": "de"})
     )
     assert plain == english
@@ -132,7 +132,7 @@ LABELS = {"toy": {"field": "sex"}, "other": {"field": "gender"}}
 )
 def test_prose_and_labels_of_other_data_sets_are_no_part_of_an_attribute(more, same):
     plain, described = (
-        identity(change_key(attribute={**WORDS, "labels": LABELS, **given})) for given in ({}, more)
+        identity(tree_with(attribute={**WORDS, "labels": LABELS, **given})) for given in ({}, more)
     )
     assert (plain == described) is same
 
@@ -140,7 +140,7 @@ def test_prose_and_labels_of_other_data_sets_are_no_part_of_an_attribute(more, s
 def test_a_limited_data_set_keeps_its_labels():
     limited = dataclasses.replace(corpus(), dataset="toy (limit 2)")
     ids = {
-        identity(change_key(attribute={**WORDS, "labels": {"toy": {"field": f}}}), limited)
+        identity(tree_with(attribute={**WORDS, "labels": {"toy": {"field": f}}}), limited)
         for f in ("sex", "gender")
     }
     assert len(ids) == 2
@@ -159,7 +159,7 @@ def test_the_prose_of_our_classes_is_what_nobody_must_write():
 
 def test_a_user_class_may_have_a_source_that_decides():
     one, other = (
-        identity(change_key(data={"_target_": "mine.Data", "source": s})) for s in ("a", "b")
+        identity(tree_with(data={"_target_": "mine.Data", "source": s})) for s in ("a", "b")
     )
     assert one != other
 
@@ -169,7 +169,7 @@ def test_a_user_class_may_have_a_source_that_decides():
 )
 def test_a_parameter_added_later_is_left_out_only_while_neutral(monkeypatch, value, same):
     monkeypatch.setattr("bias_pipeline.results.identity.LATER", {"Probe": {"power": 1}})
-    assert (identity(change_key(probe={**PROBE, "power": value})) == identity()) is same
+    assert (identity(tree_with(probe={**PROBE, "power": value})) == identity()) is same
 
 
 def test_parameters_added_later_are_parameters_of_our_classes():

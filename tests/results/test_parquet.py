@@ -38,7 +38,7 @@ def of_tasks(name: str = "t_to_a:model:0") -> Predictions:
     return Predictions(name, (0, 12), images, truth, probs, classes=("dog", "hot dog"))
 
 
-def assert_same(one: Predictions, two: Predictions) -> bool:
+def are_same(one: Predictions, two: Predictions) -> bool:
     blocks = [(one.images, two.images), (one.truth, two.truth), (one.probs, two.probs)]
     facts = (one.name, one.seeds, one.classes) == (two.name, two.seeds, two.classes)
     return facts and all(
@@ -51,7 +51,7 @@ def test_predictions_on_groups_come_back_exactly(tmp_path, k):
     written = [exclusive("model", k=k), exclusive("human:0", k=k), exclusive("human:1", (7,), k=k)]
     write_predictions(tmp_path, written, IDS)
     predictions = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS)
-    assert all(assert_same(one, two) for one, two in zip(predictions, written, strict=True))
+    assert all(are_same(one, two) for one, two in zip(predictions, written, strict=True))
 
 
 def test_predictions_come_back_in_rows_of_another_corpus(tmp_path):

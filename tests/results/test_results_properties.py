@@ -31,15 +31,15 @@ manifests = st.dictionaries(st.text(), plain, max_size=4)
 on_disk = settings(max_examples=60, deadline=None)
 
 
-def written_rows(text: str) -> str:
+def as_utf8(text: str) -> str:
     """Text as UTF-8 can hold it: half a surrogate pair becomes a question mark."""
     return text.encode("utf-8", "replace").decode()
 
 
-def expected_cell(row: Row) -> dict[str, object]:
+def expected_row(row: Row) -> dict[str, object]:
     """Columns after a round trip; what is not finite is absent."""
     return {
-        key: written_rows(value)
+        key: as_utf8(value)
         if isinstance(value, str)
         else None
         if isinstance(value, float) and not math.isfinite(value)
@@ -64,7 +64,7 @@ def test_rows_come_back_as_saving_returned_them_from_strict_json(
     saved = ResultStore(root).save(Result("run", content, manifest))
     loaded = ResultStore(root).load("run")
     assert loaded is not None
-    assert [without_nan(row) for row in loaded.rows] == [expected_cell(row) for row in content]
+    assert [without_nan(row) for row in loaded.rows] == [expected_row(row) for row in content]
     assert (repr(saved.rows), saved.manifest) == (repr(loaded.rows), loaded.manifest)
     text = (root / "run" / "result.json").read_text(encoding="utf-8")
     assert json.loads(text, parse_constant=lambda name: pytest.fail(name))["schema"] == 1

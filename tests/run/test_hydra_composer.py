@@ -77,8 +77,8 @@ def composed_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_job_is_as_hydra_composes_it(loader, master, job):
     hydra = ConfigLoaderImpl(create_config_search_path(str(conf_dir())))
     loader.job(["experiment=dbac_table3"])  # whose files are merged once
-    composed_jobs = loader.load_sweep_config(master, job)
-    assert composed_jobs == hydra.load_sweep_config(master, job)
+    config = loader.load_sweep_config(master, job)
+    assert config == hydra.load_sweep_config(master, job)
 
 
 def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path):

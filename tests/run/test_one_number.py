@@ -35,7 +35,7 @@ class Surfaces:
 
 
 @pytest.fixture(scope="module")
-def drawn_numbers(tmp_path_factory) -> Path:
+def drawn_scenes(tmp_path_factory) -> Path:
     names = ("amplifier", "stereotyper", "faithful")
     folder = tmp_path_factory.mktemp("drawn")
     write_scenes(generate(n_images=160), folder, {name: CAPTIONERS[name] for name in names})
@@ -47,7 +47,7 @@ def drawn_numbers(tmp_path_factory) -> Path:
     return folder
 
 
-def change_rows(folder: Path, name: str, caption, most: int | None = None) -> Path:
+def write_changed(folder: Path, name: str, caption, most: int | None = None) -> Path:
     """A captioner's file with other captions, or with the first few alone."""
     rows = json.loads((folder / "captioners" / f"{name}.json").read_text())[:most]
     path = folder / f"{name}_changed.json"
@@ -74,20 +74,20 @@ AUDITS = {
 
 
 @pytest.fixture(scope="module", params=AUDITS)
-def shown_numbers(request, drawn_numbers, tmp_path_factory) -> Surfaces:
+def surfaces(request, drawn_scenes, tmp_path_factory) -> Surfaces:
     captioner, attribute, caption, most, further = AUDITS[request.param]
     out = tmp_path_factory.mktemp("out")
     metrics = METRICS + OBJECTS * ("objects" in further) + PEOPLE * ("people" in further)
     files = {"people": ("human", "captions"), "objects": ("objects", "instances")}
     given = {
-        files[one][0]: drawn_numbers / "annotations" / f"{files[one][1]}.json" for one in further
+        files[one][0]: drawn_scenes / "annotations" / f"{files[one][1]}.json" for one in further
     }
     with pytest.MonkeyPatch.context() as patch:
         plan = auditing.Plan(metrics, [], 1, 1.0)
         patch.setattr(auditing, "plan_for", lambda *_, **__: plan)
         audit = bp.audit(
-            change_rows(drawn_numbers, captioner, caption, most),
-            drawn_numbers / f"{attribute}.csv",
+            write_changed(drawn_scenes, captioner, caption, most),
+            drawn_scenes / f"{attribute}.csv",
             out=out,
             **given,
         )
@@ -103,10 +103,10 @@ def numbers(surfaces: Surfaces) -> list[Answer]:
     return [answer for answer in surfaces.audit.answers if answer.value == answer.value]
 
 
-def test_screen_page_rows_and_file_have_the_number_of_each_answer(shown_numbers):
-    audit, shown = shown_numbers.audit, numbers(shown_numbers)
+def test_screen_page_rows_and_file_have_the_number_of_each_answer(surfaces):
+    audit, shown = surfaces.audit, numbers(surfaces)
     screen = " ".join(" ".join(audit.screen()).split())
-    page = " ".join(shown_numbers.page.split())
+    page = " ".join(surfaces.page.split())
     frame = audit.frame()
     for answer in shown:
         assert deciding_number(answer) in screen
@@ -119,26 +119,26 @@ def test_screen_page_rows_and_file_have_the_number_of_each_answer(shown_numbers)
     assert values == [answer.value for answer in shown]
 
 
-def test_an_exported_table_has_the_number_of_each_answer(shown_numbers):
+def test_an_exported_table_has_the_number_of_each_answer(surfaces):
     exported = [
         (float(line["value"]), line["value ci_low"], line["images"])
-        for line in shown_numbers.exported
+        for line in surfaces.exported
         if line["value"]
     ]
     ends = [
         (answer.value, "" if answer.ci_low != answer.ci_low else str(answer.ci_low))
-        for answer in numbers(shown_numbers)
+        for answer in numbers(surfaces)
     ]
     assert [line[:2] for line in exported] == ends
 
 
-def test_a_headline_of_a_bias_has_its_number(shown_numbers):
-    (headline, *_) = shown_numbers.page.split('<p class="verdict">')[1].split("</p>")
+def test_a_headline_of_a_bias_has_its_number(surfaces):
+    (headline, *_) = surfaces.page.split('<p class="verdict">')[1].split("</p>")
     if "BIAS" in headline:
-        values = [f"{100 * one.value:.1f}" for one in numbers(shown_numbers) if one.answer == "yes"]
+        values = [f"{100 * one.value:.1f}" for one in numbers(surfaces) if one.answer == "yes"]
         assert any(f"{value} points [" in headline for value in values)
 
 
-def test_no_surface_calls_another_attribute_gender(shown_numbers):
-    if shown_numbers.audit.answers[0].attribute != "gender":
-        assert "gender" not in " ".join(shown_numbers.audit.screen())
+def test_no_surface_calls_another_attribute_gender(surfaces):
+    if surfaces.audit.answers[0].attribute != "gender":
+        assert "gender" not in " ".join(surfaces.audit.screen())

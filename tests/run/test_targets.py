@@ -39,7 +39,7 @@ def test_our_own_classes_are_allowed():
     [
         "bias_pipeline.run.loggers.run_apart",  # no function is built
         "bias_pipeline.commands.main.main",
-        "bias_pipeline.run.slurm._ask",
+        "bias_pipeline.run.slurm._has_ended",
         "bias_pipeline.published._unpickle_child._restrict",
         "bias_pipeline.corpus.split.seeds_of",
         "bias_pipeline.results.store.ResultStore",  # a class, but none to be configured

@@ -92,7 +92,7 @@ def wait_for_outcomes(folder: Path, n_jobs: int, seconds: float = 60) -> None:
 
 
 @pytest.fixture
-def begin_job(tmp_path, monkeypatch) -> Path:
+def begun_sweep(tmp_path, monkeypatch) -> Path:
     """The folder of a sweep whose first cell has ended and shows that helpers are worth it."""
     monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
     first = tmp_path / "jobs" / "0" / OUTCOME
@@ -101,11 +101,11 @@ def begin_job(tmp_path, monkeypatch) -> Path:
     return tmp_path / "jobs"
 
 
-def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, begin_job):
+def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, begun_sweep):
     sweep = prepare_sweep(tmp_path, "processes=2")
-    with worker_processes.worker_pool(sweep, 2, begin_job):
-        wait_for_outcomes(begin_job, 3)
-    assert sorted(outcomes(begin_job)) == ["0", "1", "2"]
+    with worker_processes.worker_pool(sweep, 2, begun_sweep):
+        wait_for_outcomes(begun_sweep, 3)
+    assert sorted(outcomes(begun_sweep)) == ["0", "1", "2"]
 
 
 def devices_of(outputs: Path) -> set[str]:
@@ -140,7 +140,7 @@ def test_a_helper_has_processes_of_its_own(tmp_path):
     assert devices_of(tmp_path) == {"b"}
 
 
-def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begin_job, monkeypatch):
+def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begun_sweep, monkeypatch):
     started: list[worker_processes._Helpers] = []
     start = worker_processes._Helpers.start
 
@@ -151,14 +151,14 @@ def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begin_job, monkeyp
     monkeypatch.setattr(worker_processes._Helpers, "start", note_start)
     sweep = prepare_sweep(tmp_path, "processes=2")
 
-    def stop_helper() -> None:
-        with worker_processes.worker_pool(sweep, 2, begin_job):
+    def stop_sweep() -> None:
+        with worker_processes.worker_pool(sweep, 2, begun_sweep):
             while not started:
                 worker_processes.time.sleep(0.05)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stop_helper()
+        stop_sweep()
     assert [helper.is_alive() for helper in started[0].started] == [False]
 
 

@@ -45,12 +45,12 @@ def draws_of(
 ) -> dict[str, dict[str, Draws]]:
     """Draws of each, independent, around its value."""
     generator = np.random.default_rng(1)
-    draws_of = {}
+    by_run = {}
     for one in scored:
         value = one.rows[0].value
         draws = value + spread * generator.normal(size=(n, 2))
-        draws_of[one.run_id] = {"score": Draws(np.full(2, value), draws)}
-    return draws_of
+        by_run[one.run_id] = {"score": Draws(np.full(2, value), draws)}
+    return by_run
 
 
 # --- printed tables
