@@ -129,7 +129,7 @@ class Layout:
 
     id_column: str | None = None  # the column of image ids, in every file that has it
     caption_column: str | None = None  # the column of captions in the captioner's file
-    human_caption_column: str | None = None  # the column of captions in human captions' file
+    human_caption_column: str | None = None  # the column of captions in the file of human captions
     label_column: str | None = None  # the column of the attribute's labels
     # Label to group, or to a known label of no group
     label_map: Mapping[str, str] = field(default_factory=dict)
