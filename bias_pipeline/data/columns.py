@@ -65,7 +65,8 @@ class Kind:
     @property
     def names(self) -> frozenset[str]:
         """Every plain name that is recognised."""
-        numbered = {f"{stem}{k}" for stem in self.several for k in range(_MOST_NUMBERED)}
+        numbers = {form for k in range(_MOST_NUMBERED) for form in (str(k), f"{k:02}")}
+        numbered = {f"{stem}{number}" for stem in self.several for number in numbers}
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
     def numbered_columns(self, columns: Collection[str]) -> list[str]:
