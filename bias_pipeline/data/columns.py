@@ -65,7 +65,8 @@ class Kind:
     @property
     def names(self) -> frozenset[str]:
         """Every plain name that is recognised."""
-        numbered = {f"{stem}{k}" for stem in self.several for k in range(_MOST_NUMBERED)}
+        numbers = {form for k in range(_MOST_NUMBERED) for form in (str(k), f"{k:02}")}
+        numbered = {f"{stem}{number}" for stem in self.several for number in numbers}
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
     def numbered_columns(self, columns: Collection[str]) -> list[str]:
@@ -129,7 +130,7 @@ class Layout:
 
     id_column: str | None = None  # the column of image ids, in every file that has it
     caption_column: str | None = None  # the column of captions in the captioner's file
-    human_caption_column: str | None = None  # the column of captions in human captions' file
+    human_caption_column: str | None = None  # the column of captions in the file of human captions
     label_column: str | None = None  # the column of the attribute's labels
     # Label to group, or to a known label of no group
     label_map: Mapping[str, str] = field(default_factory=dict)

@@ -115,7 +115,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether cells may be lists: half of the images may have enough of a separator."""
+    """Whether cells may be lists; false only if too few separators occur for half of the images."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]

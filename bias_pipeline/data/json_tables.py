@@ -48,7 +48,7 @@ def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str,
     in_turn = all(name == str(number) for number, name in enumerate(data))  # pandas numbers rows so
     numbered = in_turn and all(map(_has_id, data.values()))
     for identifier, value in data.items():
-        for item in value if isinstance(value, list) else [value]:
+        for item in _values_of(value):
             columns = item if isinstance(item, Mapping) else {name: item}
             yield columns if numbered else {IMAGE.name: identifier, **columns}
 
@@ -62,8 +62,14 @@ def _has_rows(value: Any) -> bool:
 
 def _is_value(value: Any) -> bool:
     """Whether this may be an image's value: a text, null, columns, or a list of these."""
-    items: Sequence[Any] = value if isinstance(value, list) else [value]
-    return all(item is None or isinstance(item, str | Mapping) for item in items)
+    return all(item is None or isinstance(item, str | Mapping) for item in _values_of(value))
+
+
+def _values_of(value: Any) -> Sequence[Any]:
+    """The values of a list, or the value itself."""
+    if isinstance(value, ObjectColumns):
+        return [row for block in value.blocks(0) for _, row in block.rows()]
+    return value if isinstance(value, list) else [value]
 
 
 def _has_id(value: object) -> bool:

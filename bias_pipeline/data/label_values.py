@@ -202,7 +202,7 @@ def with_labels(
     written: set[str] = set()
     for number, row in rows.items:
         cells = {group: rows.label(number, row, column) for group, column in columns.items()}
-        written.update(cells.values())
+        written.update(text.removesuffix(".0") for text in cells.values())
         label = one_label(cells)
         if label is None or written >= {"0", _MINUS}:
             fault = "says neither yes nor no" if label is None else "is -1 where others are 0"

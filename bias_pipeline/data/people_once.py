@@ -61,7 +61,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
     layout.take_notes(notes)
     texts = [*chain.from_iterable(by_image.values())]
     packed = _pack(texts)
-    # Captions of other types are marked in their file
+    # Stock captions have a type of their own, which bytes do not keep
     if packed is not None and {*map(type, texts)} == {str}:
         counts = np.fromiter(map(len, by_image.values()), np.int64, len(by_image))
         images = "\0".join(by_image).encode("utf-8", "surrogatepass")

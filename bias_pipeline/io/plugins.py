@@ -44,7 +44,7 @@ def plugins_not_included() -> list[Plugin]:
 
 
 def plugin_lines() -> list[str]:
-    """A line for each choice that the user would get by including a further package."""
+    """A heading, and a line for each choice that a further package adds; empty if none does."""
     lines = [
         f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in plugins_not_included()
     ]

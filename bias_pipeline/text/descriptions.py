@@ -340,7 +340,7 @@ def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, I
     return places[says], concepts[says]
 
 
-def _carry(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
+def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
     """Places of what a person has or does (rule e), and their concepts."""
     number = {**table.carried_concepts}
     for ending in [word for word in number if word.startswith("-")]:
@@ -415,4 +415,4 @@ def _another(sentences: Captions, table: ConceptTable) -> BoolArray:
     return another
 
 
-RULES: tuple[_Rule, ...] = (_adjectives, _person_nouns, _carry)
+RULES: tuple[_Rule, ...] = (_adjectives, _person_nouns, _carried_words)

@@ -25,7 +25,7 @@ _ASKING = frozenset(
 
 
 def echoes(corpus: Corpus) -> BoolArray:
-    """(C,) the captioner's captions that have only prompts, or sentences that ask for something.
+    """(C,) the captioner's captions in which every sentence is a prompt or asks for something.
 
     A sentence asks if it is a request or a question about the image (``phrases.csv``). Ordinary
     captions that occur often do not count.
@@ -42,7 +42,7 @@ def echoes(corpus: Corpus) -> BoolArray:
 
 
 def prompts_in(corpus: Corpus) -> frozenset[str]:
-    """The sentences of prompts: the file's own, and requests that begin or end many captions.
+    """Prompts' sentences: the file's own, and requests that begin or end three captions or more.
 
     A file's own prompt that differs between captions must be a request, since pictures that a
     model drew have prompts too.

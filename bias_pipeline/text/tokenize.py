@@ -20,7 +20,7 @@ _ASCII = re.compile(
     r"|[A-Za-z0-9]+|\S",
     re.IGNORECASE,
 )
-_JOINERS = frozenset(f"{JOINERS}\ufe0e\ufe0f")  # these also have variation selectors of emoji
+_JOINERS = frozenset(f"{JOINERS}\ufe0e\ufe0f")  # and variation selectors of emoji
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 

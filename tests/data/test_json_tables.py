@@ -55,6 +55,15 @@ def test_other_forms(tmp_path):
     assert human_captions(path)[0] == {"7.jpg": ("a dog", "a cat"), "8.jpg": ("a man",)}
 
 
+@pytest.mark.parametrize("n_images", [2, 20])  # Arrow reads few lists as columns
+def test_ids_map_to_lists_of_objects(tmp_path, n_images):
+    captions = {str(image): (f"dog {image}", "a cat") for image in range(n_images)}
+    path = tmp_path / "people.json"
+    rows = {image: [{"caption": text} for text in texts] for image, texts in captions.items()}
+    path.write_text(json.dumps(rows))
+    assert human_captions(path)[0] == captions
+
+
 @pytest.mark.parametrize("orient", ["columns", "index", "split", "records"])
 def test_labels_are_read_in_every_orientation(tmp_path, orient):
     table = pd.DataFrame({"id": IDS, "gender": ["male", "female", "male"]})

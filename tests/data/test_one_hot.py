@@ -54,7 +54,11 @@ def test_the_one_column_that_says_yes_names_the_group(tmp_path, ending, names, v
 
 @pytest.mark.parametrize(
     ("male", "fault"),
-    [([1, -1, 0, 1], "is -1 where others are 0"), ([0.7, 0, 0, 1], "says neither yes nor no")],
+    [
+        ([1, -1, 0, 1], "is -1 where others are 0"),
+        ([1.0, -1.0, 0.0, 1.0], "is -1 where others are 0"),
+        ([0.7, 0, 0, 1], "says neither yes nor no"),
+    ],
 )
 def test_what_is_neither_yes_nor_no_is_refused_with_its_row(tmp_path, male, fault):
     with pytest.raises(DataError, match=rf"labels\.csv, line \d: .* {fault}"):

@@ -29,13 +29,16 @@ def test_empty_cells_are_no_captions(tmp_path):
     assert human_captions(path)[0] == {"7": ("a man",), "8": ("a dog",)}
 
 
-def test_parquet_has_them_too(tmp_path):
+@pytest.mark.parametrize("names", [("cap1", "cap2"), ("cap01", "cap02")])
+def test_parquet_and_json_have_them_too(tmp_path, names):
     import pandas as pd
 
-    path = tmp_path / "people.parquet"
-    frame = {"image_id": [7], "cap1": ["a man"], "cap2": ["a boy"], "size": [3]}
-    pd.DataFrame(frame).to_parquet(path)
-    assert human_captions(path)[0] == {"7": ("a man", "a boy")}
+    first, second = names
+    frame = {"image_id": [7, 8], first: ["a man", "a dog"], second: ["a boy", None], "size": [3, 4]}
+    pd.DataFrame(frame).to_parquet(path := tmp_path / "people.parquet")
+    assert human_captions(path)[0] == {"7": ("a man", "a boy"), "8": ("a dog",)}
+    pd.DataFrame(frame).to_json(path := tmp_path / "people.json", orient="records")
+    assert human_captions(path)[0] == {"7": ("a man", "a boy"), "8": ("a dog",)}
 
 
 def test_how_they_were_read_is_told(tmp_path):
