@@ -68,7 +68,7 @@ class SharedFeatures:
     def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
         """(M, ...) numbers of the items at M positions, (R, ...) summed by distinct item."""
         n_items, rows = self.matrix.shape[0], self.rows[positions]
-        if numbers[:1].size <= 1:
+        if numbers[:1].size == 1:
             total = np.bincount(rows, numbers.ravel(), n_items).astype(np.float64, copy=False)
             return total.reshape(-1, *numbers.shape[1:])
         total = np.zeros((n_items, *numbers.shape[1:]))

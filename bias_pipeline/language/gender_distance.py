@@ -56,8 +56,8 @@ class GenderDistance(TaskMetric):
 
     ``distance:GROUP:model`` and ``:human`` are mean cosines of the objects that a side names to the
     group's word. ``model`` and ``human`` are the first group's share in the sum of these cosines
-    (eq. 1), and ``score`` is ``model`` minus ``human``. Which group a caption names plays no part,
-    except in ``cooccurrence`` and ``leakage``.
+    (eq. 1), and ``score`` is their difference on the images that both sides describe. Which group a
+    caption names plays no part, except in ``cooccurrence`` and ``leakage``.
 
     * ``to_neutral:GROUP:model``, ``:human``: the ratio to the neutral word (eq. 2).
     * ``object:NAME``: the first group's share in an object's cosines; NaN unless all are above 0.

@@ -55,17 +55,21 @@ class GenderScore(CountingMetric):
 
     A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
     objects in the picture. ``model`` and ``human`` are the first group's share in the sum of the
-    groups' means (eq. 1). ``score`` is ``model`` minus ``human``, which the paper does not have.
+    groups' means (eq. 1). ``score``, which the paper does not have, is their difference on the
+    images that both sides describe.
 
-    * ``gs:GROUP``, ``gs:person``: means over captions that name a group, or nobody in particular.
-      ``to_neutral:GROUP:model``: their ratio (Table 3).
-    * ``estimate``: the share of captions that score highest when written about the first group
-      (Table 5). ``ties`` counts ties.
-    * ``lm:*``, ``similarity:*``: the same shares from only one factor. ``lm:own_bias``: the
-      language model's own bias, measured on the same captions written about each group.
-    * ``object:NAME``, ``cooccurrence:NAME``: numbers of one object (Table 4).
+    * ``gs:GROUP``, ``gs:person``: means over the captioner's captions that name a group, or nobody
+      in particular (``:human`` of human captions). ``to_neutral:GROUP:model``, ``:human``: their
+      ratio (Table 3).
+    * ``estimate:model``, ``:human``: the share of captions that score highest when written about
+      the first group (Table 5). ``ties`` counts the captioner's ties.
+    * ``lm:model``, ``similarity:model`` and so on: the same shares from only one factor.
+      ``lm:own_bias``: the language model's own bias, on the captioner's captions, each written
+      about every group.
+    * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: shares of one object (Table 4).
 
-    All of these have ``:model`` and ``:human``. ``examples.csv`` has single captions (Figure 2).
+    Without a side, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are the difference.
+    ``examples.csv`` has single captions (Figure 2).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -222,7 +226,7 @@ class GenderScore(CountingMetric):
         )
         encoder = Frozen(settings["sentence_encoder"])
         return {
-            "language_model": dict(model.files_on_disk.files),
+            "language_model": dict(model.pretrained_model.files),
             "lm_revision": MAIN,
             "sentence_encoder": dict(encoder.pretrained_model.files),
             "context": [

@@ -39,16 +39,15 @@ class LanguageModel:
     model: str  # a folder, a `.gguf` file, or a name on the hub
     revision: str = MAIN  # revision of a name on the hub
     kind: Kind = "causal"  # the kind of the model; see `Likelihoods`
-    term: Term = (
-        "arithmetic"  # how the probabilities of a text's tokens become one, see `pool_tokens`
-    )
+    # How the probabilities of a text's tokens become one, see `pool_tokens`
+    term: Term = "arithmetic"
     bos: bool = True  # whether a causal model gets its begin token first
     eos: bool = True  # whether the end token is scored too; masked models have none
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
     cache: str | None = None  # folder that caches the numbers, None for no cache
 
     @property
-    def files_on_disk(self) -> Pretrained:
+    def pretrained_model(self) -> Pretrained:
         """The model on disk; a quantised model need not be unpacked yet."""
         model = find_gguf(self.model, self.revision) or find_pretrained(
             self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
@@ -66,7 +65,7 @@ class LanguageModel:
 
     def require(self) -> None:
         """Check before any work that the model and its libraries are present."""
-        model = self.files_on_disk
+        model = self.pretrained_model
         if model.kind == GGUF_KIND and not model.folder.is_dir():
             GGUF.require()
 
@@ -78,7 +77,7 @@ class LanguageModel:
             "version": VERSION,
             "kind": self.kind,
             "bos": self.bos,
-            "files": dict(self.files_on_disk.files),
+            "files": dict(self.pretrained_model.files),
         }
 
     def log_likelihood(self, texts: Sequence[str]) -> Float64Array:
@@ -107,7 +106,7 @@ class LanguageModel:
         return BlockStore(Path(str(self.cache)), self.spec, self.model)
 
     def _load(self) -> Likelihoods:
-        model = unpack(self.files_on_disk)
+        model = unpack(self.pretrained_model)
         if model.kind not in KINDS[self.kind]:
             raise ResourceError(f"{self.model}: models of type {model.kind!r} are not supported")
         return _load_once(model, self.kind, self.bos, self.device)

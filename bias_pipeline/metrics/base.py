@@ -21,7 +21,7 @@ from bias_pipeline.metrics.references import Reference as Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
-_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields that this check leaves out
+_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields of a number that may be something else
 _ROUNDING = 1e-6  # by which a value may lie outside its range
 
 # What metrics ask of a captioner, in the order in which an audit answers.

@@ -76,7 +76,7 @@ class Quality(CountingMetric):
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
     * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these.
-      ``gap:model`` may arise only because one group's pictures are harder to describe.
+      ``gap:model`` may only mean that one group's pictures are harder to describe.
 
     The more images there are, the more weight rare words have, so compare ``model`` only on the
     same images.

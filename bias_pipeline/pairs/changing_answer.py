@@ -18,7 +18,7 @@ from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 
 ALPHA = 0.05
-DRAWN, ALIKE = "drawn", "alike"  # whether a set's pictures have the same background or each its own
+DRAWN, ALIKE = "drawn", "alike"  # whether each picture has its own background, or a set has one
 MOST_WORDS = 10  # printed
 _SHIFT, _BEYOND = "shift", "beyond_pictures"
 _LEAST_NAMED = 6  # in so many sets, a word used for only one group may name the group

@@ -43,8 +43,8 @@ class Counterfactual(Metric):
 
     * ``class:NAME``: the second group's share of captions minus the first group's. The captions
       name the group (``named``), name another group (``wrong``), decline, or describe the person
-      (``agency`` and so on). The difference in annotators' captions is subtracted if there are any.
-      ``class:NAME:GROUP`` is a group's share.
+      (``agency`` and so on). If annotators describe all the captioner's pictures, the difference in
+      their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
     * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.

@@ -1,4 +1,4 @@
-"""The Parquet files of a run: attackers' predictions (a row a guess), and draws of headlines."""
+"""The Parquet files of a run: attackers' predictions, one per row, and draws of headlines."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
 
 LEAST_TESTED = 3  # fewest tested images of a seed; ours
-MOST_VOID = 0.08  # the most resamplings without any image; exp(-3) is below, exp(-2) above
+MOST_VOID = 0.08  # largest share of resamplings without any image; exp(-3) is below, exp(-2) above
 _BATCH_BYTES = 16_000_000  # larger arrays would be given back to the system after each batch
 _MOST_STORED = 250_000_000  # the most counts that are stored, such as 1,000 of 250,000 images
 

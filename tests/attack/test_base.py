@@ -14,7 +14,13 @@ from scipy import sparse
 from torch import nn
 
 from bias_pipeline.array_types import Float32Array, IntArray
-from bias_pipeline.attack.encoder import FeatureEncoder, Features, Items, NetEncoder
+from bias_pipeline.attack.encoder import (
+    FeatureEncoder,
+    Features,
+    Items,
+    NetEncoder,
+    SharedFeatures,
+)
 from bias_pipeline.attack.logistic import ConvexProbe
 from bias_pipeline.attack.neural import NeuralProbe
 from bias_pipeline.attack.recipe import Adam
@@ -109,3 +115,13 @@ def test_features_are_those_of_the_rows():
     assert inputs.matrix(np.array([1])).toarray().tolist() == [
         vectors_of(telling_captions())[1].tolist()
     ]
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 1, 1), (4, 2), (0, 2)])
+def test_numbers_of_items_are_summed_by_distinct_item(shape):
+    shared = SharedFeatures(sparse.csr_array((3, 5)), np.array([2, 0, 2, 1]), np.ones((5, 1), bool))
+    numbers = np.random.default_rng(0).random(shape)
+    expected = np.zeros((3, *shape[1:]))
+    for row, number in zip([2, 0, 2, 1], numbers, strict=False):
+        expected[row] += number
+    np.testing.assert_array_equal(shared.tally(numbers, np.arange(shape[0])), expected)

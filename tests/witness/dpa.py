@@ -78,16 +78,16 @@ def predictability(question: Question, n_splits: int, noise: Noise = anywhere) -
 def a_to_t(images: Sequence[Record], least: float) -> Question:
     """Objects from groups: those that such a share of images hold."""
     used = [image for image in images if answerable(image)]
-    is_labelled, mentioned = (
+    present, mentioned = (
         [image.objects or () for image in used],
         [objects_named(image.model or "") for image in used],
     )
-    share = {task: float(has(task, is_labelled).mean()) for task in lists.task_names()}
+    share = {task: float(has(task, present).mean()) for task in lists.task_names()}
     lines = [task for task in share if task != EXCLUDED and share[task] >= least]
     return Question(
         inputs=[[image.labels["gender"]] for image in used],
         groups=group_of(used),
-        truth={task: has(task, is_labelled) for task in lines},
+        truth={task: has(task, present) for task in lines},
         mentioned={task: has(task, mentioned) for task in lines},
     )
 

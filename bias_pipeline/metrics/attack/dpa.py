@@ -92,7 +92,7 @@ def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntAr
 
 
 def write_labels(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
-    """Label vectors as captions, one word a label that is set."""
+    """Label vectors as captions, with one word for each label that is set."""
     texts = [" ".join(name.replace(" ", "_") for name in vector) for vector in vectors]
     return Captions.from_texts(texts, rows.tolist())
 

@@ -21,7 +21,7 @@ from bias_pipeline.metrics.functional.descriptions import Reference
 CLOSER = "closer together than annotators"
 FEWEST_ANSWERED = 500  # the fewest images with which the question is answered
 NEGLIGIBLE = 0.02  # the share up to which a score means no difference
-_LARGE = 0.05  # a difference whose interval lies above it is always printed
+_LARGE = 0.05  # a difference whose interval lies above it is printed, even if annotators have it
 _OFTEN = 0.05  # share of captions from which a concept counts as frequent
 _MOST = 6  # the most concepts that are named
 _Z = 1.96

@@ -26,7 +26,7 @@ class LargeSet(Configurable):
     captions: int  # how many captions were read
     mentions: Mapping[str, int]  # how many captions have each concept, if any
     attributes: Mapping[str, GroupRatios] = field(default_factory=dict)
-    least: int = 40  # annotators with fewer mentions of a concept hardly ever say it
+    least: int = 40  # a concept with fewer mentions is one that annotators hardly ever say
     source: str = ""
 
     def is_rare(self, concept: str) -> bool:

@@ -28,7 +28,7 @@ FEWEST_MENTIONS = 10  # fewest mentions of a concept that is tested
 CONCEPT_ERRORS, SCORE_ERRORS = 1.15, 1.2  # factors of errors, from simulations
 ALPHA = 0.05
 _Z = 1.96
-_SIGN = 0.7  # a sign of the other folds counts if it is more errors from 0
+_SIGN = 0.7  # the sign of the other folds' sum counts if this is more errors from 0
 _POWER = 0.84  # so many errors beyond the critical value, four of five differences are noticed
 
 

@@ -100,7 +100,7 @@ class Annotators:
 
     @property
     def n_joined(self) -> int:
-        """K, the least number of annotators that nine of ten images have."""
+        """K: nine of ten images have at least so many annotators."""
         return int(np.sort(self.numbers)[len(self.numbers) // 10])
 
     def share_of(self, speakers: int) -> Float64Array:
