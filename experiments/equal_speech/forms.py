@@ -212,7 +212,7 @@ class Pooled(MatchedAlignment):
         position: int,
     ) -> tuple[Entries, Entries]:
         spoken = sparse.csr_array(here + others)
-        kept_words = self._drawn("words out", spoken, target, words, images, position)
+        kept_words = self._draw("words out", spoken, target, words, images, position)
         shape = here.shape
         chosen = sparse.csr_array(
             (np.ones(len(kept_words)), (kept_words.captions, kept_words.types)), shape=shape

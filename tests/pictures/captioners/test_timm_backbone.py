@@ -87,6 +87,12 @@ def test_what_is_no_network_is_refused(tmp_path, more, message):
         VisionRegions(find_network(f"timm:{name}"), torch.device("cpu"))
 
 
+def test_settings_of_a_classifier_do_not_matter_to_a_backbone(tmp_path):
+    prepared = {"input_size": [3, 64, 64], "interpolation": "nearest", "crop_mode": "squash"}
+    name = network(tmp_path, pretrained_cfg=prepared, label_names={"0": "dog"})
+    assert VisionRegions(find_network(f"timm:{name}"), torch.device("cpu")).side == 64
+
+
 def test_a_network_of_another_picture_size_is_built_as_it_was(tmp_path):
     model = timm.create_model("test_vit", pretrained=False, num_classes=3, img_size=64)
     folder = network(tmp_path, "test_vit", 64, model_args={"img_size": [64, 64], "in_chans": 3})
