@@ -68,6 +68,13 @@ def test_attackers_learn_from_its_regions(tmp_path):
     assert accuracy(changed, replace(SAT, backbone=f"timm:{network(tmp_path)}")) > 0.9
 
 
+def test_a_moved_network_is_the_same(tmp_path):
+    one, other = (
+        PublishedBackbone(f"timm:{network(tmp_path / name)}") for name in ("here", "there")
+    )
+    assert one.spec == other.spec
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
