@@ -185,6 +185,7 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
+        """Tables of values, image to why it has none, and the images that a new start tries."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()
@@ -430,7 +431,7 @@ def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 GONE = 0  # the stamp of a photo that cannot be read
-_OF_CONTENT = 1 << 60  # added to a part of a digest, so that no photo has the stamps above
+_OF_CONTENT = 1 << 60  # added to a part of a digest, so that no readable photo has the stamp GONE
 _DIGITS = 15  # hexadecimal digits of the digest; the sum fits into a signed 64-bit integer
 
 

@@ -222,6 +222,7 @@ def find_network(source: str) -> Network:
         return Network(path.name, files, False, lambda _, device: _Torchvision(path, device))
     if is_timm(source):
         network = find_network_of_timm(source)
+        network.check_classifier()
         return Network(
             network.name,
             network.files,

@@ -42,8 +42,8 @@ T = TypeVar("T")
 
 KEEP_S = 10.0  # seconds between two times that open blocks are stored, in case of a kill
 _SHOWN = 5  # how many unreadable images a message names
-_WINDOW_OF_ANSWERS = 16  # answers may wait for a slow one, so many times a batch at most
-_POOL = 8  # so many batches are read ahead, to put together sources of equal form
+_WINDOW_OF_ANSWERS = 16  # so many batches of answers may wait for a slow answer before them
+_POOL = 8  # from so many batches, sources of equal form are put together
 
 
 class Reader(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,19 +32,23 @@ _LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77d
 
 
 @dataclass(frozen=True)
-class TimmNetwork:
+class SquareNetwork:
+    """A published network on disk that takes square pictures."""
+
     name: str  # as the user wrote it
     folder: Path  # the folder of the network
     side: int  # the side of the square pictures that the network takes, in pixels
     mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
     std: tuple[float, ...]  # each channel is divided by it
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
+
+
+@dataclass(frozen=True)
+class TimmNetwork(SquareNetwork):
     architecture: str  # as timm calls it
     n_classes: int  # number of classes of the head that it was trained with
     built_with: Mapping[str, Any]  # further arguments that timm needs to build it
-    cut: float = _CUT  # the share of a picture's shorter side that a classifier sees
-    interpolation: str = _USUAL_RESIZING  # how the picture is resized for the classifier
-    class_names: Sequence[str] = ()  # the names of its classes, if its files name them
+    config: Mapping[str, Any] = field(default_factory=dict)  # as its file has it; may be empty
 
     def build(self) -> nn.Module:
         """The network with its weights, on the CPU."""
@@ -60,6 +64,50 @@ class TimmNetwork:
         except Exception as error:  # whatever the library raises on a broken file
             raise DataError(f"{path}: cannot be loaded ({first_line(error)})") from error
         return network.eval()
+
+    @property
+    def _preparation(self) -> Mapping[str, Any]:
+        preparation: Mapping[str, Any] = self.config.get("pretrained_cfg", {})
+        return preparation
+
+    @property
+    def cut(self) -> float:
+        """The share of a picture's shorter side that the classifier sees."""
+        share = self._preparation.get("crop_pct", _CUT)
+        if not isinstance(share, int | float) or not 0 < share <= 1:
+            raise DataError(
+                f"{self.folder / CONFIG}: crop_pct is {share!r}; it must be above 0 and at most 1"
+            )
+        return float(share)
+
+    @property
+    def interpolation(self) -> str:
+        """How pictures are resized for the classifier."""
+        name = self._preparation.get("interpolation", _USUAL_RESIZING)
+        if name not in ("bicubic", "bilinear"):
+            raise DataError(
+                f"{self.folder / CONFIG}: interpolation is {name!r}; bicubic and bilinear are "
+                "supported"
+            )
+        return str(name)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes in the network's files; empty if the files have no names."""
+        path = self.folder / CONFIG
+        names = expect(self.config.get("label_names") or [], list, path, "label_names")
+        words = self.config.get("label_descriptions") or {}
+        words = expect(words, dict, path, "label_descriptions")
+        return [str(words.get(name, name)) for name in names]
+
+    def check_classifier(self) -> None:
+        """Refuse a network that can be a backbone but whose classes or pictures are unclear."""
+        mode = self._preparation.get("crop_mode", "center")
+        if mode != "center":
+            raise DataError(
+                f"{self.folder / CONFIG}: crop_mode is {mode!r}; only center is supported"
+            )
+        _ = self.cut, self.interpolation, self.class_names  # each refuses what is unclear
 
     @property
     def labels(self) -> Sequence[str]:
@@ -130,9 +178,7 @@ def find_timm(name: str) -> TimmNetwork:
         architecture,
         expect(config.get("num_classes", 1000), int, path, "num_classes"),
         _built_with(config.get("model_args") or {}, path),
-        _cut(settings.get("crop_pct", _CUT), path),
-        _interpolation(settings.get("interpolation", _USUAL_RESIZING), path),
-        _class_names(config, path),
+        config,
     )
 
 
@@ -164,25 +210,6 @@ def _built_with(settings: object, path: Path) -> dict[str, Any]:
             f"{', '.join((*_BUILT_WITH, *_KNOWN_OTHERWISE))}, and pictures of three channels"
         )
     return {key: given[key] for key in _BUILT_WITH if key in given}
-
-
-def _cut(share: object, path: Path) -> float:
-    if not isinstance(share, int | float) or not 0 < share <= 1:
-        raise DataError(f"{path}: crop_pct is {share!r}; it must be above 0 and at most 1")
-    return float(share)
-
-
-def _interpolation(name: object, path: Path) -> str:
-    if name not in ("bicubic", "bilinear"):
-        raise DataError(f"{path}: interpolation is {name!r}; bicubic and bilinear are supported")
-    return str(name)
-
-
-def _class_names(config: Mapping[str, Any], path: Path) -> list[str]:
-    """The names of the classes in a network's files; empty if the files have no names."""
-    names = expect(config.get("label_names") or [], list, path, "label_names")
-    words = expect(config.get("label_descriptions") or {}, dict, path, "label_descriptions")
-    return [str(words.get(name, name)) for name in names]
 
 
 def _name_with_tag(name: str) -> str:

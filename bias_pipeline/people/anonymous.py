@@ -332,7 +332,8 @@ def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
     for table in label_captions(MODEL, captions, grouping, 1):
         return metric.with_inputs(table, ready)
     raise NotApplicableError(
-        "attackers need two groups or more with at least ten captioned images each"
+        f"captioner {ready.captioner!r}: attackers need two groups or more with at least ten "
+        "captioned images each"
     )
 
 

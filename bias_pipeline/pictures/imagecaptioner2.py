@@ -199,7 +199,7 @@ class ImageCaptioner2(CaptionAttack):
                 pictures, edits=(*pictures.edits[:-1], Silhouette(self.image_masking))
             )
         elif kind == "blank":
-            pictures = replace(pictures, edits=(Blank(),))  # whatever is masked
+            pictures = replace(pictures, edits=(Blank(),))  # equally blank for all maskings
         return replace(data, pictures=pictures)
 
     def _objects_alone(

@@ -257,7 +257,7 @@ def dual_of(
 
 @dataclass(frozen=True)
 class _Batched:
-    """A tower of texts that embeds them in batches."""
+    """Embeds items, texts or the keys of pictures, in batches."""
 
     describe: Callable[[Sequence[str]], Float32Array]
     cut: tuple[int, ...] = ()

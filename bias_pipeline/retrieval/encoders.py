@@ -284,7 +284,7 @@ class Fiber(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """Whether the file has the weights that judge pairs."""
+        """True; a file without the weights that judge pairs is refused when it is loaded."""
         return True
 
     @property

@@ -80,11 +80,11 @@ def permuted_p(
 
     The null is that rankings ignore groups. The labels of the images that are retrieved from are
     permuted, in the same way in every split, and rankings stay as they are, so the test is valid
-    however queries depend on one another. A
-    query's statistic is the sum over groups of the squared deviation of its mean count from the
-    expected one, divided by the group's share; the statistic of all queries is the sum. Unlike
-    entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 + B)``, where
-    b of B permutations have a statistic no smaller than the observed one.
+    however queries depend on one another. A query's statistic is the sum over groups of the squared
+    deviation of its mean count from the expected one, divided by the group's share; the statistic
+    of all queries is the sum. Unlike entropy it depends on the direction in which each query leans.
+    p is ``(1 + b) / (1 + B)``, where b of B permutations have a statistic no smaller than the
+    observed one.
     """
     rows, codes = _retrieved_labels(ranked, keys)
     shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)

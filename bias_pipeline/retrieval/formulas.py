@@ -152,7 +152,9 @@ def weighted_counts(
 def counted_places(
     weights: Float64Array, k: int, ties: Ties = "stable", blocks: IntArray | None = None
 ) -> Float64Array:
-    """(B, M) how much each place of a ranking counts among the first k; see `weighted_counts`.
+    """(B, M) how much each place of a ranking counts among the first k.
+
+    The arguments are those of :func:`weighted_counts`.
 
     Example:
         >>> counted_places(np.array([[1.0, 0.0, 2.0]]), 2).tolist()

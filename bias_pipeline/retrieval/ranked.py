@@ -205,7 +205,7 @@ class Reranker:
         return places
 
     def _best_first(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> IntArray:
-        """(C, M) for each text, the order of its pictures from the best match to the worst."""
+        """(C, M) for each line of pairs, their order from the best match to the worst."""
         pairs = np.column_stack([rows.ravel(), numbers.ravel()])
         scores = self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
         return np.argsort(-scores, axis=1, kind="stable")

@@ -228,7 +228,7 @@ class ClaimLine:
     verdict: ClaimCheck  # the result
 
 
-def judge_claim(folder: Path, paper: str | None = None) -> list[ClaimLine]:
+def judge_claims(folder: Path, paper: str | None = None) -> list[ClaimLine]:
     """Every check of the register in ``experiments``, in its order, or the checks of one paper."""
     entries = [entry for entry in register(folder) if paper in (None, entry["paper"])]
     return [
@@ -407,4 +407,4 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 
 if __name__ == "__main__":
-    print(claims_report(judge_claim(Path(__file__).parents[1])))
+    print(claims_report(judge_claims(Path(__file__).parents[1])))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from experiments.claims.judge import judge_claim
+from experiments.claims.judge import judge_claims
 from experiments.study import (
     HOLD_OUT,
     agreement,
@@ -121,7 +121,7 @@ def repair_table(rows: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 def claims() -> pd.DataFrame:
     """RELIC's own claims, from the register that all studies share."""
-    lines = [x for x in judge_claim(HERE.parent, "RELIC") if x.claim[0] in "1234"]
+    lines = [x for x in judge_claims(HERE.parent, "RELIC") if x.claim[0] in "1234"]
     cells = [(x.claim, x.where, x.what, x.verdict.finding, x.verdict.follows) for x in lines]
     columns = ["claim", "where", "what was compared", "finding", "follows"]
     return pd.DataFrame(cells, columns=columns)

@@ -103,6 +103,8 @@ def test_the_package_of_lite0_knows_what_is_on_a_photo():
         ({}, "does not name its 3 classes"),
         ({"pretrained_cfg": {"crop_pct": 0}}, "crop_pct is 0"),
         ({"pretrained_cfg": {"interpolation": "nearest"}}, "interpolation is 'nearest'"),
+        ({"pretrained_cfg": {"crop_mode": "squash"}}, "crop_mode is 'squash'"),
+        ({"label_names": {"0": "dog"}}, "label_names"),
     ],
 )
 def test_a_classifier_of_timm_that_cannot_be_used_is_refused(more, message, tmp_path):

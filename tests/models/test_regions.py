@@ -1,4 +1,4 @@
-"""What frozen networks see in pictures: each picture once, whoever asks."""
+"""What frozen networks see in pictures: each picture once, whoever asks, however often killed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,13 +29,17 @@ class Plain:
 
 @dataclass
 class Eyes:
-    """Sees a shade as two regions."""
+    """Sees a shade as two regions, and gets tired."""
+
+    tired_after: int = 10**6
 
     side: int = 4
     batch_size: int = 16
     shades: list[int] = field(default_factory=list)
 
     def extract(self, pixels: Pixels) -> np.ndarray:
+        if len(self.shades) >= self.tired_after:
+            raise RuntimeError("tired")
         shades = pixels[:, 0, 0, 0]
         self.shades += shades[shades > 0].tolist()  # what is black only tells the shape
         return np.stack([shades, shades * 2.0], axis=1)[:, :, None].astype(np.float16)
@@ -72,6 +76,15 @@ def test_a_picture_is_looked_at_once(first, then, settings, looked_at, tmp_path)
     eyes = Eyes()
     look_at(tmp_path, pictures(*then), eyes, **settings)
     assert eyes.shades == looked_at
+
+
+def test_a_killed_job_goes_on_where_it_was(tmp_path):
+    item, first, second = pictures(*range(1, 251)), Eyes(tired_after=230), Eyes()  # some blocks
+    with pytest.raises(RuntimeError, match="tired"):
+        look_at(tmp_path, item, first)
+    look_at(tmp_path, item, second)
+    assert 0 < len(second.shades) < 250
+    assert len(second.shades) == 250 - len(first.shades)
 
 
 def test_a_label_that_was_found_later_counts(tmp_path):

@@ -10,6 +10,7 @@ from PIL import Image
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.data.photos import read_pixels
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, join_tables
 from bias_pipeline.pictures.imagecaptioner2 import ImageCaptioner2
 from bias_pipeline.run.compose import cell
@@ -71,6 +72,12 @@ def test_captions_that_say_nothing_are_guessed_at_chance_and_one_has_no_interval
     assert score.n_images == N_ANONYMOUS
     score = attack({"1": photos["1"]}, "xyzzy", *LIC)
     assert np.isnan([score.value, score.low, score.high]).tolist() == [False, True, True]
+
+
+def test_a_captioner_of_too_few_labelled_images_is_refused_by_name(photos):
+    """One command attacks the captions of several captioners."""
+    with pytest.raises(NotApplicableError, match=r"captioner 'faithful': attackers need two"):
+        attack(photos, "xyzzy", *LIC, "dataset.n_images=12")
 
 
 def test_words_of_the_attribute_are_masked(photos):

@@ -1,4 +1,4 @@
-"""A CLIP that is fitted_clip: what its folder holds, and that it learns."""
+"""A CLIP that is fitted: what its folder holds, and that it learns."""
 
 from dataclasses import replace
 from functools import cache

@@ -21,7 +21,7 @@ from experiments.claims.judge import (
     claims_report,
     highest,
     is_raised,
-    judge_claim,
+    judge_claims,
     lowest,
     mean_is,
     merge_checks,
@@ -42,7 +42,7 @@ FOLDER = REPOSITORY / "experiments"
 
 @cache
 def lines() -> list[ClaimLine]:
-    return judge_claim(FOLDER)
+    return judge_claims(FOLDER)
 
 
 def series(*values: float, half: float = float("nan")) -> Series:
@@ -166,7 +166,7 @@ def test_every_claim_is_said_in_words():
 
 
 def test_one_paper_can_be_asked_for():
-    assert {line.paper for line in judge_claim(FOLDER, "DBAC v4")} == {"DBAC v4"}
+    assert {line.paper for line in judge_claims(FOLDER, "DBAC v4")} == {"DBAC v4"}
 
 
 def broken_register(folder: Path, **changes: object) -> Path:
@@ -195,7 +195,7 @@ def broken_register(folder: Path, **changes: object) -> Path:
 )
 def test_a_check_that_cannot_be_made_is_refused(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        judge_claim(broken_register(tmp_path, **changes))
+        judge_claims(broken_register(tmp_path, **changes))
 
 
 def test_the_committed_results_are_up_to_date():

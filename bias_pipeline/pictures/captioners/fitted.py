@@ -56,6 +56,7 @@ from bias_pipeline.pictures.vision.networks import (
     find_network,
     is_network,
     lasting_name,
+    load_network,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Fitted:
         """The captioner's published vision network, if any; its tuned blocks may learn."""
         if not is_network(self.encoder.backbone):
             return None
-        network = find_network(self.encoder.backbone).load()
+        network = load_network(find_network(self.encoder.backbone))
         network.tune(self.tuned)
         return network
 

@@ -96,7 +96,7 @@ class TimmNet(VisionNet):
 class HfNet(VisionNet):
     """A network of transformers: regions are its last states, without tokens that have no place.
 
-    Such tokens come first; the places are the last states, as many as the largest square number.
+    Such tokens come first; the places are the last states, the largest square number of them.
     """
 
     def regions_of(self, pictures: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ The networks turn pictures into regions. Nothing that comes with a network is ru
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from bias_pipeline.models.pretrained import Pretrained, find_pretrained, load, n
 from bias_pipeline.models.timm_networks import (
     LITE0,
     TIMM,
+    SquareNetwork,
     TimmNetwork,
     channels,
     find_network_of_timm,
@@ -37,28 +37,14 @@ if TYPE_CHECKING:
     from bias_pipeline.pictures.vision.net import VisionNet
 
 
-@dataclass(frozen=True)
-class VisionModel(ABC):
-    name: str  # as the user wrote it
-    folder: Path  # the folder of the network
-    side: int  # the side of the square pictures that the network takes, in pixels
-    mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
-    std: tuple[float, ...]  # each channel is divided by it
-    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
-
-    @abstractmethod
-    def load(self) -> VisionNet:
-        """The network with its weights, on the CPU."""
-
-
 class VisionRegions:
     """Turns pictures into the last grid of a frozen network, or into its tokens."""
 
     batch_size: ClassVar[int] = 32  # pictures per batch
 
-    def __init__(self, model: VisionModel, device: torch.device) -> None:
+    def __init__(self, model: SquareNetwork, device: torch.device) -> None:
         self._model, self._device = model, device
-        self._network = model.load().to(device)
+        self._network = load_network(model).to(device)
 
     @property
     def side(self) -> int:
@@ -91,32 +77,29 @@ PREPROCESSING = "preprocessor_config.json"
 
 
 @dataclass(frozen=True)
-class TimmModel(VisionModel):
-    timm: TimmNetwork
-
-    def load(self) -> VisionNet:
-        from bias_pipeline.pictures.vision.net import TimmNet
-
-        return TimmNet(self.timm.build(), self.name, self.side, self.mean, self.std)
-
-
-@dataclass(frozen=True)
-class HfModel(VisionModel):
+class HfNetwork(SquareNetwork):
     pretrained: Pretrained
 
-    def load(self) -> VisionNet:
-        import torch
-        import transformers
 
-        from bias_pipeline.pictures.vision.net import HfNet
+def load_network(model: SquareNetwork) -> VisionNet:
+    """A network with its weights, on the CPU."""
+    import torch
 
-        make_importable()
-        architecture = getattr(transformers, _TOWERS.get(self.pretrained.kind, "AutoModel"))
-        network = load(self.pretrained, architecture, torch.device("cpu"), _POOLING)
-        return HfNet(network, self.name, self.side, self.mean, self.std)
+    from bias_pipeline.pictures.vision.net import HfNet, TimmNet
+
+    prepared = (model.name, model.side, model.mean, model.std)
+    if isinstance(model, TimmNetwork):
+        return TimmNet(model.build(), *prepared)
+    assert isinstance(model, HfNetwork)
+    make_importable()
+    import transformers
+
+    architecture = getattr(transformers, _TOWERS.get(model.pretrained.kind, "AutoModel"))
+    network = load(model.pretrained, architecture, torch.device("cpu"), _POOLING)
+    return HfNet(network, *prepared)
 
 
-def find_hf(name: str) -> HfModel:
+def find_hf(name: str) -> HfNetwork:
     model = find_pretrained(name, KINDS)
     require_preprocessing(model.folder, model.files)
     path = model.folder / PREPROCESSING
@@ -130,7 +113,7 @@ def find_hf(name: str) -> HfModel:
     ):
         raise DataError(f"{path}: pixels must be divided by 255; another scale is not supported")
     plain = shown.get("do_normalize", True)
-    return HfModel(
+    return HfNetwork(
         f"hf:{name}",
         model.folder,
         square_side(_input_size(shown), path, "its size"),
@@ -168,13 +151,11 @@ def is_network(backbone: str) -> bool:
     return is_timm(backbone) or backbone.startswith(HF)
 
 
-def find_network(backbone: str) -> VisionModel:
+def find_network(backbone: str) -> SquareNetwork:
     """A published vision network on disk; nothing is loaded."""
     if backbone.startswith(HF):
         return find_hf(backbone.removeprefix(HF))
-    network = find_network_of_timm(backbone)
-    shown = (network.side, network.mean, network.std)
-    return TimmModel(network.name, network.folder, *shown, network.files, network)
+    return find_network_of_timm(backbone)
 
 
 def lasting_name(backbone: str) -> str:

@@ -127,7 +127,7 @@ def setup_of(outputs: Path) -> Setup:
     metric, corpus = cell.build("metric"), cell.corpus()
     (split,) = metric.draw_splits(corpus, [0])
     dual = metric.debiased_encoder(corpus, split)
-    net = dual.images.model.photos(normalize=True)
+    net = ClipPhotos(metric.encoder.pretrained_model, torch.device("cpu"), normalize=True)
     codes, names = (getattr(corpus.groupings["gender"], key) for key in ("codes", "names"))
 
     others = compose.cell([*CELL, *DECODED, f"paths.outputs={outputs}"]).corpus()

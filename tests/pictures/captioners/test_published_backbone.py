@@ -35,7 +35,7 @@ from bias_pipeline.pictures.fitting.captioner import Lesson, fit_captioner
 from bias_pipeline.pictures.forced_captions import FittedForced
 from bias_pipeline.pictures.gradcam.layers import LayerSearch
 from bias_pipeline.pictures.vision.net import blocks_of
-from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
+from bias_pipeline.pictures.vision.networks import VisionRegions, find_network, load_network
 from bias_pipeline.run import compose
 from tests.attack.test_neural import flags
 from tests.corpora import DATA
@@ -126,7 +126,7 @@ def test_the_picture_tower_of_a_whole_clip_is_its_backbone(tmp_path):
     clip = transformers.CLIPModel(config).eval()
     clip.save_pretrained(tmp_path)
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(SHOWN))
-    net = find_network(f"hf:{tmp_path}").load()
+    net = load_network(find_network(f"hf:{tmp_path}"))
     pixels = torch.from_numpy(noise(1, 32)).permute(0, 3, 1, 2)
     shown = (pixels.float() / 255 - net.mean) / net.std
     with torch.no_grad():
@@ -147,7 +147,7 @@ def test_a_preprocessing_that_is_not_reproduced_is_refused(changes, message, tmp
     folder = hf_folder(tmp_path / "vit", "vit")
     (folder / "preprocessor_config.json").write_text(json.dumps({**SHOWN, **changes}))
     with pytest.raises(DataError, match=message):
-        find_network(f"hf:{folder}").load()
+        load_network(find_network(f"hf:{folder}"))
 
 
 def test_what_is_cut_in_the_middle_is_as_large_as_what_is_cut(tmp_path):
@@ -169,7 +169,7 @@ def test_the_package_has_the_network_of_its_authors():
     model = lite0()
     (name,) = model.files
     theirs = torch.load(model.folder / name, weights_only=True)
-    ours = model.load().network.state_dict()
+    ours = load_network(model).network.state_dict()
     assert len(theirs) == len(ours) == 296
     pairs = {"_conv_stem.weight": "conv_stem.weight", "_fc.bias": "classifier.bias"}
     pairs["_blocks.3._project_conv.weight"] = "blocks.2.0.conv_pwl.weight"
@@ -183,7 +183,7 @@ def test_the_package_knows_what_is_on_a_photo():
     photo = DATA / "photos" / "images" / "000000000785.jpg"
     if not photo.is_file():
         pytest.skip(f"{photo} is absent")
-    net = lite0().load()
+    net = load_network(lite0())
     pixels = torch.from_numpy(np.array(read_photo(photo).resize((224, 224)))).permute(2, 0, 1)
     with torch.no_grad():
         shown = (pixels[None].float() / 255 - net.mean) / net.std
@@ -245,7 +245,7 @@ def test_a_fitted_folder_has_its_own_weights_alone_and_sees_by_the_network(fitte
     net = FittedNet(find_fitted(fitted_folder), CPU)
     assert net.side == 64
     pixels = list(noise(3, 64))
-    backbone = find_network(f"timm:{tmp_path / 'net'}").load()
+    backbone = load_network(find_network(f"timm:{tmp_path / 'net'}"))
     stored = backbone(net.picture(pixels)["pixels"])
     tokens = torch.tensor([[2, 4, 5]] * 3)
     with torch.no_grad():
@@ -300,7 +300,7 @@ def test_tuned_blocks_are_learnt_and_kept_and_others_stay(kind, tmp_path):
     weights = load_file(tmp_path / "mine" / "model.safetensors")
     start = "seeing.network." if kind == "sat" else "detector.seeing.network."
     tuned = {name.removeprefix(start) for name in weights if name.startswith(start)}
-    plain = find_network(backbone).load()
+    plain = load_network(find_network(backbone))
     last = list(blocks_of(plain.network))[-1]
     of_last = {id(weight) for weight in last.parameters()}
     assert tuned == {name for name, weight in plain.named_parameters() if id(weight) in of_last}

@@ -68,6 +68,13 @@ def test_attackers_learn_from_its_regions(tmp_path):
     assert accuracy(changed, replace(SAT, backbone=f"timm:{network(tmp_path)}")) > 0.9
 
 
+def test_a_moved_network_is_the_same(tmp_path):
+    one, other = (
+        PublishedBackbone(f"timm:{network(tmp_path / name)}") for name in ("here", "there")
+    )
+    assert one.spec == other.spec
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -85,6 +92,12 @@ def test_what_is_no_network_is_refused(tmp_path, more, message):
     (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
     with pytest.raises(DataError, match=message):
         VisionRegions(find_network(f"timm:{name}"), torch.device("cpu"))
+
+
+def test_settings_of_a_classifier_do_not_matter_to_a_backbone(tmp_path):
+    prepared = {"input_size": [3, 64, 64], "interpolation": "nearest", "crop_mode": "squash"}
+    name = network(tmp_path, pretrained_cfg=prepared, label_names={"0": "dog"})
+    assert VisionRegions(find_network(f"timm:{name}"), torch.device("cpu")).side == 64
 
 
 def test_a_network_of_another_picture_size_is_built_as_it_was(tmp_path):

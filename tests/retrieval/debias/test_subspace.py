@@ -1,4 +1,4 @@
-"""The subspace of a group, against worked cases and planted_examples directions."""
+"""The subspace of a group, against worked cases and planted directions."""
 
 from dataclasses import replace
 
