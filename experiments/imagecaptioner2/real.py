@@ -34,7 +34,9 @@ MASKS = {
 }
 COMMON = ("seeds=3", "stats.resamples=1000", "logger=csv", "dataset.strict=false")
 ATTACK = ("metric=imagecaptioner2", "encoder=sat")
-SCORES = ("photos", "lic", "lic on photos")
+# The paper's split and training, on features of a network that was fitted to ImageNet.
+PRESET = ("experiment=imagecaptioner2_table3", "encoder.backbone=efficientnet_lite0")
+SCORES = ("photos", "preset", "lic", "lic on photos")
 LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
 
 
@@ -53,6 +55,7 @@ def _sweeps(data: Path, outputs: Path, common: tuple[str, ...]) -> Iterator[pd.D
     labelled = (f"dataset.attributes={photos / 'attributes.csv'}",)
     boxes = (f"dataset.regions={photos / 'person_boxes.json'}", "image_masking=person_box")
     yield sweep("photos", outputs, *ATTACK, *shown, *labelled, *boxes, *common)
+    yield sweep("preset", outputs, *PRESET, *shown, *labelled, *boxes, *common)
     few = (f"dataset.attributes={_masked_all_ways(photos, outputs)}",)
     for name, (file, masking) in MASKS.items():
         where = (f"dataset.regions={photos / file}", f"image_masking={masking}")
