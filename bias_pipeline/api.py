@@ -377,7 +377,7 @@ class _InMemoryRunner:
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """See :meth:`Source.reach`, for the first captioner."""
+        """See :meth:`bias_pipeline.run.audit.Source.reach`, for the first captioner."""
         if "text" in self.settings and FIRST_SENTENCE.keys() <= settings.keys():
             return math.nan
         chosen = {**self._labels_of(attribute), **_numbers(settings), "metric": "lic"}
