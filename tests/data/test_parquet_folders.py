@@ -119,3 +119,14 @@ def test_the_rows_of_all_parts_count_towards_the_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(binary_tables, "MAX_ROWS", 59)
     with pytest.raises(DataError, match=r"mine: 60 rows are more than the 59"):
         model_captions(folder)
+
+
+def test_a_part_that_was_added_is_read(tmp_path):
+    write_folder(tmp_path / "coco")
+    folder = write_parts(tmp_path / "mine", parts(2))
+    words = (f"captioner={folder}", "dataset.strict=false")
+    both = len(load(tmp_path / "coco", *words).model)
+    moved = (folder / parts(2)[1]).rename(tmp_path / "moved.parquet")
+    assert len(load(tmp_path / "coco", *words).model) == both / 2
+    moved.rename(folder / parts(2)[1])
+    assert len(load(tmp_path / "coco", *words).model) == both
