@@ -13,6 +13,8 @@ from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, Met
 from bias_pipeline.metrics.references import BAKR_2024, HIROTA_2022, RELIC_2023, WANG_2019
 from bias_pipeline.metrics.value_names import MODEL
 
+_COST = Cost(per_caption=0.0, per_attacked=1e-5)
+
 
 class LIC(CaptionAttack):
     """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
@@ -39,7 +41,7 @@ class LIC(CaptionAttack):
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
         without={"human captions": MODEL},
-        cost=Cost(per_caption=0.0, per_attacked=5e-5),
+        cost=_COST,
         responses={
             "score": ExpectedResponse(
                 moves=(
@@ -94,7 +96,7 @@ class Leakage(CaptionAttack):
         question="leakage",
         sources={WANG_2019: "section 3", BAKR_2024: "section 3: on captions"},
         without={"human captions": MODEL},
-        cost=Cost(per_caption=0.0),
+        cost=_COST,
         responses={
             "score": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),

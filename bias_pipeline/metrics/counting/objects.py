@@ -88,7 +88,7 @@ class InventedObjects(ComparedGroups):
         sources={ROHRBACH_2018: "CHAIR", ROBINSON_1988: "residual on residual"},
         ours="the gap on comparable pictures and the score are",
         needs=("objects",),
-        cost=Cost(per_caption=4e-5),
+        cost=Cost(per_caption=1.5e-5),
         says={"score": "it names absent objects that go with the {attribute}"},
         readings={"score": EvidenceRule("score")},
     )
