@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import shlex
 from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,6 @@ from bias_pipeline.report.benchmark import (
 )
 from bias_pipeline.report.conclusion_checks import LIMITS
 from bias_pipeline.report.screen import print_table
-from bias_pipeline.results.rows import Row
 from bias_pipeline.run.audit import Audit, Plan, labelled_corpora, score_plans
 from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.run.presets import preset
@@ -217,17 +217,20 @@ def _count_captioned(corpus: Corpus) -> tuple[Captioned, Captioned]:
 
 def _row(options: Namespace, images: str, result: Audit, labels: Labels) -> BenchmarkRow:
     labelled, unsure = _count_captioned(result.corpora[ATTRIBUTE])
-    rows = {(row.run_id, row.part): row for one in result.results for row in one.rows}
     numbers = {}
     for question, metric in METRICS.items():
+        info = infos()[metric]
         answers = [one for one in result.answers_on(ATTRIBUTE) if one.question == question]
-        captioned = unsure if infos()[metric].images == UNSURE else labelled
+        captioned = unsure if info.images == UNSURE else labelled
+        number = BenchmarkNumber(reason="no run tests it")
         if images == "list" and captioned.share < LEAST:
             reason = f"captions of {captioned} images, {LEAST:.0%} are needed"
-            numbers[question] = BenchmarkNumber(reason=reason)
-        else:
-            numbers[question] = _number(answers[0], rows)
-    naming = [row for row in rows.values() if row.metric == METRICS["naming"]]
+            number = BenchmarkNumber(reason=reason)
+        elif answers:
+            number = _number(answers[0])
+        numbers[question] = replace(number, metric=metric, metric_version=info.version)
+    file, facts = file_of(options.file), result.results[0].facts.corpus
+    naming = [r for one in result.results for r in one.rows if r.metric == METRICS["naming"]]
     if all(math.isnan(one.value) for one in numbers.values()):
         reasons = "; ".join(f"{question}: {one.reason}" for question, one in numbers.items())
         raise DataError(f"{options.file}: gives none of the numbers: {reasons}")
@@ -239,20 +242,17 @@ def _row(options: Namespace, images: str, result: Audit, labels: Labels) -> Benc
         numbers=numbers,
         no_group=next((row.neutral_rate for row in naming), math.nan),
         prompt=_prompt_of(options.file),
-        captions_sha256=sha256_of(file_of(options.file)),
+        captions_sha256=sha256_of(file) if file.is_file() else facts.digest,
         labels_sha256=LABELS[images],
-        reference_sha256=result.results[0].facts.corpus.reference or "",
+        reference_sha256=facts.reference or "",
         program=__version__,
     )
 
 
-def _number(answer: Answer, rows: Mapping[tuple[str, str], Row]) -> BenchmarkNumber:
+def _number(answer: Answer) -> BenchmarkNumber:
     """The number that decides a question."""
     judged = answer.answer != "not_tested"
-    row = rows.get((answer.run_id, answer.part))
     return BenchmarkNumber(
-        metric=answer.metric,
-        metric_version=row.metric_version if row else 0,
         part=answer.part,
         value=answer.value,
         ci_low=answer.ci_low,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,19 +131,22 @@ class BenchmarkRow:
 
     @property
     def metric_versions(self) -> dict[str, int]:
-        """The version of each metric that gave a number."""
-        return {one.metric: one.metric_version for one in self.numbers.values() if one.metric}
+        return {one.metric: one.metric_version for one in self.numbers.values()}
 
     @property
-    def reservations(self) -> Iterator[str]:
-        """Why numbers are absent, or about how few of the captioned images a number is."""
+    def reservations(self) -> str:
+        """Which numbers are absent and why, and which rest on few of the captioned images."""
+        absent: dict[str, list[str]] = {}
+        fewer: dict[str, list[str]] = {}
         for question, one in self.numbers.items():
             captioned = self.unsure if one.metric == METRICS["assuming"] else self.labelled
             if math.isnan(one.value):
-                yield f"{self.captioner}: no number on {question}: {one.reason}"
+                absent.setdefault(one.reason, []).append(question)
             elif one.n_images < LEAST * captioned.n:
-                used = Captioned(one.n_images, captioned.n)
-                yield f"{self.captioner}: {question} is about {used} captioned images"
+                fewer.setdefault(str(Captioned(one.n_images, captioned.n)), []).append(question)
+        clauses = [f"no number on {_join(which)} ({why})" for why, which in absent.items()]
+        clauses += [f"{_join(which)}: {n} captioned images" for n, which in fewer.items()]
+        return "; ".join(clauses)
 
     def as_json(self) -> bytes:
         """The row as a sealed JSON file."""
@@ -156,7 +160,7 @@ class BenchmarkRow:
                 question,
                 one.cell,
                 NumberCell.in_unit(one.unit, one.annotators),
-                f"{one.n_images:,}" if one.metric else "–",
+                "–" if math.isnan(one.value) else f"{one.n_images:,}",
                 one.answer.replace("_", " ") if one.answer in ("yes", "no") else "–",
                 one.reason or "–",
             ]
@@ -188,6 +192,10 @@ class BenchmarkRow:
         ]
         shown = [markdown_report(table) for table in tables if table.rows]
         return "\n".join([f"# Benchmark {self.version}: {self.captioner}\n", *shown])
+
+
+def _join(questions: Sequence[str]) -> str:
+    return ", ".join(questions)
 
 
 def _kind(row: BenchmarkRow) -> str:
@@ -242,22 +250,22 @@ def _check_alike(first: BenchmarkRow, row: BenchmarkRow) -> None:
             "table of each kind"
         )
     one, two = first.metric_versions, row.metric_versions
-    changed = [name for name in one if two.get(name, one[name]) != one[name]]
+    changed = [name for name in one if one[name] != two.get(name)]
     if changed:
         raise DataError(
             f"{both}{changed[0]} was version {one[changed[0]]} in the first and "
-            f"{two[changed[0]]} in the second; score the captions of the older again"
+            f"{two.get(changed[0])} in the second; score the captions of the older again"
         )
 
 
 def table_notes(rows: Sequence[BenchmarkRow]) -> list[str]:
     """What readers of a table of rows must know beside it."""
-    reference = rows[0].reference_sha256
-    others = [row.captioner for row in rows if row.reference_sha256 != reference]
-    notes = [note for row in rows for note in row.reservations]
+    notes = [f"{row.captioner}: {row.reservations}" for row in rows if row.reservations]
+    ((usual, _),) = Counter(row.reference_sha256 for row in rows).most_common(1)
+    others = [row.captioner for row in rows if row.reference_sha256 != usual]
     if others:
         notes.append(
-            "scored against other annotators' captions or objects than the first row: "
+            "scored against other annotators' captions or objects than most rows: "
             + ", ".join(others)
         )
     return notes
