@@ -470,7 +470,7 @@ def _announce(
     warn(f"labels: {'; '.join(groups)}")
     blanks = ", ".join(f"{first.blanks.get(side, 0)} {side}" for side in SIDES)
     warn(f"blank captions: {blanks}")
-    for note in _notes(corpora):
+    for note in reading_notes(corpora):
         warn(note)
     passed, computed = time.monotonic() - started[0], time.process_time() - started[1]
     slowdown = max(1.0, passed / computed)
@@ -509,7 +509,7 @@ def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
     return [name for name in plan.metrics if catalogue.has_needs(infos()[name], corpus)]
 
 
-def _notes(corpora: Mapping[str, Corpus]) -> list[str]:
+def reading_notes(corpora: Mapping[str, Corpus]) -> list[str]:
     """The notes on the files; a note names its attributes unless all attributes have it."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():

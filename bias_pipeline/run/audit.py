@@ -266,6 +266,13 @@ def run_audit(
 ) -> Audit:
     """Run every metric that data and time permit, for every labelled attribute."""
     corpora, plans = plan_audit(source, minutes, announce)
+    return score_plans(source, corpora, plans, limits)
+
+
+def score_plans(
+    source: Source, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan], limits: Limits
+) -> Audit:
+    """Run what is planned for each attribute."""
     scored = source.run_plans(plans)
     results = Results(scored.results)
     if not results and scored.exit_code:
