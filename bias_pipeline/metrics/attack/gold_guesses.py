@@ -26,7 +26,7 @@ from bias_pipeline.metrics.attack.attacked_pair import Pair
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.gold import caption_outcomes, check_random, true_labels
+from bias_pipeline.metrics.counting.gold import check_drawn_at_random
 from bias_pipeline.metrics.functional.gold import machine_weight
 from bias_pipeline.metrics.gold import CorrectableByGold, Correction, GoldSample, worth_of
 from bias_pipeline.metrics.value_names import (
@@ -62,9 +62,7 @@ class CorrectedGuesses(CaptionAttack, CorrectableByGold):
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
         """Score the guesses for gold images under both labels."""
-        view = CorpusView(corpus, self.attribute, None)
-        captions = caption_outcomes(view, "model", view.named_group("model"))
-        check_random(true_labels(corpus, gold, captions), captions, gold)
+        check_drawn_at_random(CorpusView(corpus, self.attribute, None), gold)
         sets = [
             GuessesUnderBothLabels.from_attackers(self, attackers, score, corpus, gold)
             for attackers in _attackers_by_images(score)

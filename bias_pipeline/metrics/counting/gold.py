@@ -57,7 +57,7 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
         captions = _captions_by_part(self, view)
         labels = true_labels(corpus, gold, captions[MODEL])
         labels = replace(labels, draws=max(labels.draws, self.stats.resamples))
-        check_random(labels, captions[MODEL], gold)
+        _check_random(labels, captions[MODEL], gold)
         drawn = _Corrected.from_metric(self, view, labels, captions)
         names = [name for name in score.parts if isinstance(name, PartName) and name in drawn.drawn]
         corrected = {name: drawn.estimate(name) for name in names}
@@ -132,7 +132,13 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
     )
 
 
-def check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabels) -> None:
+def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
+    """Refuse gold labels of images that differ from all images, by captions and machine labels."""
+    captions = caption_outcomes(view, "model", view.named_group("model"))
+    _check_random(true_labels(view.corpus, gold, captions), captions, gold)
+
+
+def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabels) -> None:
     if labels.drawn_evenly and (p_value := labels.p_random(captions)) < _LEAST_P:
         raise DataError(
             f"{gold.file}: these images were not drawn at random: machine labels and captions of "

@@ -17,7 +17,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.counting.base import CountingMetric
-from bias_pipeline.metrics.counting.gold import caption_outcomes, check_random, true_labels
+from bias_pipeline.metrics.counting.gold import check_drawn_at_random
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, LargestGap, Tally
 from bias_pipeline.metrics.gold import (
     FEWEST_FOR_A_POINT,
@@ -42,8 +42,7 @@ class CountedInOneStep(CountingMetric, CorrectableByGold):
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
         """Move each number by what true labels of the gold images change, to first order."""
         view = self.see(corpus)
-        captions = caption_outcomes(view, "model", view.named_group("model"))
-        check_random(true_labels(corpus, gold, captions), captions, gold)
+        check_drawn_at_random(view, gold)
         sample = GoldSample.from_rows(np.flatnonzero(view.has("model")), corpus, gold)
         true_view = self.see(sample.relabel(corpus, self.attribute.name))
         tallies = _GoldTallies(self.tally(view), self.tally(true_view), sample)
