@@ -170,7 +170,7 @@ def audit(
         minutes: the time limit for each attribute (default: 1; 5 with more than 10,000 captions).
         least_coverage: share of the labelled images of the captions that an answer must use.
         negligible: how far above the annotators' an attacker's score at equal style is no bias.
-        gold: see :func:`score`; gold labels correct the numbers on naming, declining and assuming.
+        gold: see :func:`score`; docs/labels.md lists the numbers that gold labels correct.
         out: the folder in which results and the report ``report.html`` are stored.
         settings: see :func:`score`; the time limit decides which metrics run, with two seeds.
 

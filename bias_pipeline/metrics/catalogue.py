@@ -179,9 +179,9 @@ def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
 
 def corrected_by_gold(metric: str) -> bool:
     """Whether gold labels (``dataset.gold``) correct a metric."""
-    from bias_pipeline.metrics.counting.gold import CorrectedByGold
+    from bias_pipeline.metrics.gold import CorrectableByGold
 
-    return issubclass(metric_class(metric), CorrectedByGold)
+    return issubclass(metric_class(metric), CorrectableByGold)
 
 
 def bibtex(metrics: Iterable[str]) -> str:
