@@ -83,9 +83,9 @@ def caption_bias(
     return Task(MemoryDataset(samples), solver=generate(), scorer=_scorers())
 
 
-def _samples(captions: str, data: dict[str, str]) -> list[Sample]:
+def _samples(captions: str, files: dict[str, str]) -> list[Sample]:
     """A sample for each labelled image of a file of captions."""
-    dataset = {**data, "strict": False}
+    dataset = {**files, "strict": False}
     settings = {"captioner": captions, "attribute": GROUP, "dataset": dataset}
     kept = {"text": {"declined": "keep"}}
     corpus = read_corpus(preset({**settings, **kept}, {"dataset": "coco", "logger": None}).tree)
@@ -202,7 +202,7 @@ def answers() -> Metric:
 
         facts = {score.sample_id: score.sample_metadata or {} for score in scores}
         captions = {score.sample_id: score.score.answer or "" for score in scores}
-        human = {key: fact["human"] for key, fact in facts.items() if fact.get("human")}
+        human = {key: one["human"] for key, one in facts.items() if one.get("human")}
         labels = {key: fact[GROUP] for key, fact in facts.items()}
         try:
             audited = bp.audit(captions, {GROUP: labels}, human or None)
