@@ -87,8 +87,10 @@ def _samples(captions: str, files: dict[str, str]) -> list[Sample]:
     """A sample for each labelled image of a file of captions."""
     dataset = {**files, "strict": False}
     settings = {"captioner": captions, "attribute": GROUP, "dataset": dataset}
-    kept = {"text": {"declined": "keep"}}
-    corpus = read_corpus(preset({**settings, **kept}, {"dataset": "coco", "logger": None}).tree)
+    keep_refusals = {"text": {"declined": "keep"}}
+    corpus = read_corpus(
+        preset({**settings, **keep_refusals}, {"dataset": "coco", "logger": None}).tree
+    )
     grouping = corpus.groupings[GROUP]
     texts = {row: corpus.model.text(k) for k, row in enumerate(corpus.model.image_rows.tolist())}
     return [
@@ -137,7 +139,7 @@ def _gender() -> Any:
     return preset({"attribute": GROUP}, {"dataset": "coco", "logger": None}).build("attribute")
 
 
-def _unscored(text: str) -> Score | None:
+def _absent_score(text: str) -> Score | None:
     """The score of a text that is no caption; absent, not zero."""
     if not text.strip():
         return Score.unscored(answer=text, reason="no_response")
@@ -152,7 +154,7 @@ def gender_error() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         text = after_thoughts(state.output.completion)
-        if (absent := _unscored(text)) is not None:
+        if (absent := _absent_score(text)) is not None:
             return absent
         gender = _gender()
         code = int(named_group(Captions.from_texts([text]), gender, gender.groups, "hendricks")[0])
@@ -182,12 +184,12 @@ def descriptions() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         text = after_thoughts(state.output.completion)
-        if (absent := _unscored(text)) is not None:
+        if (absent := _absent_score(text)) is not None:
             return absent
         table = _descriptions().concepts  # type: ignore[attr-defined]
-        said = describe_captions(Captions.from_texts([text]), table).concepts.tocoo().coords[1]
+        columns = describe_captions(Captions.from_texts([text]), table).concepts.tocoo().coords[1]
         about = table.about(_gender())
-        concepts = sorted({table.concepts[k] for k in said.tolist()} - set(about))
+        concepts = sorted({table.concepts[k] for k in columns.tolist()} - set(about))
         return Score(value=float(len(concepts)), answer=text, explanation=", ".join(concepts))
 
     return score
