@@ -98,6 +98,7 @@ reproduce: .venv/installed  ## run the studies of experiments/ on the real capti
 	@$(BIN)/python -m experiments.assumed_group.study $(DATA)
 	@$(BIN)/python -m experiments.leaderboard.study $(DATA)
 	@$(BIN)/python -m experiments.race_words.study $(DATA)
+	@$(BIN)/python -m experiments.benchmark.study $(DATA)
 	@$(BIN)/python -m experiments.alignment.study $(DATA)
 	@$(BIN)/python -m experiments.encoder_sensitivity.study $(DATA)
 	@$(BIN)/python -m experiments.encoder_sensitivity.presets $(DATA)

@@ -170,7 +170,7 @@ def audit(
         minutes: the time limit for each attribute (default: 1; 5 with more than 10,000 captions).
         least_coverage: share of the labelled images of the captions that an answer must use.
         negligible: how far above the annotators' an attacker's score at equal style is no bias.
-        gold: see :func:`score`; gold labels correct the numbers on naming, declining and assuming.
+        gold: see :func:`score`; docs/labels.md lists the numbers that gold labels correct.
         out: the folder in which results and the report ``report.html`` are stored.
         settings: see :func:`score`; the time limit decides which metrics run, with two seeds.
 
@@ -377,7 +377,7 @@ class _InMemoryRunner:
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """See :meth:`Source.reach`, for the first captioner."""
+        """See :meth:`bias_pipeline.run.audit.Source.reach`, for the first captioner."""
         if "text" in self.settings and FIRST_SENTENCE.keys() <= settings.keys():
             return math.nan
         chosen = {**self._labels_of(attribute), **_numbers(settings), "metric": "lic"}

@@ -53,6 +53,7 @@ NEEDS: Sequence[tuple[str, str, bool]] = (
     (r"cluster=slurm|^sbatch|\bsubmit\b", "needs Slurm", _slurm_answers()),
     (r"trainer=gpu|accelerator=gpu", "needs a GPU", shutil.which("nvidia-smi") is not None),
     (r"\bmodels/|--gather", "needs the weights of a model", False),
+    (r"bias_pipeline benchmark\b", "needs COCO's files of val2014", False),
     (r"--server", "needs a server of captions", False),
     (r"\brate\b|study/|anonymous (filter|score)", "needs people who answer", False),
     (r"bias_pipeline browse\b", "serves pages until it is stopped", False),

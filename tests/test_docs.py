@@ -43,7 +43,8 @@ START = (REPOSITORY / "docs" / "start.md").read_text(encoding="utf-8")
 PAGES = ("start", "audit", "sweeping", "python")
 GUIDES = [README, *((REPOSITORY / "docs" / f"{page}.md").read_text("utf-8") for page in PAGES)]
 DOOR_LINES = [line for text in GUIDES for line in commands(text) if line.startswith(DOOR)]
-OWN_ARGUMENTS = (["audit"], ["browse"], ["caption"], ["compare"], ["data"], ["fit"], ["report"])
+OWN_WORDS = ("audit", "benchmark", "browse", "caption", "compare", "data", "fit", "report")
+OWN_ARGUMENTS = [[word] for word in OWN_WORDS]
 DOOR_COMMANDS = [
     line for line in dict.fromkeys(DOOR_LINES) if line.split()[3:4] not in OWN_ARGUMENTS
 ]

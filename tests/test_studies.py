@@ -109,6 +109,7 @@ COMMANDS = {
     "age/rows.csv": "experiments.age.study DATA",
     "anonymous/rows.csv": "experiments.anonymous.study OUTPUTS DATA",
     "assumed_group/rows.csv": "experiments.assumed_group.study DATA",
+    "benchmark/rows.csv": "experiments.benchmark.study DATA",
     "chain/rows.csv": "experiments.chain --rows OUTPUTS",
     "dbac_readings/authors_rows.csv": "experiments.dbac_readings.authors DATA",
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",

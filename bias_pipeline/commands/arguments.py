@@ -18,7 +18,7 @@ MAP = "--map"
 GOLD = (
     "labels by people for images drawn at random, if LABELS were made by a machine: a table with "
     "the columns image_id and value, and rater and chance if known (rate --gold-size writes it); "
-    "these labels correct the numbers on naming, declining and assuming"
+    "these labels correct the numbers that docs/labels.md lists"
 )
 _LONGEST = 250  # characters; a longer usage is not printed with an error
 

@@ -9,6 +9,7 @@ import hashlib
 import math
 import re
 import shlex
+import time
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,8 @@ from bias_pipeline.run.compose import Cell, Sweep, cell
 from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import options_of, quote_value
 from bias_pipeline.run.presets import preset
+from bias_pipeline.run.sweep_bar import announced_seconds
+from bias_pipeline.run.worker_processes import n_wanted
 
 _ABOUT = (
     "Score a file of captions with every metric that your files allow, for every attribute that "
@@ -91,12 +94,13 @@ def _audit(words: Sequence[str]) -> int:
             f"{settings[0]} is no option of audit, see {PROGRAM} audit --help; settings "
             f"(key=value) are for {PROGRAM} run and compare"
         )
+    started = time.monotonic(), time.process_time()
     REPORT.require()
     check_places(options.json)
     photos = find_photos(options.images) if options.images else None
     out = options.out or Path("outputs") / f"audit-{slug(stem(options.file))}"
     source = source_of_file(options, out)
-    announce = partial(_announce, options.file, source)
+    announce = partial(_announce, options.file, source, started)
     if options.dry_run:
         corpora, plans = plan_audit(source, options.minutes, announce)
         return source.print_plan(
@@ -198,6 +202,14 @@ class FileSource:
         from bias_pipeline.run import planning
 
         return planning.print_plan(self.cells(plans), lenient=True)
+
+    @property
+    def processes(self) -> int:
+        """How many processes would share long work."""
+        from bias_pipeline.run.launch import processes_of
+
+        lic = cell([*self._overrides_of(next(iter(self.labels))), "metric=lic"])
+        return n_wanted(processes_of([lic]))
 
     def noisy(self, attribute: str) -> bool:
         return any(word.startswith(_NOISE) for word in self.labels.get(attribute, ()))
@@ -438,7 +450,11 @@ def _meanings(name: str) -> Meanings:
 
 
 def _announce(
-    file: Path, source: FileSource, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
+    file: Path,
+    source: FileSource,
+    started: tuple[float, float],
+    corpora: Mapping[str, Corpus],
+    plans: Mapping[str, Plan],
 ) -> None:
     first = next(iter(corpora.values()))
     groups = []
@@ -454,14 +470,18 @@ def _announce(
     warn(f"labels: {'; '.join(groups)}")
     blanks = ", ".join(f"{first.blanks.get(side, 0)} {side}" for side in SIDES)
     warn(f"blank captions: {blanks}")
-    for note in _notes(corpora):
+    for note in reading_notes(corpora):
         warn(note)
+    passed, computed = time.monotonic() - started[0], time.process_time() - started[1]
+    slowdown = max(1.0, passed / computed)
+    processes = source.processes
     for name, plan in plans.items():
         which = f"{name}: " if len(plans) > 1 else ""
+        seconds = announced_seconds(plan.seconds, processes, slowdown)
         permitted = _permitted_metrics(plan, corpora[name])
         warn(
             f"{which}{inflect(len(permitted), 'metrics')}, {inflect(plan.seeds, 'seeds')}, "
-            f"about {plan.seconds:.0f} s"
+            f"about {seconds:.0f} s"
         )
         warn(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
         if plan.too_rich:
@@ -489,7 +509,7 @@ def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
     return [name for name in plan.metrics if catalogue.has_needs(infos()[name], corpus)]
 
 
-def _notes(corpora: Mapping[str, Corpus]) -> list[str]:
+def reading_notes(corpora: Mapping[str, Corpus]) -> list[str]:
     """The notes on the files; a note names its attributes unless all attributes have it."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():

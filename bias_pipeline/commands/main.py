@@ -213,6 +213,7 @@ _MODULES = {
     "data detect": "bias_pipeline.pictures.commands.detect",
     "models": "bias_pipeline.commands.models",
     "doctor": "bias_pipeline.commands.doctor",
+    "benchmark": "bias_pipeline.commands.benchmark",
     "completion": "bias_pipeline.commands.main",
 }
 WORDS = (
@@ -231,6 +232,17 @@ WORDS = (
         "say what files are and what they allow, or what this machine has",
         "[FILE ...] [--requirements audit]",
     ),
+    Command(
+        "benchmark",
+        "score captions of a fixed list of images: one row, and a card",
+        "FILE --attributes LABELS --captions FILE --objects FILE ...",
+    ),
+    Command(
+        "benchmark list",
+        "the images of the benchmark, and how a model is asked",
+        "[--photos FOLDER --out DIR]",
+    ),
+    Command("benchmark table", "rows of the benchmark as one table", "ROW ..."),
     Command("compare", "is captioner A fairer than B?", f"A B {KEYS}"),
     Command(
         "report", "write finished runs as an HTML page, and as files for a paper", "[FOLDER] ..."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+import re
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -43,7 +44,12 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried_ways
 from bias_pipeline.report.gate import Comparison, check_margin, compare_results
 from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
-from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
+from bias_pipeline.report.text_formats import (
+    evaluation_results,
+    junit,
+    model_card,
+    skipped_cells,
+)
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT, ResultStore
 from bias_pipeline.run.compose import cell
@@ -386,6 +392,8 @@ def report_command(words: list[str]) -> int:
     options = report_parser().parse_args(words)
     if options.error and not options.export:
         raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
+    if options.eval_results and not options.card:
+        raise UsageError("--eval-results writes beside --card FILE.md; add it")
     _check_export(options.export, options.folder)
     REPORT.require()
     check_places(options.card)
@@ -403,6 +411,11 @@ def report_command(words: list[str]) -> int:
     if options.card:
         write_file(options.card, card.encode("utf-8", "replace"))
         print_out(options.card)
+    if options.eval_results:
+        place = options.card.parent / ".eval_results" / "bias_pipeline.yaml"
+        place.parent.mkdir(exist_ok=True)
+        write_file(place, evaluation_results(report, options.eval_results).encode())
+        print_out(place)
     return 0
 
 
@@ -430,6 +443,12 @@ def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) 
         None if photos is None else find_photos(photos),
         None if maps is None else drawn_maps(maps),
     )
+
+
+def _hub_dataset(text: str) -> str:
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", text, re.ASCII):
+        raise ArgumentTypeError(f"{text!r} is no data set of the hub, such as owner/photos")
+    return text
 
 
 def report_parser() -> Parser:
@@ -473,6 +492,13 @@ def report_parser() -> Parser:
         type=file_of("Markdown", ".md"),
         metavar="FILE.md",
         help="also write the bias section of a model card, for runs of one captioner",
+    )
+    parser.add_argument(
+        "--eval-results",
+        type=_hub_dataset,
+        metavar="OWNER/NAME",
+        help="with --card: also write the numbers as .eval_results/bias_pipeline.yaml beside the "
+        "card, as evaluations of this data set of the Hugging Face hub",
     )
     parser.add_argument(
         "--error",

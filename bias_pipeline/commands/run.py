@@ -102,7 +102,7 @@ def _print_planted(results: Sequence[Result]) -> None:
                 known = NumberCell(planted.value, fraction=True, digits=1)
                 name = headline_name(row, label(result))
                 lines.append([row.captioner, name, known, NumberCell.of_row(row)])
-                meanings.setdefault(planted.about, []).append(name)
+                meanings.setdefault(planted.about, []).append(headline_name(row))
     if not lines:
         return
     print_out()

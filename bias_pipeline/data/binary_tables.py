@@ -3,7 +3,8 @@
 Only the requested columns of Parquet are read, and never more than fits in memory. A Parquet file
 stores a repeated value once, so its size says little about the memory it needs. Where a column has
 pictures, as Hugging Face's data sets store them, their paths are read instead. The folders are
-saved Hugging Face data sets and lmms-eval's samples. Excel needs the extra ``sheets``.
+saved Hugging Face data sets, lmms-eval's samples, and Parquet files that a program wrote in parts.
+Excel needs the extra ``sheets``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from zipfile import BadZipFile, ZipFile
 from bias_pipeline.data.blocks import ArrowColumns, Block, blocks_of
 from bias_pipeline.data.columns import plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, heading_place
+from bias_pipeline.data.parquet_folders import (
+    check_same_columns,
+    is_parquet_folder,
+    parquet_files,
+)
 from bias_pipeline.data.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json, open_input
@@ -39,27 +45,55 @@ _MANY_AT_ONCE = 1 << 16  # rows of a batch whose texts are counted
 
 def parquet_blocks(
     path: Path, wanted: Sequence[str] | None = None
-) -> tuple[list[str], Iterator[Block]]:
-    """Read a Parquet file, a few rows at a time."""
+) -> tuple[list[str], Iterator[Block], Sequence[tuple[int, Path]]]:
+    """Read a Parquet file, or a folder of Parquet files as one file, a few rows at a time.
+
+    Returns:
+        The columns' names, the rows, and the first row of each file, for messages.
+    """
+    files = parquet_files(path) if path.is_dir() else [path]
+    schema, n_rows = _parquet_head(files[0])
+    columns = columns_to_read(files[0], schema, wanted)
+    starts = [(0, files[0])]
+    for file in files[1:]:
+        starts.append((n_rows, file))
+        other, n_more = _parquet_head(file)
+        check_same_columns(file, other, files[0], schema, columns)
+        n_rows += n_more
+    if n_rows > MAX_ROWS:
+        raise DataError(
+            f"{path}: {n_rows:,} rows are more than the {MAX_ROWS:,} that are read; split the file"
+        )
+    for file in files if n_rows > _MANY else []:
+        _check_text(file, schema, columns)
+    places = [f"{name}.path" if is_picture else name for name, is_picture in columns.items()]
+    batches = chain.from_iterable(_parquet_batches(file, places) for file in files)
+    return list(schema.names), blocks_of_batches(path, batches), starts
+
+
+def _parquet_head(path: Path) -> tuple[Schema, int]:
+    """The columns of a Parquet file, and its number of rows."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     try:
-        file = ParquetFile(path)
-        names = list(file.schema_arrow.names)
+        with ParquetFile(path) as file:
+            schema = file.schema_arrow
+            list(schema.names)  # names that are no UTF-8 are a fault here
+            return schema, file.metadata.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise arrow_fault(path, error) from error
-    if file.metadata.num_rows > MAX_ROWS:
-        raise DataError(
-            f"{path}: {file.metadata.num_rows:,} rows are more than the {MAX_ROWS:,} that are "
-            "read; split the file"
-        )
-    columns = columns_to_read(path, file.schema_arrow, wanted)
-    if file.metadata.num_rows > _MANY:
-        _check_text(path, file.schema_arrow, columns)
-    places = [f"{name}.path" if is_picture else name for name, is_picture in columns.items()]
-    batches = file.iter_batches(batch_size=_batch_size(file), columns=places)
-    return names, blocks_of_batches(path, batches)
+
+
+def _parquet_batches(path: Path, places: Sequence[str]) -> Iterator[RecordBatch]:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=_batch_size(file), columns=places)
+    except (pa.ArrowException, OSError) as error:
+        raise arrow_fault(path, error) from error
 
 
 def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
@@ -178,7 +212,12 @@ _SAMPLES = re.compile(r"(?:[\d-]+_)*samples_(?P<task>.+?)(?:_\d{4}-?\d\d-?\d\d.*
 
 def is_saved(path: Path) -> bool:
     """Whether a path is a folder that can be read as a file of rows."""
-    return path.is_dir() and (_is_data_set(path) or bool(_samples(path)) or is_text_folder(path))
+    return path.is_dir() and (
+        _is_data_set(path)
+        or bool(_samples(path))
+        or is_text_folder(path)
+        or is_parquet_folder(path)
+    )
 
 
 def stem(path: Path) -> str:

@@ -6,6 +6,7 @@ A JSON object may stand for a list: a list under some key, or a mapping of image
 from __future__ import annotations
 
 import reprlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from io import BytesIO
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
@@ -35,6 +37,7 @@ from bias_pipeline.data.file_names import listed_names
 from bias_pipeline.data.foreign_files import way_to_read
 from bias_pipeline.data.json_columns import ObjectColumns, lines_as_columns, load_lists
 from bias_pipeline.data.json_tables import list_within, rows_of_columns, rows_of_mapping
+from bias_pipeline.data.parquet_folders import is_parquet_folder, parquet_files
 from bias_pipeline.data.printed_texts import (
     NotWholeError,
     any_printed,
@@ -76,6 +79,8 @@ class Rows:
     mended: Counter[tuple[str, str]] = field(default_factory=Counter)
     # The file's own numbers of images, from its list of images, to the names of their files
     names: Mapping[str, str] = field(default_factory=dict)
+    # The first row of each file of a folder, if the rows are those of several files
+    starts: Sequence[tuple[int, Path]] = ()
 
     @property
     def items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -99,7 +104,11 @@ class Rows:
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
-        raise DataError(f"{self.path}, {self.unit} {number}: {fault}")
+        path = self.path
+        if self.starts:
+            first, path = self.starts[bisect_right(self.starts, number, key=itemgetter(0)) - 1]
+            number -= first
+        raise DataError(f"{path}, {self.unit} {number}: {fault}")
 
     def has(self, *names: str) -> bool:
         """Whether the table declares all these columns; true where rows have their own keys."""
@@ -297,6 +306,11 @@ def open_rows(
     if is_text_folder(path):
         shape = f"captions from {inflect(len(text_files(path)), 'files')} .txt"
         return Rows(path, "file", COLUMNS, blocks_of(text_rows(path)), shape)
+    if is_parquet_folder(path) or path.suffix.lower() == ".parquet":
+        for file in parquet_files(path) if path.is_dir() else [path]:
+            open_input(file, what=what, max_bytes=MAX_BYTES).close()
+        names, blocks, starts = parquet_blocks(path, wanted)
+        return Rows(path, "row", names, blocks, starts=starts)
     if is_saved(path):
         return Rows(path, "row", *saved_blocks(path, wanted))
     suffix = path.suffix.lower()
@@ -308,9 +322,6 @@ def open_rows(
         usual = "\t" if suffix == ".tsv" else ","
         names, blocks, shape = csv_blocks(path, what, usual, column, wanted or ())
         return Rows(path, "line", names, blocks, shape)
-    if suffix == ".parquet":
-        open_input(path, what=what, max_bytes=MAX_BYTES).close()
-        return Rows(path, "row", *parquet_blocks(path, wanted))
     if suffix == ".xlsx":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
         names, blocks, shape = sheet_blocks(path)

@@ -1,1 +1,1 @@
-"""Scores inside other programs: pytest, training loops, lmms-eval, Hugging Face's evaluate."""
+"""Scores inside other programs: pytest, training, lmms-eval, Inspect AI, evaluate."""

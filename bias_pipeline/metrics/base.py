@@ -96,7 +96,7 @@ class ExpectedResponse:
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor seconds that a cell takes, estimated high so that slower machines finish in time.
+    """Processor seconds that a cell takes.
 
     ``benchmarks/audit.py`` measures them, from 5,000 to 1,200,000 captions.
 

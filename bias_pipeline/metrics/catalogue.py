@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -52,14 +53,15 @@ def settings_of(name: str) -> dict[str, Any]:
     return settings
 
 
-_PER_CELL = 0.45  # seconds of any cell
+_PER_CELL = 0.2  # seconds of any cell
 _NETWORK = 1e-3  # only metrics with networks of their own take longer per caption (seconds)
 _NOISY = 21  # times a cell: attackers of 20 draws, or 200 counts, each a tenth of those in a cell
+_AT_EQUAL_STYLE = 2.5  # times the attackers: annotators are attacked among themselves too
 _TYPICAL = 60_000  # captions of an unknown data set
 
 
-def seconds(metric: str, captions: int, seeds: int) -> float:
-    """Expected seconds of a cell, with attackers of ``encoder=ngram``.
+def seconds(metric: str, captions: int, seeds: float) -> float:
+    """Expected processor seconds of a cell, with attackers of ``encoder=ngram`` for each seed.
 
     Example:
         >>> seconds("dbac", 12_000, 5) > seconds("lic", 12_000, 5) > seconds("dpa", 0, 5)
@@ -77,8 +79,14 @@ def seconds_of(
     settings: Mapping[str, object] | None = None,
     *,
     noisy: bool = False,
+    matched: bool = False,
+    trained: bool = False,
 ) -> float:
-    """Expected seconds of a cell of this corpus; cells of metrics that lack data end at once."""
+    """Expected processor seconds of a cell; cells of metrics that lack data end at once.
+
+    ``matched`` cells compare captions at equal style; an earlier cell has ``trained`` the
+    attackers of cells that share them.
+    """
     info = info_of(metric)
     refused = info is not None and not has_needs(info, corpus)
     known = settings or (settings_of(metric) if info else {})
@@ -87,7 +95,24 @@ def seconds_of(
     times = float(_NOISY if noisy and not refused else 1)
     if info is not None and corpus.objects is None:
         times *= info.cost.without_objects
-    return times * len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
+    attacks = 0 if trained else seeds * (_AT_EQUAL_STYLE if matched else 1.0)
+    return times * len(corpus.each_sample) * seconds(metric, 0 if refused else size, attacks)
+
+
+_OF_GUESSES = {"_target_", "defaults", "scoring", "relation", "stats"}  # change no attackers
+
+
+def attackers(settings: Mapping[str, object]) -> str:
+    """The settings of a metric that decide its attackers, as JSON; empty if it trains none.
+
+    Example:
+        >>> attackers(settings_of("lic")) == attackers(settings_of("leakage"))
+        True
+    """
+    if not {"probe", "scoring"} <= settings.keys():
+        return ""
+    decides = {key: settings[key] for key in settings.keys() - _OF_GUESSES}
+    return json.dumps(decides, sort_keys=True)
 
 
 def has_needs(info: MetricInfo, corpus: Corpus) -> bool:
@@ -154,9 +179,9 @@ def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
 
 def corrected_by_gold(metric: str) -> bool:
     """Whether gold labels (``dataset.gold``) correct a metric."""
-    from bias_pipeline.metrics.counting.gold import CorrectedByGold
+    from bias_pipeline.metrics.gold import CorrectableByGold
 
-    return issubclass(metric_class(metric), CorrectedByGold)
+    return issubclass(metric_class(metric), CorrectableByGold)
 
 
 def bibtex(metrics: Iterable[str]) -> str:

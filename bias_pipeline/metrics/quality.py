@@ -99,7 +99,7 @@ class Quality(CountingMetric):
         },
         ours="the pairing is",
         needs=("human captions",),
-        cost=Cost(per_caption=6e-5),
+        cost=Cost(per_caption=2e-5),
         responses={
             "score": ExpectedResponse(
                 moves=("names no group",),

@@ -143,10 +143,10 @@ class ImageCaptioner2(CaptionAttack):
             for one in super().predictions(data, sets)
         ]
 
-    def _combinations(self) -> dict[PartName, Combination]:
+    def combinations(self) -> dict[PartName, Combination]:
         """The headline, also under the other scoring functions of Table 2."""
         return {
-            **super()._combinations(),
+            **super().combinations(),
             PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
                 self.comparison.of(m_right, h_right)
             ),

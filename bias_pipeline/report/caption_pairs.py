@@ -24,6 +24,7 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_
 from bias_pipeline.io.files import table_csv
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.counting.described_images import DescribedImages
+from bias_pipeline.stats.bootstrap import Interval
 from bias_pipeline.stats.compare import Correlation, pearson
 from bias_pipeline.text.descriptions import ConceptTable
 
@@ -233,15 +234,6 @@ def _read_pair(rows: Rows, number: int, row: Mapping[str, Any]) -> CaptionPair:
 
 
 @dataclass(frozen=True)
-class PairShare:
-    """A share of raters' answers: the mean over pairs, with its 95 % interval over pairs."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class PairAnswers:
     """The raters' answers on the pairs of one captioner; "cannot tell" counts as no answer."""
 
@@ -252,21 +244,21 @@ class PairAnswers:
     first: Float64Array  # (N,) the share of answers A minus the share of answers B
 
     @property
-    def treated_differently(self) -> PairShare:
+    def treated_differently(self) -> Interval:
         """How often raters say that one caption treats its person differently."""
         return _mean(self.differ)
 
-    def of_group(self, number: int) -> PairShare:
+    def of_group(self, number: int) -> Interval:
         """How often raters choose the caption of a group."""
         return _mean(self.chosen[:, number])
 
     @property
-    def leaning(self) -> PairShare:
+    def leaning(self) -> Interval:
         """How much more often raters choose the second group's caption than the first's."""
         return _mean(self.chosen[:, 1] - self.chosen[:, 0])
 
     @property
-    def by_place(self) -> PairShare:
+    def by_place(self) -> Interval:
         """How much more often raters choose A than B, which only the caption's place can cause."""
         return _mean(self.first)
 
@@ -301,7 +293,7 @@ def pair_answers(
     )
 
 
-def _mean(shares: Float64Array) -> PairShare:
+def _mean(shares: Float64Array) -> Interval:
     value = float(shares.mean())
     half = _Z * float(shares.std(ddof=1)) / math.sqrt(len(shares)) if len(shares) > 1 else math.nan
-    return PairShare(value, value - half, value + half)
+    return Interval(value, value - half, value + half)

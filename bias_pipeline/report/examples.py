@@ -22,14 +22,24 @@ from bias_pipeline.text.matched import EXAMPLES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MISNAMED, DESCRIBED = "misnamed", "described_captions"
+MISNAMED = "misnamed"
 # A run's tables of examples, with the columns that are shown.
 _TABLES = {
     MISNAMED: {"image_id", "labelled", "named", "caption", "wrong"},
     EXAMPLES: {"image_id", "before", "after"},
-    DESCRIBED: {"concept", "group", "image_id", "caption"},
+    "assumed": {"named", "image_id", "caption"},
+    "described_captions": {"concept", "group", "image_id", "caption"},
+    "invented_captions": {"object", "group", "image_id", "caption"},
 }
-_DESCRIBED = 4  # most captions with a concept on a card
+# Question to the table of its card's captions, and the columns that tell kinds of captions apart.
+_KINDS = {
+    "misgendering": (MISNAMED, ("labelled", "named")),
+    "assuming": ("assumed", ("named",)),
+    "describing": ("described_captions", ("concept", "group")),
+    "inventing": ("invented_captions", ("object", "group")),
+}
+_OF_NAMED = {"describing", "inventing"}  # captions are shown of the things that a Yes names
+_MOST_KINDS = 4  # most captions on a card
 _EDITED = 3  # most captions that are shown before and after a change
 _LONGEST = 200  # most characters of a shown caption
 ABSENT = (
@@ -38,43 +48,49 @@ ABSENT = (
 )
 
 
+Lines = Sequence[Mapping[str, str]]
+
+
 @dataclass(frozen=True)
 class ScreenExamples:
     """Examples for the numbers of the first screen."""
 
-    # Run id to captions that name the wrong group
-    misnamed: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    # Run id to human captions before and after the changes of equal style
-    edited: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    # Run id to captions with a concept
-    described: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    # Name of a table to run id to the run's lines
+    lines: Mapping[str, Mapping[str, Lines]] = field(default_factory=dict)
     # Attribute, data set and captioner to the most revealing words
     words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)
+
+    def _run_lines(self, table: str, result: Result) -> Lines:
+        return self.lines.get(table, {}).get(result.run_id, ())
 
     def tables_behind(self, kind: str, result: Result) -> list[Table]:
         """The examples that a panel shows for one captioner."""
         row = result.rows[0]
-        if kind == "misgendering" and result.run_id in self.misnamed:
-            return [misnamed_table(self.misnamed[result.run_id])]
+        if kind == "misgendering" and (misnamed := self._run_lines(MISNAMED, result)):
+            return [misnamed_table(misnamed)]
         if kind != "leakage":
             return []
         key = (row.attribute, row.dataset, row.captioner)
-        edited = [edited_table(self.edited[result.run_id])] if result.run_id in self.edited else []
+        edited = [edited_table(lines)] if (lines := self._run_lines(EXAMPLES, result)) else []
         return edited + ([self.words[key]] if key in self.words else [])
 
     def one_of_each(self, question: str, result: Result, named: Collection[str]) -> list[Table]:
         """One caption of each kind behind a question's number, for the question's card.
 
-        If a Yes names concepts, these captions have one of the named concepts.
+        If the question is about concepts or objects, the captions show those that a Yes names.
         """
-        if question == "describing":
-            lines = self.described.get(result.run_id, ())
-            pairs = {(line["concept"], line["group"]): line for line in reversed(lines)}
-            chosen = [line for (concept, _), line in reversed(pairs.items()) if concept in named]
-            return [described_table(chosen[:_DESCRIBED])] if chosen else []
-        lines = self.misnamed.get(result.run_id, ()) if question == "misgendering" else ()
-        kinds = {(line["labelled"], line["named"]): line for line in reversed(lines)}
-        return [misnamed_table([*kinds.values()])] if kinds else []
+        if question not in _KINDS:
+            return []
+        table, columns = _KINDS[question]
+        first: dict[tuple[str, ...], Mapping[str, str]] = {}
+        for line in self._run_lines(table, result):
+            if question not in _OF_NAMED or line[columns[0]] in named:
+                first.setdefault(tuple(line[column] for column in columns), line)
+        rows: list[list[Cell]] = [
+            [*kind, shorten_caption(line["caption"]), line["image_id"]]
+            for kind, line in list(first.items())[:_MOST_KINDS]
+        ]
+        return [Table("", [*columns, "caption", "image"], rows)] if rows else []
 
 
 NOTHING = ScreenExamples()
@@ -85,8 +101,8 @@ def examples_of(
 ) -> tuple[ScreenExamples, list[str]]:
     """The examples of runs, and a sentence on each file that is damaged."""
     damaged: list[str] = []
-    misnamed, edited, described = (_lines_of(store, results, table, damaged) for table in _TABLES)
-    return ScreenExamples(misnamed, edited, described, _revealing_of(words)), damaged
+    lines = {table: _lines_of(store, results, table, damaged) for table in _TABLES}
+    return ScreenExamples(lines, _revealing_of(words)), damaged
 
 
 def _lines_of(
@@ -108,7 +124,7 @@ def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str],
     }
 
 
-def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
+def misnamed_table(lines: Lines) -> Table:
     """A table of one captioner's captions that name the wrong group."""
     wrong = lines[0]["wrong"]
     rows: list[list[Cell]] = [
@@ -119,16 +135,7 @@ def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
     return Table(caption, ["labelled", "named", "caption", "image"], rows)
 
 
-def described_table(lines: Sequence[Mapping[str, str]]) -> Table:
-    """A table of one captioner's captions that say a concept of a person."""
-    rows: list[list[Cell]] = [
-        [line["concept"], line["group"], shorten_caption(line["caption"]), line["image_id"]]
-        for line in lines
-    ]
-    return Table("Captions with a concept", ["concept", "group", "caption", "image"], rows)
-
-
-def edited_table(lines: Sequence[Mapping[str, str]]) -> Table:
+def edited_table(lines: Lines) -> Table:
     """A table of human captions before and after words were removed and inserted."""
     rows: list[list[Cell]] = [
         [shorten_caption(line["before"]), shorten_caption(line["after"]), line["image_id"]]

@@ -10,7 +10,8 @@ In JUnit XML, which CI reads, a decision that is lost or undecided by a margin i
 number that decides nothing, or a metric that does not apply, is skipped.
 
 A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
-The interval is among the result's settings, since the hub has no field for intervals.
+The interval is among the result's settings, since the hub has no field for intervals. The hub's
+evaluation results (``.eval_results/*.yaml``) name a data set on the hub and a task of it.
 """
 
 from __future__ import annotations
@@ -282,8 +283,33 @@ _LEVEL = "the model's own level: without human captions there is no score"
 _ARGUMENTS = ("attribute", "part", "encoder", "head", "masking", "alignment", "scoring")
 
 
-def model_card(report: Report) -> str:
-    """The section of a model card, for the README.md of a model."""
+def evaluation_results(report: Report, dataset: str) -> str:
+    """Every headline number as an entry of a model's ``.eval_results`` folder on the hub.
+
+    Args:
+        report: runs of one captioner.
+        dataset: the data set's name on the hub, such as ``owner/photos``.
+    """
+    _, rows = _one_captioner(report)
+    entries = [_evaluation(row, report, dataset) for row in rows]
+    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
+
+
+def _evaluation(row: Row, report: Report, dataset: str) -> dict[str, Any]:
+    """An entry; its task names what tells the number apart, and its notes say the rest."""
+    settings = _settings(row, report)
+    of_run = [row.metric, *settings.values()]
+    arguments = _arguments(row, report)
+    notes = [f"{key}={arguments[key]}" for key in arguments if key not in settings]
+    return {
+        "dataset": {"id": dataset, "task_id": re.sub(r"[^\w.]+", "-", "-".join(of_run))},
+        "value": round(row.value, 6),
+        "notes": f"bias_pipeline {__version__}: {', '.join(notes)}",
+    }
+
+
+def _one_captioner(report: Report) -> tuple[str, list[Row]]:
+    """The captioner's name and its headline numbers; several captioners are refused."""
     names = sorted({row.captioner for row in report.rows})
     if len(names) > 1:
         raise DataError(
@@ -293,7 +319,12 @@ def model_card(report: Report) -> str:
     rows = list(_headlines(report))
     if not rows:
         raise DataError("no run has a number that stands for its metric: there is nothing to write")
-    name = printable(without_places(names[0]))
+    return printable(without_places(names[0])), rows
+
+
+def model_card(report: Report) -> str:
+    """The section of a model card, for the README.md of a model."""
+    name, rows = _one_captioner(report)
     index = {"model-index": [{"name": name, "results": [_result(row, report) for row in rows]}]}
     front = yaml.safe_dump(index, sort_keys=False, allow_unicode=True)
     sections = [text for summary in report.summaries for text in _summary(summary)]
@@ -319,25 +350,29 @@ def _settings(row: Row, report: Report) -> dict[str, str]:
     return columns | {key: printable(without_places(value)) for key, value in differing.items()}
 
 
-def _result(row: Row, report: Report) -> dict[str, Any]:
-    """A number in the form of the hub's ``model-index``; fractions stay fractions."""
-    info = info_of(row.metric)
-    arguments: dict[str, Any] = _settings(row, report)
+def _arguments(row: Row, report: Report) -> dict[str, Any]:
+    """How a number was made, its interval, and how much data it is from."""
+    arguments: dict[str, Any] = dict(_settings(row, report))
     ends = {"ci_low": row.ci_low, "ci_high": row.ci_high}
     arguments |= {name: round(value, 6) for name, value in ends.items() if math.isfinite(value)}
     if math.isfinite(row.p_value):
         arguments["p_value"] = float(f"{row.p_value:.4g}")  # never 0, however small
-    arguments |= {
+    return arguments | {
         "n_images": row.n_images,
         "n_seeds": row.n_seeds,
         "unit": row.unit,
         "metric_version": row.metric_version,
     }
+
+
+def _result(row: Row, report: Report) -> dict[str, Any]:
+    """A number in the form of the hub's ``model-index``; fractions stay fractions."""
+    info = info_of(row.metric)
     metric = {
         "type": row.metric,
         "name": info.title if info else row.metric,
         "value": round(row.value, 6),
-        "args": arguments,
+        "args": _arguments(row, report),
     }
     return {
         "task": dict(_TASK),

@@ -51,7 +51,7 @@ _ALPHA = 0.05
 
 # Doubts.
 UNCOMPARED = "there are no human captions to compare it with"
-UNNAMED = "human captions name a group too rarely to compare it with them"
+UNNAMED = "human captions name a group too rarely"
 # Questions without an answer if captions are much longer than human captions.
 _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 

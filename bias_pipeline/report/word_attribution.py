@@ -23,12 +23,12 @@ from bias_pipeline.report.explain.words import (
     EXACT,
     RevealingWord,
     RevealingWords,
-    WordInterval,
     coefficient_groups,
 )
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.section import Section
 from bias_pipeline.report.table import Cell, NumberCell, Table, Weighted
+from bias_pipeline.stats.bootstrap import Interval
 
 SHOWN = 20
 MOST_ADDED = 10
@@ -77,7 +77,7 @@ def _lines(words: RevealingWords) -> Iterator[dict[str, object]]:
             }
 
 
-def _interval_columns(name: str, interval: WordInterval) -> dict[str, object]:
+def _interval_columns(name: str, interval: Interval) -> dict[str, object]:
     ends = (interval.value, interval.low, interval.high)
     return {f"{name}{end}": number for end, number in zip(_ENDS, ends, strict=True)}
 
@@ -184,8 +184,8 @@ def _word(lines: Sequence[dict[str, str]]) -> RevealingWord:
     )
 
 
-def _interval(line: dict[str, str], name: str) -> WordInterval:
-    return WordInterval(*(float(line[f"{name}{end}"] or "nan") for end in _ENDS))
+def _interval(line: dict[str, str], name: str) -> Interval:
+    return Interval(*(float(line[f"{name}{end}"] or "nan") for end in _ENDS))
 
 
 def _example(lines: Sequence[dict[str, str]]) -> Example:
@@ -276,7 +276,7 @@ def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
     """The group that an n-gram points to, None for all n-grams together.
 
     Example:
-        >>> speaks = WordInterval(-0.5, -0.6, -0.4)
+        >>> speaks = Interval(-0.5, -0.6, -0.4)
         >>> tie = RevealingWord("model", ("tie",), 9, {"female": speaks}, speaks)
         >>> towards(tie, ("male", "female"))
         'male'

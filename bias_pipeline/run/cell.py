@@ -25,7 +25,7 @@ from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score, check_score
 from bias_pipeline.metrics.corpus_view import objects_read
 from bias_pipeline.metrics.counting.declines import declines_note
-from bias_pipeline.metrics.counting.gold import check_correctable, with_gold
+from bias_pipeline.metrics.gold import check_correctable, with_gold
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
 from bias_pipeline.metrics.value_names import BEYOND, sibling_name
 from bias_pipeline.results.manifest import CorpusFacts, LanguageFacts, Manifest, MetricFacts

@@ -75,8 +75,6 @@ AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 
-_OF_GUESSES = {"_target_", "scoring", "relation", "stats"}  # they do not change attackers
-
 Uuid = Annotated[str, Text(r"[A-Za-z0-9_.:-]+", "the number or UUID of a device")]
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
 
@@ -220,18 +218,20 @@ class Cell:
     @property
     def attackers(self) -> str:
         """The settings that decide the attackers, as JSON; empty if the cell trains none."""
-        node = self.tree["metric"]
-        if not {"probe", "scoring"} <= node.keys():
-            return ""
-        decides = {key: node[key] for key in node.keys() - _OF_GUESSES}
+        decides = catalogue.attackers(self.tree["metric"])
         others = ("dataset", "captioner", "limit", "samples", "seeds")
-        return json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
+        return decides and json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
 
-    def expected_seconds(self) -> float:
-        """The expected time of the cell, by measured rates of encoders whose cost is known."""
-        noisy = self.label_noise is not None
+    def expected_seconds(self, *, trained: bool = False) -> float:
+        """The processor seconds of the cell, by measured rates of encoders whose cost is known."""
         return catalogue.seconds_of(
-            self.metric.name, self.corpus(), len(self.seeds), self.tree["metric"], noisy=noisy
+            self.metric.name,
+            self.corpus(),
+            len(self.seeds),
+            self.tree["metric"],
+            noisy=self.label_noise is not None,
+            matched=self.choice("alignment").startswith("matched"),
+            trained=trained,
         )
 
     def choice(self, group: str) -> str:

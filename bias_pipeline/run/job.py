@@ -12,7 +12,6 @@ import logging
 import os
 import time
 from argparse import Namespace
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -37,9 +36,7 @@ from bias_pipeline.io import plugins, signals
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.io.paths import places
-from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact, redact_files, redacted_data, trace_of
-from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import NAMED, READ_AS, read_as
 from bias_pipeline.results.store import ResultStore
@@ -205,14 +202,14 @@ def run_recorded(
     signals.stop_if_requested()
     if done_in(folder):
         return None
-    result = None
+    result, started = None, time.monotonic()
     outcome: dict[str, object] = {"overrides": redacted_data(overrides)}
     try:
         here = compose()
         here.require()
         facts = {"overrides": overrides, "job": {**where, "device": os.environ.get(VISIBLE)}}
         result, cached = load_or_run(here, here.corpus(), **facts)
-        outcome |= outcome_of(result, cached=cached)
+        outcome |= outcome_of(result, time.monotonic() - started, cached=cached)
     except (Exception, SystemExit) as error:  # sys.exit in a metric must not end the sweep
         if _is_preemption(error):
             raise
@@ -311,10 +308,10 @@ def close_log() -> None:
             handler.close()
 
 
-def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
-    """The outcome of a cell that did not fail."""
+def outcome_of(result: Result, seconds: float, *, cached: bool) -> dict[str, object]:
+    """The outcome of a cell that did not fail, and how long it took."""
     status = "cached" if cached else "done"
-    known = {"run_id": result.run_id, "text": result.facts.text}
+    known = {"run_id": result.run_id, "text": result.facts.text, "seconds": round(seconds, 3)}
     return {**known, "status": status, "exit_code": 0, "process": os.getpid()}
 
 
@@ -369,88 +366,3 @@ def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, obje
         label_noise=here.label_noise,
         gold=here.gold,
     )
-
-
-def sweep_bar(folder: Path, sweep: Sweep, corpus: Corpus | None) -> SweepBar:
-    """The bar of a sweep; every cell is assumed to be as large as ``corpus``, if that is given.
-
-    Not every cost of a cell grows with its captions. If cells of 300 captions were assumed to be
-    large, the expected time of an attack would be far too long.
-    """
-    jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in sweep.jobs]
-    return SweepBar(folder, [_expected_cost(job, sweep.first_cell, corpus) for job in jobs])
-
-
-def _expected_cost(job: Mapping[str, str], first: Cell, corpus: Corpus | None) -> tuple[float, str]:
-    """The expected seconds of a job, and the kind of its cell."""
-    metric, n_seeds = job.get("metric", first.metric.name), len(first.seeds)
-    info = catalogue.info_of(metric)
-    encoder = job.get("encoder", first.choices.get("encoder", ""))
-    kind = catalogue.kind(metric, encoder if info is None or info.family == "attack" else "")
-    if corpus is None:
-        return catalogue.weight(metric, n_seeds), kind
-    return catalogue.seconds_of(metric, corpus, n_seeds), kind
-
-
-class SweepBar(Bar):
-    """The progress bar of a sweep.
-
-    A cell counts in proportion to its expected seconds. The speed of encoders and networks depends
-    on the machine, so the time left is shown only when a cell of every kind has run or failed; if
-    it failed, the other cells of its kind are expected to fail too. ``cells`` has the expected
-    seconds and the kind (:func:`catalogue.kind`) of each cell.
-    """
-
-    def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
-        super().__init__("job")
-        self.folder = folder
-        self.total = len(cells)
-        self.weights = [seconds for seconds, _ in cells]
-        self.kinds = [kind for _, kind in cells]
-        self._ended: set[int] = set()
-        self._heard = 0.0  # when the last job ended, in seconds
-        self._spent = defaultdict[str, float](float)  # seconds, by kind
-        self._run = defaultdict[str, float](float)  # weights of the cells that ran, by kind
-        self._refused: set[str] = set()  # kinds of cells that failed
-
-    def update(self) -> None:
-        """Record which jobs have ended, and how long the jobs took that ran."""
-        ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
-        now = time.time()
-        times = {  # when each job ended, in seconds; never before the last recorded end
-            number: max(self._heard, self.elapsed_s - (now - ended[number].stat().st_mtime))
-            for number in ended.keys() - self._ended
-        }
-        for number in sorted(times, key=lambda number: (times[number], number)):
-            status, kind = (outcome_in(ended[number].parent) or {})["status"], self.kinds[number]
-            if status == "done":
-                self._spent[kind] += times[number] - self._heard
-                self._run[kind] += self.weights[number]
-            elif status == "failed":
-                self._refused.add(kind)
-            self._heard = times[number]
-        self._ended |= ended.keys()
-        self.done = len(self._ended)
-
-    def seconds_left(self) -> float | None:
-        """See :class:`Bar`; cached and failed cells do not count.
-
-        The seconds since the last job ended are subtracted.
-        """
-        left = defaultdict[str, float](float)
-        for number, (weight, kind) in enumerate(zip(self.weights, self.kinds, strict=True)):
-            if number not in self._ended:
-                left[kind] += weight
-        if any(not self._run[kind] and kind not in self._refused for kind in left):
-            return None
-        expected = sum(
-            self._spent[kind] / self._run[kind] * weight
-            for kind, weight in left.items()
-            if self._run[kind]
-        )
-        expected -= self.elapsed_s - self._heard
-        return expected if expected > 0 else None
-
-    def place(self) -> str:
-        """The first cell that has not ended."""
-        return f"{self.label} {min(self.done + 1, self.total)} of {self.total}"

@@ -27,7 +27,6 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn, whole_configurations
-from bias_pipeline.metrics import catalogue
 from bias_pipeline.report.name_collisions import SWEPT, swept_names
 from bias_pipeline.results.settings import ANNOTATOR
 from bias_pipeline.run import slurm
@@ -41,12 +40,10 @@ from bias_pipeline.run.compose import (
 from bias_pipeline.run.hydra_composer import Loader, composition_message, further_folders
 from bias_pipeline.run.job import (
     VISIBLE,
-    SweepBar,
     make_folder,
     run_one,
     run_recorded,
     run_sweep,
-    sweep_bar,
 )
 from bias_pipeline.run.outcomes import SweepOutcome, conclude
 from bias_pipeline.run.overrides import (
@@ -65,6 +62,7 @@ from bias_pipeline.run.overrides import (
     sweeps,
     unused_overrides,
 )
+from bias_pipeline.run.sweep_bar import SweepBar, costs_of_cells, costs_of_sweep
 from bias_pipeline.run.targets import PACKAGE
 from bias_pipeline.run.worker_processes import check_devices, worker_pool
 from bias_pipeline.run.yaml_files import check_yaml, yaml_fault
@@ -116,7 +114,7 @@ def run(
     if multirun and here:
         with suppress(BiasPipelineError):  # the job will say what is wrong with the data
             size = sweep.first_cell.corpus()
-    progress = showing(sweep_bar(folder, sweep, size)) if multirun else nullcontext()
+    progress = showing(SweepBar(folder, costs_of_sweep(sweep, size))) if multirun else nullcontext()
     pooled = multirun and here and sweep.processes != 1
     helpers = (
         worker_pool(sweep, sweep.processes, folder, sweep.devices) if pooled else nullcontext()
@@ -141,14 +139,11 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
     make_folder(folder)
     os.environ.pop(SWEPT, None)  # every cell keeps its captioner's name
     started = time.monotonic()
-    kinds = [catalogue.kind(cell.metric.name, cell.choice("encoder")) for cell in cells]
-    expected = [*zip(map(_expected_seconds, cells), kinds, strict=True)]
-    networks = any(cell.runs_networks for cell in cells)
-    processes = 1 if networks else first.tree["processes"]
+    costs, processes = costs_of_cells(cells), processes_of(cells)
     folders = [folder / str(number) for number in range(len(cells))]
     where = {"launcher": slurm.HERE, "id": slurm.own_job()}
     results = []
-    with showing(SweepBar(folder, expected)), worker_pool(cells, processes, folder):
+    with showing(SweepBar(folder, costs)), worker_pool(cells, processes, folder):
         for number, cell in enumerate(cells):
             make_folder(folders[number])
             get = partial(cells.__getitem__, number)
@@ -162,11 +157,10 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
     )
 
 
-def _expected_seconds(cell: Cell) -> float:
-    try:
-        return cell.expected_seconds()
-    except BiasPipelineError:
-        return 0.0  # the cell's job will say what is wrong
+def processes_of(cells: Sequence[Cell]) -> int | str:
+    """The requested number of processes; one if networks use several cores by themselves."""
+    requested: int | str = cells[0].tree["processes"]
+    return 1 if any(cell.runs_networks for cell in cells) else requested
 
 
 def parse_sweep(words: Sequence[str]) -> Sweep:

@@ -22,6 +22,7 @@ from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run.compose import Cell, Sweep
 from bias_pipeline.run.launch import check_captioners, of_all, parse_sweep
 from bias_pipeline.run.outcomes import differing
+from bias_pipeline.run.sweep_bar import costs_of_sweep
 
 _MEASURED = ("ngram", "")  # encoders whose cost is known
 _SHORT_S = 10.0  # shorter work is not announced
@@ -32,15 +33,13 @@ def announce(sweep: Sweep) -> None:
     """Print what will run and how long it will take, if the time is long or unknown."""
     first, jobs = sweep.first_cell, sweep.jobs
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
-    metrics = chosen or [first.metric.name] * len(jobs)
     try:
         first.require()
         store, corpus = ResultStore(first.tree["paths"]["outputs"]), first.corpus()
         if any(cell.runs_networks for cell in sweep.sample):
-            seconds = len(metrics) * _seconds(first, store)
-        else:  # as if each cell scored the captions of the first cell
-            n_seeds = len(first.seeds)
-            seconds = sum(catalogue.seconds_of(metric, corpus, n_seeds) for metric in metrics)
+            seconds = len(jobs) * _seconds(first, store)
+        else:
+            seconds = sum(cost for cost, _ in costs_of_sweep(sweep, corpus))
         if len(jobs) == 1 and store.load(first.run_id(corpus)) is not None:
             return
     except BiasPipelineError:
@@ -52,7 +51,7 @@ def announce(sweep: Sweep) -> None:
         time = f"no job with {network} has run here yet, so its time is unknown"
     else:
         time = f"about {duration(seconds)}" + (", one after another" if len(jobs) > 1 else "")
-    names = ", ".join(dict.fromkeys(metrics))
+    names = ", ".join(dict.fromkeys(chosen or [first.metric.name]))
     warn(f"{inflect(len(jobs), 'jobs')} of {names}, {inflect(len(first.seeds), 'seeds')}: {time}")
 
 
@@ -72,7 +71,7 @@ def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
     store = ResultStore(cells[0].tree["paths"]["outputs"])
     differences = differing([cell.overrides for cell in cells])
     columns = list(dict.fromkeys(key for values in differences for key in values))
-    names = set[str]()
+    names, trained = set[str](), set[str]()
     states, seconds, lines = [], [], []
     refused: list[tuple[str, BiasPipelineError]] = []
     for cell, values in zip(cells, differences, strict=True):
@@ -87,7 +86,8 @@ def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
             refused.append((" ".join(f"{key}={value}" for key, value in values.items()), error))
         names.add(name)
         if state == TO_RUN:
-            seconds.append(_seconds(cell, store))
+            seconds.append(_seconds(cell, store, trained=cell.attackers in trained))
+            trained |= {cell.attackers} - {""}
             time = "unknown" if math.isnan(seconds[-1]) else duration(seconds[-1])
         states.append(state)
         lines.append([*([values.get(key, "") for key in columns] or [name]), state, time])
@@ -117,10 +117,10 @@ def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
     return f"{inflect(len(states), 'jobs')}: {', '.join(kinds)}{times}"
 
 
-def _seconds(cell: Cell, store: ResultStore) -> float:
+def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
     """Expected seconds by measured rates or, for networks, by finished cells of the same kind."""
     if cell.choice("encoder") in _MEASURED:
-        return cell.expected_seconds()
+        return cell.expected_seconds(trained=trained)
     corpus, settings = cell.corpus(), cell.tree["metric"]
     captions = catalogue.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
     samples = [*_costs_of_alike(cell, store)]

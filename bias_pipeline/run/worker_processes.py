@@ -83,7 +83,7 @@ class _Helpers:
                 continue
             seconds, n_ended = pace.update()
             if self.devices or seconds * (n_jobs - n_ended) >= WORTH_S:
-                self.start(min(_n_wanted(self.processes), n_jobs - n_ended) - 1)
+                self.start(min(n_wanted(self.processes), n_jobs - n_ended) - 1)
 
     def start(self, number: int) -> None:
         """Start ``number`` helpers."""
@@ -137,7 +137,7 @@ class _Pace:
         return (going if going >= COMPUTED_S else 0.0), self.n_ended
 
 
-def _n_wanted(processes: int | str) -> int:
+def n_wanted(processes: int | str) -> int:
     """The number of processes: the requested number, else one a core as far as memory allows."""
     if isinstance(processes, int):
         return processes
@@ -199,6 +199,8 @@ def _take_cell(cell: Cell, job_folder: Path) -> None:
     if (job_folder / OUTCOME).exists() or _is_begun(cell):
         return
     job = {"launcher": slurm.HERE, "device": os.environ.get(VISIBLE)}
+    started = time.monotonic()
+    job_folder.mkdir(parents=True, exist_ok=True)  # so that the bar sees that the cell has begun
     overrides = [as_hydra_writes(override) for override in cell.overrides]
     try:
         result, cached = load_or_run(cell, cell.corpus(), overrides=overrides, job=job)
@@ -206,8 +208,7 @@ def _take_cell(cell: Cell, job_folder: Path) -> None:
         log.debug("left to the sweep's own process", exc_info=True)
         return
     if not cached:
-        job_folder.mkdir(parents=True, exist_ok=True)
-        outcome = outcome_of(result, cached=False)
+        outcome = outcome_of(result, time.monotonic() - started, cached=False)
         record(job_folder, {"overrides": redacted_data(overrides), **outcome})
     return_freed_memory()
 

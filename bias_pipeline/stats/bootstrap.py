@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -71,6 +71,14 @@ class Draws:
     def image_std(self) -> float:
         """Standard deviation (ddof 1) of the mean over seeds under resampling of images."""
         return float(np.std(self.resampled.mean(axis=-1), ddof=1))
+
+
+class Interval(NamedTuple):
+    """A number with its interval, whose ends are NaN where nothing was resampled."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.stats.bootstrap import Interval
 
 _RESAMPLES = 1000
 _LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
-
-
-class RaterAgreement(NamedTuple):
-    """A coefficient with its interval; what is undefined is NaN."""
-
-    value: float
-    low: float
-    high: float
 
 
 def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
@@ -80,7 +73,7 @@ def fleiss(counts: IntArray) -> float:
     return float((observed - chance) / (1 - chance)) if chance < 1 else math.nan
 
 
-def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) -> RaterAgreement:
+def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) -> Interval:
     """A coefficient of (N, K) counts with its 95 % percentile interval over resampled images."""
     value, generator = coefficient(counts), np.random.default_rng(0)
     values = [
@@ -89,9 +82,9 @@ def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) ->
     ]
     valid = [drawn for drawn in values if not math.isnan(drawn)]
     if len(valid) < max(1, _LEAST_VALID * _RESAMPLES):
-        return RaterAgreement(value, math.nan, math.nan)
+        return Interval(value)
     low, high = np.quantile(valid, [0.025, 0.975])
-    return RaterAgreement(value, float(low), float(high))
+    return Interval(value, float(low), float(high))
 
 
 def answer_counts(ballots: Sequence[Sequence[str]], answers: Sequence[str]) -> IntArray:

@@ -26,7 +26,7 @@ from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import values_of, with_settings
-from bias_pipeline.stats.bootstrap import Draws
+from bias_pipeline.stats.bootstrap import Draws, Interval
 from bias_pipeline.stats.compare import FEWEST_CORRELATED
 
 Stored = Mapping[str, Mapping[str, Draws]]
@@ -220,16 +220,6 @@ def _resampled_scores(grid: Sequence[Sequence[_Cell]]) -> Float64Array:
 
 
 Statistic = Callable[[Float64Array], Float64Array]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A number with its interval over resampled images."""
-
-    value: float  # the number
-    # Lower end of the percentile interval; NaN if nothing was resampled
-    low: float = float("nan")
-    high: float = float("nan")  # upper end
 
 
 @dataclass(frozen=True, eq=False)

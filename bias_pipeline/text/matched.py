@@ -112,8 +112,8 @@ class MatchedAlignment(TextTransform):
         human, changes = self._match(corpus)
         if changes and not (retained and any(change.reach for change in changes)):  # NaN is not 0
             raise NotApplicableError(
-                "annotators use none of the captioner's words for the same images, so their "
-                "captions cannot be matched to it; is it another language?"
+                "annotators use none of the captioner's words, in captions of the same images, so "
+                "their captions cannot be matched to it; is it another language?"
             )
         tables = {
             CHANGES: [asdict(replace(change, retained=retained)) for change in changes],

@@ -24,6 +24,7 @@ GUIDES = (
             "captioners",
             "sweeping",
             "python",
+            "integrations",
         )
     ),
     "CONTRIBUTING.md",

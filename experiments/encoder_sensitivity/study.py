@@ -17,9 +17,9 @@ import pandas as pd
 
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.stats.bootstrap import Interval
 from bias_pipeline.studies.attacker_agreement import (
     OVER,
-    Interval,
     Sensitivity,
     Variants,
     agreements,

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 
 from bias_pipeline.io import progress
 from bias_pipeline.io.progress import Bar, bar, track
-from bias_pipeline.run.job import SweepBar, sweep_bar
 from bias_pipeline.run.launch import parse_sweep
+from bias_pipeline.run.sweep_bar import SweepBar, costs_of_sweep
 from tests.corpora import leaky_corpus
 
 LIC = (2.0, "ngram")
@@ -30,9 +31,10 @@ def await_text(stream: io.StringIO, *texts: str) -> None:
         time.sleep(0.02)
 
 
-def end_job(folder: Path, number: int, status: str) -> None:
-    (folder / str(number)).mkdir()
-    (folder / str(number) / "outcome.json").write_text(json.dumps({"status": status}))
+def end_job(folder: Path, number: int, status: str, seconds: float = 1.0) -> None:
+    (folder / str(number)).mkdir(exist_ok=True)
+    outcome = {"status": status, "seconds": seconds}
+    (folder / str(number) / "outcome.json").write_text(json.dumps(outcome))
 
 
 def aged(bar: Bar, monkeypatch: pytest.MonkeyPatch, seconds: float) -> Bar:
@@ -114,11 +116,11 @@ def test_the_time_left(total, done, sentence, monkeypatch):
 def test_the_time_left_of_a_sweep(cells, first, before, seconds, left, tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, cells), monkeypatch, before)
     for number, status in enumerate(first):
-        end_job(tmp_path, number, status)
+        end_job(tmp_path, number, status, before)
     progress.update()
     assert progress.seconds_left() is None
     aged(progress, monkeypatch, seconds)
-    end_job(tmp_path, len(first), "done")
+    end_job(tmp_path, len(first), "done", seconds - before)
     progress.update()
     assert progress.seconds_left() == pytest.approx(left, abs=2)
 
@@ -154,18 +156,18 @@ def test_a_dear_metric_takes_more_of_the_time_left_and_its_cell_shortens_it(tmp_
 
 def test_metrics_whose_models_are_absent_take_no_time(tmp_path, monkeypatch):
     words = ["captioner=terse,faithful", "metric=lic,gender_score"]
-    progress = aged(sweep_bar(tmp_path, parse_sweep([*words, "seeds=1"]), None), monkeypatch, 60.0)
+    costs = costs_of_sweep(parse_sweep([*words, "seeds=1"]), None)
+    progress = aged(SweepBar(tmp_path, costs), monkeypatch, 60.0)
     for number, status in enumerate(["done", "failed"]):
-        end_job(tmp_path, number, status)
+        end_job(tmp_path, number, status, 60.0)
     progress.update()
     assert progress.seconds_left() == pytest.approx(60, abs=2)
 
 
-def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path):
+def test_the_cells_of_a_sweep_are_those_of_its_command():
     words = ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"]
-    built = sweep_bar(tmp_path, parse_sweep([*words, "seeds=2"]), None)
-    lic, lic_again, dbac, dbac_again = built.weights
-    assert built.total == 4
+    costs = costs_of_sweep(parse_sweep([*words, "seeds=2"]), None)
+    (lic, _), (lic_again, _), (dbac, _), (dbac_again, _) = costs
     assert lic == lic_again < dbac == dbac_again
 
 
@@ -173,14 +175,48 @@ def test_a_slow_start_on_few_captions_announces_no_hours(tmp_path, monkeypatch):
     """Under load its first cells took 20 s each, of 1 s; they say nothing of attacks."""
     words = ["metric=declines,gender_error,lic,dbac"]
     few = leaky_corpus(300)
-    built = sweep_bar(tmp_path, parse_sweep([*words, "seeds=2"]), few)
-    progress = aged(built, monkeypatch, 20.0)
+    costs = costs_of_sweep(parse_sweep([*words, "seeds=2"]), few)
+    progress = aged(SweepBar(tmp_path, costs), monkeypatch, 20.0)
     for number, seconds in enumerate([20.0, 40.0]):
         aged(progress, monkeypatch, seconds)
-        end_job(tmp_path, number, "done")
+        end_job(tmp_path, number, "done", 20.0)
         progress.update()
         assert progress.seconds_left() is None
     aged(progress, monkeypatch, 60.0)
-    end_job(tmp_path, 2, "done")
+    end_job(tmp_path, 2, "done", 20.0)
     progress.update()
     assert 5 < (progress.seconds_left() or 0) < 40
+
+
+def test_the_last_cell_of_two_processes_has_its_own_time_left(tmp_path, monkeypatch):
+    """Four cells of 10 s and one of 60 s that a second process began at the start."""
+    costs = [(5.0, "ngram")] * 4 + [(30.0, "ngram")]
+    progress = aged(SweepBar(tmp_path, costs), monkeypatch, 25.0)
+    begin_job(tmp_path, 4, 25.0)
+    for number in range(2):
+        end_job(tmp_path, number, "done", 10.0)
+    begin_job(tmp_path, 2, 5.0)
+    progress.update()
+    assert progress.seconds_left() == pytest.approx(60 - 25, abs=1)  # cells 2 and 3 end before
+    aged(progress, monkeypatch, 40.0)
+    begin_job(tmp_path, 4, 40.0)
+    for number in (2, 3):
+        end_job(tmp_path, number, "done", 10.0)
+    progress.update()
+    assert progress.seconds_left() == pytest.approx(60 - 40, abs=1)
+
+
+def begin_job(folder: Path, number: int, ago: float) -> None:
+    (folder / str(number)).mkdir(exist_ok=True)
+    os.utime(folder / str(number), (time.time() - ago,) * 2)
+
+
+def test_attackers_that_cells_share_count_once():
+    words = ["captioner=terse", "limit=300", "seeds=2"]
+    corpus = leaky_corpus(5000)
+    both, leakage = (
+        costs_of_sweep(parse_sweep([*words, f"metric={names}"]), corpus)
+        for names in ("lic,leakage", "leakage")
+    )
+    assert leakage[0][0] == pytest.approx(both[0][0])  # alone it trains them
+    assert both[1][0] < both[0][0] / 2

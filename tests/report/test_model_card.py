@@ -1,15 +1,16 @@
-"""The bias section of a model card, as the hub's own library reads it."""
+"""The bias section of a model card and its evaluations, as the hub's own library reads them."""
 
 import math
 from dataclasses import replace
 
 import pytest
+import yaml
 from huggingface_hub import ModelCard
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.page import report_of
-from bias_pipeline.report.text_formats import model_card
+from bias_pipeline.report.text_formats import evaluation_results, model_card
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import LOWER, directional, result
@@ -130,3 +131,44 @@ def test_a_refused_card_leaves_no_page(tmp_path):
         ResultStore(tmp_path).save(result(name))
     assert main(["report", str(tmp_path), "--card", str(tmp_path / "card.md")]) == 3
     assert not list(tmp_path.glob("*.*"))
+
+
+def entries_in(text):
+    """The entries as the hub's library (2.4.0) reads them; they are the whole file."""
+    reason = "huggingface_hub is too old to read evaluation results"
+    hub = pytest.importorskip("huggingface_hub._eval_results", reason=reason)
+    lines = yaml.safe_load(text)
+    entries = hub.parse_eval_result_entries(lines)
+    assert hub.eval_result_entries_to_yaml(entries) == lines
+    return entries
+
+
+def test_the_hub_reads_an_evaluation_with_its_interval():
+    report = report_of([result("sat", **VALUES)], {})
+    (entry,) = entries_in(evaluation_results(report, "me/photos"))
+    assert (entry.dataset_id, entry.value) == ("me/photos", 0.123)
+    assert entry.task_id.startswith("lic-x-score")
+    assert "ci_low=0.1, ci_high=0.15" in entry.notes
+
+
+def test_evaluations_of_runs_that_differ_have_their_own_tasks():
+    text = evaluation_results(report_of([directional("sat")], {}), "me/photos")
+    tasks = [entry.task_id for entry in entries_in(text)]
+    assert len({*tasks}) == len(tasks) == 2
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_breaks_no_evaluation(name):
+    text = evaluation_results(report_of([result(name, **VALUES)], {}), "me/photos")
+    assert len(entries_in(text)) == 1
+
+
+def test_the_door_writes_evaluations_beside_the_card(tmp_path, capsys):
+    ResultStore(tmp_path / "runs").save(result("sat", **VALUES))
+    words = ["report", str(tmp_path / "runs"), "--eval-results", "me/photos"]
+    assert main(words) == 2
+    assert "--card" in capsys.readouterr().err
+    assert main([*words, "--card", str(tmp_path / "README.md")]) == 0
+    text = (tmp_path / ".eval_results/bias_pipeline.yaml").read_text()
+    assert len(entries_in(text)) == 1
+    assert main([*words[:-1], "nowhere", "--card", str(tmp_path / "README.md")]) == 2

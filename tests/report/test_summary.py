@@ -14,6 +14,7 @@ import pytest
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.conclusion_checks import Limits
+from bias_pipeline.report.examples import ScreenExamples
 from bias_pipeline.report.page import html, page, report_of, report_of_folder
 from bias_pipeline.report.panels import Axis
 from bias_pipeline.report.verdict_sentences import ANSWER_CLAUSES, PANELS
@@ -338,6 +339,31 @@ def test_misnamed_captions_stand_behind_the_number_as_text(tmp_path):
     text = first_screen_of(tmp_path, replace(result(), tables={"misnamed": table}))
     assert "1 of the 7 captions that name the wrong group" in text
     assert "a &lt;b&gt;woman&lt;/b&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("question", "table", "lines", "shown"),
+    [
+        (
+            "misgendering",
+            "misnamed",
+            [{"labelled": "male", "named": "female"}] * 2 + [{"labelled": "female", "named": "m"}],
+            [["male", "female", "a 0", "0"], ["female", "m", "a 2", "2"]],
+        ),
+        ("assuming", "assumed", [{"named": "male"}] * 2, [["male", "a 0", "0"]]),
+        (
+            "inventing",
+            "invented_captions",
+            [{"object": thing, "group": "male"} for thing in ("dog", "tie", "tie")],
+            [["tie", "male", "a 1", "1"]],
+        ),
+    ],
+)
+def test_a_card_has_one_caption_of_each_kind(question, table, lines, shown):
+    run = [{**x, "caption": f"a {i}", "image_id": str(i)} for i, x in enumerate(lines)]
+    behind = ScreenExamples({table: {"r": run}})
+    one = replace(result(), run_id="r")
+    assert [x.rows for x in behind.one_of_each(question, one, ["tie"])] == [shown]
 
 
 def test_three_captions_of_equal_speech_stand_behind_the_number_as_text(tmp_path):

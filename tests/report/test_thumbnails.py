@@ -51,7 +51,7 @@ def test_captions_of_the_first_screen_have_pictures(photos):
     readings = {"score": {"part": "named", "follows": [], "named": True, "matched": False}}
     manifest = {"metric": {**LOWER, "question": "misgendering", "readings": readings}, "notes": []}
     line = {"image_id": "3", "labelled": "male", "named": "female", "caption": "a woman"}
-    behind = ScreenExamples({"r": [{**line, "wrong": "9"}]})
+    behind = ScreenExamples({"misnamed": {"r": [{**line, "wrong": "9"}]}})
     report = report_of([Result("r", rows, manifest)], {}, behind=behind)
     assert any(panel.tables for summary in report.summaries for panel in summary.panels)
     text = html(with_pictures(report, photos))  # on its card, and among all examples

@@ -162,7 +162,7 @@ def test_a_number_without_a_value_is_not_used_for_that_reason(reading):
 def test_people_who_hardly_name_a_group_are_the_reason_where_they_are():
     values = {"score": 0.4, "named": 0.5, "named:human": math.nan, "named:increase": math.nan}
     (finding,) = verdict([cell(values, COUNTED, "misgendering", low=0.0)]).findings
-    assert finding.doubt == "human captions name a group too rarely to compare it with them"
+    assert finding.doubt == "human captions name a group too rarely"
 
 
 def test_the_coverage_is_a_parameter():

@@ -7,16 +7,17 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.io.digests import sha256
 from bias_pipeline.report.explain.linear import Example
-from bias_pipeline.report.explain.words import EXACT, RevealingWord, RevealingWords, WordInterval
+from bias_pipeline.report.explain.words import EXACT, RevealingWord, RevealingWords
 from bias_pipeline.report.page import html, report_of
 from bias_pipeline.report.word_attribution import read_words, save_words, section, word_files
+from bias_pipeline.stats.bootstrap import Interval
 from tests.report.test_page import result
 from tests.report.test_tables import HOSTILE
 
 NASTY = [*HOSTILE, "'s", "-", "@", '"', "+1", "<gender>"]
 
 
-GAIN = WordInterval(0.5, 0.4, 0.6)
+GAIN = Interval(0.5, 0.4, 0.6)
 
 
 def make_words(*names: str, method: str = EXACT) -> RevealingWords:

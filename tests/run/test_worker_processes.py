@@ -190,7 +190,7 @@ def test_memory_bounds_the_processes(monkeypatch):
     monkeypatch.setattr(worker_processes, "n_cores", lambda: 16)
     monkeypatch.setattr(worker_processes, "own_memory", lambda: 1_000)
     monkeypatch.setattr(worker_processes, "free_memory", lambda: 3_500)
-    assert worker_processes._n_wanted("auto") == 4
+    assert worker_processes.n_wanted("auto") == 4
 
 
 def test_processes_is_auto_or_a_number(tmp_path):

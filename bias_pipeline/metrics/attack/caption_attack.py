@@ -291,7 +291,7 @@ class CaptionAttack(Metric, ABC):
         """Both sides, their comparison, and what it comes from."""
         tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
-            tables, self._combinations(), corpus.keys, cross_fitted=pair.cross_fitted
+            tables, self.combinations(), corpus.keys, cross_fitted=pair.cross_fitted
         )
         for side, predictions in (("model", pair.model), ("human", pair.human)):
             estimates[PartName("ece", side=side)] = calibration(predictions)
@@ -343,7 +343,7 @@ class CaptionAttack(Metric, ABC):
             part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
         )
 
-    def _combinations(self) -> dict[PartName, Combination]:
+    def combinations(self) -> dict[PartName, Combination]:
         """Functions of (model, human) under own scoring, accuracy and LIC, in that order."""
 
         def lic_part(which: int) -> Combination:

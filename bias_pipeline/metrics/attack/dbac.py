@@ -69,7 +69,7 @@ class DBAC(Metric):
         sources={NAIR_2025: "eq. 5-8"},
         needs=("human captions",),
         without={"objects": A_TO_T},
-        cost=Cost(per_caption=0.0, per_attacked=3e-4, without_objects=0.2),
+        cost=Cost(per_caption=0.0, per_attacked=1e-4, without_objects=0.2),
         responses={
             "a_to_t": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),

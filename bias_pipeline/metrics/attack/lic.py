@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.attack.gold_guesses import CorrectedGuesses
 from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.references import BAKR_2024, HIROTA_2022, RELIC_2023, WANG_2019
 from bias_pipeline.metrics.value_names import MODEL
 
+_COST = Cost(per_caption=0.0, per_attacked=1e-5)
 
-class LIC(CaptionAttack):
+
+class LIC(CorrectedGuesses):
     """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
 
     ``model`` is LIC_M, ``human`` LIC_D (mean over five caption positions, each with its own
@@ -39,7 +41,7 @@ class LIC(CaptionAttack):
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
         without={"human captions": MODEL},
-        cost=Cost(per_caption=0.0, per_attacked=5e-5),
+        cost=_COST,
         responses={
             "score": ExpectedResponse(
                 moves=(
@@ -71,7 +73,7 @@ class LIC(CaptionAttack):
     )
 
 
-class Leakage(CaptionAttack):
+class Leakage(CorrectedGuesses):
     """Leakage amplification = accuracy on model captions - accuracy on human ones.
 
     Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies, 1 / K by
@@ -94,7 +96,7 @@ class Leakage(CaptionAttack):
         question="leakage",
         sources={WANG_2019: "section 3", BAKR_2024: "section 3: on captions"},
         without={"human captions": MODEL},
-        cost=Cost(per_caption=0.0),
+        cost=_COST,
         responses={
             "score": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),

@@ -12,6 +12,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.gold_counts import CountedInOneStep
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
@@ -33,7 +34,7 @@ from bias_pipeline.metrics.value_names import PartName
 
 
 @dataclass(eq=False, kw_only=True)
-class DirectionalBiasAmplification(LabelledTaskMetric):
+class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
     """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
 
     ``a_to_t``: given the group, are its usual tasks named more often than they are labelled?

@@ -10,6 +10,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.gold_counts import CountedInOneStep
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
@@ -26,7 +27,7 @@ UNDEFINED = PartName("undefined")
 
 
 @dataclass(eq=False, kw_only=True)
-class BiasAmplificationMALS(LabelledTaskMetric):
+class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), on captions.
 
     The usual groups of an object are those with more than 1/K of its labelled images. For each

@@ -94,7 +94,7 @@ class CountingMetric(Metric):
         described = view.labelled & view.has("model") & view.has("human")
         if "human captions" in self.info.needs and not described.any():
             raise NotApplicableError(
-                "no image with a group and a caption of the model has human captions to compare it "
+                "no captioned image of a group has human captions to compare it "
                 f"with; {NAME_HUMAN_CAPTIONS}"
             )
 

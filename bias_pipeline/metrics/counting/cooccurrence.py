@@ -17,6 +17,7 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import TaskMetric, check_known, least_share, row_of
+from bias_pipeline.metrics.counting.gold_counts import CountedInOneStep
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
@@ -50,7 +51,7 @@ UNDEFINED = PartName("undefined")
 
 
 @dataclass(eq=False, kw_only=True)
-class Cooccurrence(TaskMetric):
+class Cooccurrence(TaskMetric, CountedInOneStep):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
     An object's skew is half the sum over groups of |share - 1/K|, where the share is how often

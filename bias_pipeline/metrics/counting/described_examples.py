@@ -88,7 +88,7 @@ class _Examples:
             first, last = columns.indptr[concept : concept + 2].tolist()
             rows = columns.indices[first:last].astype(np.int64)
             rows = rows[groups[rows] >= 0]
-            chosen += [(concept, row) for row in _in_turn(rows, groups, drawn)]
+            chosen += [(concept, row) for row in take_in_turn(rows, groups, drawn)]
         words = describing_words(
             captions.take(np.array([row for _, row in chosen], np.int64)), self.images.table
         )
@@ -115,8 +115,8 @@ class _Examples:
             }
 
 
-def _in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int]:
-    """Some of the rows, smallest drawn number first, alternating between the groups."""
+def take_in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int]:
+    """At most four rows, smallest drawn number first, alternating between the groups."""
     ordered = rows[np.argsort(drawn[rows], kind="stable")]
     turns = zip_longest(
         *(ordered[groups[ordered] == g].tolist() for g in np.unique(groups[ordered]).tolist())

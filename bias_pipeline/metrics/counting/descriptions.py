@@ -71,7 +71,7 @@ class GroupDescriptions(ComparedGroups):
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
         ours="the concepts, annotators at the captioner's rate and the score are",
         without={"human captions": MODEL},
-        cost=Cost(per_caption=4e-5),
+        cost=Cost(per_caption=1e-5),
         says={
             "score": "its descriptions of people go with the {attribute} more than annotators' "
             "descriptions"

@@ -1,7 +1,7 @@
-"""Numbers of captions corrected by gold labels (``dataset.gold``).
+"""Shares of captions corrected by gold labels (``dataset.gold``), cell by cell.
 
-Labels of a machine err, and more often for one group than for another, so a share of wrong captions
-by such labels is mostly the machine's error. A few hundred labels by people correct such a share.
+A share of wrong captions by labels of a machine is mostly the machine's error. What captions say
+and the machine's labels make cells, whose true labels are drawn from those of their gold images.
 """
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus
 from bias_pipeline.corpus.gold_labels import GoldLabels
-from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.metrics.base import Metric, MetricInfo, Number, Score
+from bias_pipeline.errors import DataError
+from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.numbers import CountedNumber, LargestGap, Numbers
 from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes, TrueLabels
+from bias_pipeline.metrics.gold import (
+    FEWEST_FOR_A_POINT,
+    CorrectableByGold,
+    Correction,
+    label_notes,
+    worth_of,
+)
 from bias_pipeline.metrics.value_names import (
     HUMAN,
     HUMAN_PAIRED,
@@ -33,19 +40,38 @@ from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, estimate_w
 from bias_pipeline.stats.shares import difference_ends, wilson
 from bias_pipeline.text.mentions import SEVERAL_GROUPS
 
-FEWEST_FOR_A_GAP = 400  # gold labels
 FEWEST_ERRORS = 5  # errors in a group that gold labels must show
 _LEAST_P = 0.001  # with a smaller p, gold labels were not drawn at random
 _MOST_VOID = 0.02  # the largest share of draws that may lack a value
-_MANY = 100  # times as many labels; what is worth more hardly depends on labels
-_GOLD, _MACHINE = "gold", "machine"  # details of parts' names
 
 Tables = Mapping[PartName, Float64Array]  # part to (B, T, O) captions by true label and outcome
 Interval = tuple[float, float, float]  # value, low, high
 
 
-class CorrectedByGold(CountingMetric):
+class CorrectedByGold(CountingMetric, CorrectableByGold):
     """A metric that uses only the label of an image and what captions say of it."""
+
+    def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
+        """Draw the true labels of each cell of captions and machine labels from gold labels."""
+        view = self.see(corpus)
+        captions = _captions_by_part(self, view)
+        labels = true_labels(corpus, gold, captions[MODEL])
+        labels = replace(labels, draws=max(labels.draws, self.stats.resamples))
+        _check_random(labels, captions[MODEL], gold)
+        drawn = _Corrected.from_metric(self, view, labels, captions)
+        names = [name for name in score.parts if isinstance(name, PartName) and name in drawn.drawn]
+        corrected = {name: drawn.estimate(name) for name in names}
+        alone = {name: drawn.estimate_of_gold(name) for name in names if not name.detail}
+        machine = labels.machine[labels.rows]
+        return Correction(
+            corrected=corrected,
+            alone=alone,
+            worth={name: drawn.worth(name, corrected[name], one) for name, one in alone.items()},
+            n_gold=drawn.n_gold,
+            notes=label_notes(
+                view.groups, machine, labels.truth, 1 / labels.chances, len(labels.machine)
+            ),
+        )
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
         return caption_outcomes(view, side, view.named_group(side))
@@ -72,75 +98,6 @@ def named_outcomes(table: Float64Array, n_groups: int) -> Float64Array:
     of_groups = table[:, :n_groups]
     other = of_groups[..., n_groups : n_groups + 2].sum(axis=-1, keepdims=True)
     return np.concatenate([of_groups[..., :n_groups], other], axis=-1)
-
-
-def check_correctable(metric: Metric) -> None:
-    if isinstance(metric, CorrectedByGold):
-        return
-    why = (
-        "its attackers learn from the labels of all images"
-        if metric.info.family == "attack"
-        else "it is no share of captions by the label of their image alone"
-    )
-    raise NotApplicableError(
-        f"gold labels do not correct {metric.info.name}: {why}; score it by gold labels alone, "
-        "or choose gender_error, group_accuracy, declines or assumed_group"
-    )
-
-
-def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) -> Score:
-    """The score corrected by gold labels.
-
-    Parts ``NAME:machine`` are the numbers by machine labels; parts ``NAME:gold`` are the numbers of
-    only the gold images. Parts that gold labels cannot correct have no value.
-    """
-    check_correctable(metric)
-    if corpus.samples:
-        raise NotApplicableError(
-            "gold labels correct one caption an image; score the first of each "
-            "(metric.samples=first)"
-        )
-    assert isinstance(metric, CorrectedByGold)
-    view = metric.see(corpus)
-    captions = _captions_by_part(metric, view)
-    labels = true_labels(corpus, gold, captions[MODEL])
-    labels = replace(labels, draws=max(labels.draws, metric.stats.resamples))
-    _check_random(labels, captions[MODEL], gold)
-    corrected = _Corrected.from_metric(metric, view, labels, captions)
-    parts: dict[str, Number] = {}
-    lost = []
-    for name, part in score.parts.items():
-        if not isinstance(name, PartName) or name not in corrected.drawn:
-            parts[name] = replace(part, **vars(Estimate(math.nan)))
-            lost.append(str(name))
-            continue
-        parts[name] = replace(part, **vars(corrected.estimate(name)))
-        if not name.detail:
-            parts[_with_detail(name, _MACHINE)] = part
-            parts[_with_detail(name, _GOLD)] = replace(
-                part, **vars(corrected.estimate_of_gold(name))
-            )
-    n_gold, every = len(labels.rows), len(gold.groups) + len(gold.unsure) + len(gold.others)
-    notes = [*score.notes, *gold.notes]
-    if n_gold < every:
-        notes.append(
-            f"{n_gold} of {every} gold labels are of images that are scored; the others do nothing"
-        )
-    notes += corrected.sentences(score.parts, parts, metric.info) + corrected.label_sentences()
-    if lost:
-        notes.append(f"gold labels do not correct {', '.join(lost)}: no value")
-    return replace(score, parts=parts, notes=notes)
-
-
-def _with_detail(name: PartName, detail: str) -> PartName:
-    return PartName(
-        name.what,
-        direction=name.direction,
-        group=name.group,
-        object=name.object,
-        side=name.side,
-        detail=detail,
-    )
 
 
 def _captions_by_part(metric: CorrectedByGold, view: CorpusView) -> dict[PartName, CaptionOutcomes]:
@@ -173,6 +130,12 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
     return TrueLabels(
         n_groups, machine, corpus.keys, rows, truth, chances, drawn_evenly=not gold.chances
     )
+
+
+def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
+    """Refuse gold labels of images that differ from all images, by captions and machine labels."""
+    captions = caption_outcomes(view, "model", view.named_group("model"))
+    _check_random(true_labels(view.corpus, gold, captions), captions, gold)
 
 
 def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabels) -> None:
@@ -264,45 +227,15 @@ class _Corrected:
         p_value = min(1.0, 2 * max(float(tail), 1 / len(first)))
         assert isinstance(counted, LargestGap)
         errors = [_rarer(counted.groups[group]) for group in pair]
-        if self.n_gold < FEWEST_FOR_A_GAP or min(errors) < FEWEST_ERRORS:
+        if self.n_gold < FEWEST_FOR_A_POINT or min(errors) < FEWEST_ERRORS:
             return Estimate(math.nan, ci_low=low, ci_high=high, p_value=p_value)
         return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
 
-    def sentences(
-        self, machine: Mapping[str, Number], parts: Mapping[str, Number], info: MetricInfo
-    ) -> list[str]:
-        """Sentences with the three values of each headline, of each deciding part, and by group."""
-        decide = [*info.readings.values()]
-        whats = {"score", *(rule.part for rule in decide)} & {*map(str, parts)}
-        names = [
-            name
-            for name in parts
-            if isinstance(name, PartName)
-            and not name.detail
-            and _with_detail(name, _GOLD) in parts
-            and (name in whats or (name.group and (name.what in whats or not name.what)))
-        ]
-        return [self._sentence(name, machine[name], parts) for name in names]
-
-    def _sentence(self, name: PartName, machine: Number, parts: Mapping[str, Number]) -> str:
-        number, alone = parts[name], parts[_with_detail(name, _GOLD)]
-        text = (
-            f"{name}: {_percent(machine.value)} by machine labels, corrected "
-            f"{_with_interval(number)}; {self.n_gold} gold labels alone {_with_interval(alone)}"
-        )
-        times = self._worth(name, number, alone)
-        if math.isnan(times):
-            return text
-        amount = f"{times:.1f}" if times <= _MANY else f"more than {_MANY}"
-        return f"{text}; worth {amount} times as many gold labels"
-
-    def _worth(self, name: PartName, number: Number, alone: Number) -> float:
+    def worth(self, name: PartName, number: Estimate, alone: Estimate) -> float:
         """How many times as many evenly drawn gold labels give as narrow an interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
-        if not width > 0:
-            return math.nan
-        if self.labels.drawn_evenly:
-            return ((alone.ci_high - alone.ci_low) / width) ** 2
+        if self.labels.drawn_evenly or not width > 0:
+            return worth_of(number, alone, drawn_evenly=self.labels.drawn_evenly)
         if isinstance(drawn, LargestGap) or drawn.observations is None or math.isnan(number.value):
             return math.nan
         gold = self.gold[name]
@@ -313,26 +246,6 @@ class _Corrected:
         table_share = gold.observations[0] / max(total, 1e-12)
         low, high = wilson(number.value, self.n_gold * table_share, quantile(self.stats.level))
         return ((high - low) / width) ** 2
-
-    def label_sentences(self) -> list[str]:
-        """Sentences on how often machine labels are wrong, judged by gold labels."""
-        weights = 1 / self.labels.chances
-        machine = self.labels.machine[self.labels.rows]
-        wrong = [
-            f"{_percent(float(np.average(machine[of_group] != code, weights=weights[of_group])))} "
-            f"of {group}"
-            for code, group in enumerate(self.groups)
-            if (of_group := self.labels.truth == code).any()
-        ]
-        alike = (
-            [
-                "machine labels equal all gold labels: if the machine was fitted to them, it errs "
-                "more elsewhere, and the interval is too narrow"
-            ]
-            if (machine == self.labels.truth).all() and self.n_gold < len(self.labels.machine)
-            else []
-        )
-        return [f"machine labels are wrong for {', '.join(wrong)}, by gold labels", *alike]
 
 
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
@@ -376,14 +289,3 @@ def _rarer(number: CountedNumber) -> float:
     if math.isnan(value) or observations is None:
         return 0.0
     return min(value, 1 - value) * float(observations[0])
-
-
-def _percent(value: float) -> str:
-    return "no value" if math.isnan(value) else f"{100 * value:.1f}%"
-
-
-def _with_interval(number: Number) -> str:
-    if math.isnan(number.ci_low):
-        return _percent(number.value)
-    ends = f"[{100 * number.ci_low:.1f}, {100 * number.ci_high:.1f}]"
-    return f"between {ends}%" if math.isnan(number.value) else f"{_percent(number.value)} {ends}"

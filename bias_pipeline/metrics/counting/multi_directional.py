@@ -61,7 +61,7 @@ class MultiDirectional(LabelledTaskMetric):
         question="tasks",
         sources={ZHAO_2023: "eq. 3-6"},
         needs=("objects",),
-        cost=Cost(per_caption=6e-5),
+        cost=Cost(per_caption=5e-6),
         responses={
             "a_to_t": ExpectedResponse(
                 moves=("object follows group",), stays=("group follows object",)

@@ -14,6 +14,7 @@ from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import inflect
+from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.base import Cost, EvidenceRule, MetricInfo, Number, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import check_excluded
@@ -23,6 +24,7 @@ from bias_pipeline.metrics.counting.compared_groups import (
     GroupContrast,
     by_group,
 )
+from bias_pipeline.metrics.counting.described_examples import take_in_turn
 from bias_pipeline.metrics.counting.numbers import SHARE
 from bias_pipeline.metrics.counting.object_answer import (
     ObjectContrast,
@@ -70,7 +72,7 @@ class InventedObjects(ComparedGroups):
       objects that captions name.
 
     If there are more than two groups, each is compared with the rest (``gap:NAME``,
-    ``group:NAME``).
+    ``group:NAME``). The table ``invented_captions`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -86,7 +88,7 @@ class InventedObjects(ComparedGroups):
         sources={ROHRBACH_2018: "CHAIR", ROBINSON_1988: "residual on residual"},
         ours="the gap on comparable pictures and the score are",
         needs=("objects",),
-        cost=Cost(per_caption=4e-5),
+        cost=Cost(per_caption=1.5e-5),
         says={"score": "it names absent objects that go with the {attribute}"},
         readings={"score": EvidenceRule("score")},
     )
@@ -118,11 +120,12 @@ class InventedObjects(ComparedGroups):
             notes,
             _foreign(corpus, self.attribute),
         )
+        tables = {"objects": lines(contrasts), "invented_captions": list(_examples(images))}
         return Score(
             dict(parts),
             audit={"objects": facts(answer, contrasts)},
             notes=[*corpus.notes, *self.left_out(corpus, images.rows), *answer.sentences],
-            tables={"objects": table} if (table := lines(contrasts)) else {},
+            tables={name: table for name, table in tables.items() if table},
         )
 
     def images(self, corpus: Corpus) -> ObjectImages:
@@ -188,6 +191,26 @@ class InventedObjects(ComparedGroups):
             images.corpus.keys[images.rows[rows]],
         )
         return _difference(comparison, more[rows])
+
+
+def _examples(images: ObjectImages) -> Iterator[dict[str, object]]:
+    """A few captions that name an absent object, for each object in the score."""
+    corpus = images.corpus
+    grouping, captions = corpus.groupings[images.attribute.name], corpus.model
+    absent = np.zeros((len(corpus), len(images.view.tasks)), bool)
+    absent[images.rows] = images.model.absent > 0
+    invented = images.view.mentions("model").multiply(absent[captions.image_rows]).tocsc()
+    groups = grouping.codes[captions.image_rows]
+    drawn = random_words("examples", 0, corpus.keys[captions.image_rows])
+    for task in images.invented_objects:
+        rows = invented.indices[slice(*invented.indptr[task : task + 2])].astype(np.int64)
+        for row in take_in_turn(rows, groups, drawn):
+            yield {
+                "object": images.view.tasks[task],
+                "group": grouping.names[groups[row]],
+                "image_id": corpus.ids[captions.image_rows[row]],
+                "caption": captions.text(row),
+            }
 
 
 def _foreign(corpus: Corpus, attribute: Attribute) -> str:

@@ -2,7 +2,8 @@
 
 Images fall into cells by what their caption says and by the machine's label. The true labels of a
 cell are estimated by those of its gold images, so counts of captions by true label do not need the
-true label of every image.
+true label of every image. A score of attackers' guesses is corrected by PPI++ instead, where labels
+of the machine count as much as they are worth (:func:`machine_weight`).
 """
 
 from __future__ import annotations
@@ -48,3 +49,30 @@ def true_label_counts(cells: Float64Array, gold: Float64Array) -> Float64Array:
     shares = share(gold, gold.sum(axis=-1, keepdims=True))
     counts: Float64Array = np.where(cells[..., None] > 0, cells[..., None] * shares, 0.0)
     return counts
+
+
+def machine_weight(
+    true: Float64Array, machine: Float64Array, spread: float, n_gold: int, n_rest: int
+) -> float:
+    """Lambda of PPI++, in [0, 1]: how much labels of the machine count for the smallest variance.
+
+    It is 0 if they say nothing of the true labels, and if no image lacks a gold label.
+
+    Args:
+        true: (n,) what each gold image adds to the number by its true label.
+        machine: (n,) the same by the machine's label.
+        spread: the variance of what images add by machine labels.
+        n_gold: how many images have gold labels.
+        n_rest: how many have none.
+
+    Source: Angelopoulos et al. 2023 (PPI++).
+
+    Example:
+        >>> labels = np.array([0.0, 1.0, 1.0, 0.0])
+        >>> round(machine_weight(labels, labels, labels.var(ddof=1), 4, 36), 3)
+        0.9
+    """
+    if not n_rest or not spread > 0 or n_gold < 2:
+        return 0.0
+    covariance = float(np.cov(true, machine)[0, 1])
+    return min(max(covariance / ((1 + n_gold / n_rest) * spread), 0.0), 1.0)

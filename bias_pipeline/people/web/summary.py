@@ -32,7 +32,6 @@ from bias_pipeline.report.caption_pairs import (
     SECOND,
     CaptionPair,
     PairAnswers,
-    PairShare,
     pair_answers,
     read_pairs,
 )
@@ -42,10 +41,10 @@ from bias_pipeline.report.table import NumberCell, Table
 from bias_pipeline.report.tables import latest_results
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import label, with_settings
+from bias_pipeline.stats.bootstrap import Interval
 from bias_pipeline.stats.compare import FEWEST_CORRELATED, Correlation, pearson
 from bias_pipeline.stats.raters import (
     LEAST_RATERS,
-    RaterAgreement,
     answer_counts,
     consensus,
     error_range,
@@ -111,12 +110,12 @@ def _coefficients(
     return lines
 
 
-def _coefficient(agreement: RaterAgreement) -> str:
+def _coefficient(agreement: Interval) -> str:
     """A coefficient in words.
 
     Example:
         >>> nan = float("nan")
-        >>> _coefficient(RaterAgreement(0.5, nan, nan))
+        >>> _coefficient(Interval(0.5, nan, nan))
         '0.50 (no interval)'
     """
     value, low, high = agreement
@@ -373,13 +372,13 @@ def print_correlations(folders: Sequence[Path], runs: Path) -> None:
     print_table(Table(caption, head, rows, keys=3))
 
 
-def _percent(share: PairShare) -> str:
+def _percent(share: Interval) -> str:
     low, high = (max(0.0, share.low), min(1.0, share.high))
     ends = "" if math.isnan(share.low) else f" [{100 * low:.1f}, {100 * high:.1f}]"
     return f"{100 * share.value:.1f}{ends} %"
 
 
-def _points(share: PairShare) -> str:
+def _points(share: Interval) -> str:
     ends = "" if math.isnan(share.low) else f" [{100 * share.low:.1f}, {100 * share.high:.1f}]"
     return f"{100 * share.value:.1f}{ends} points"
 

@@ -44,7 +44,7 @@ from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.report.explain import gradients, linear
 from bias_pipeline.report.explain.gradients import Gradients
 from bias_pipeline.report.explain.linear import Example, Gram, WordFit
-from bias_pipeline.stats.bootstrap import combined_error, quantile
+from bias_pipeline.stats.bootstrap import Interval, combined_error, quantile
 from bias_pipeline.text.transform import apply_transforms
 
 RESAMPLES = 100  # each resample trains every attacker again, so more would cost too much
@@ -57,15 +57,6 @@ Fits = Callable[[LabelledCaptions, Split, Float64Array], WordFit]
 
 
 @dataclass(frozen=True)
-class WordInterval:
-    """A number (mean over seeds) with an interval that is computed like a score's."""
-
-    value: float  # NaN if an n-gram has no such number
-    low: float  # lower end
-    high: float  # upper end
-
-
-@dataclass(frozen=True)
 class RevealingWord:
     """An n-gram on one side."""
 
@@ -73,8 +64,8 @@ class RevealingWord:
     gram: Gram  # its words; empty for all n-grams and the intercept together
     captions: int  # how many captions have it; of both sides together for the difference
     # Group to log-odds; of two groups only the second, since the first has the negative
-    coefficients: Mapping[str, WordInterval]
-    gain: WordInterval  # see the module
+    coefficients: Mapping[str, Interval]
+    gain: Interval  # see the module
 
 
 @dataclass(frozen=True)
@@ -284,7 +275,7 @@ def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator
     chosen.pop(sums.columns[()], None)  # the intercept is not a word
     first = sides[0][1][:, :, 0].mean(axis=0)
     order = sorted(chosen, key=lambda f: (-first[f], grams[f]))
-    nowhere = {name: WordInterval(math.nan, math.nan, math.nan) for name in shown_groups}
+    nowhere = {name: Interval(math.nan) for name in shown_groups}
     for side, per_seed, resampled, counts in sides:
         total = _interval(per_seed[:, :, 0].sum(axis=1), resampled[:, :, 0].sum(axis=1), level)
         yield RevealingWord(side, (), 0, nowhere, total)
@@ -297,7 +288,7 @@ def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator
             yield RevealingWord(side, grams[f], int(counts[f]), coefficients, intervals[0])
 
 
-def _interval(per_seed: Float64Array, resampled: Float64Array, level: float) -> WordInterval:
+def _interval(per_seed: Float64Array, resampled: Float64Array, level: float) -> Interval:
     """The interval from (S,) values by seed and (B,) means over seeds under resampling."""
     value = float(per_seed.mean())
     seed_std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else math.nan
@@ -305,4 +296,4 @@ def _interval(per_seed: Float64Array, resampled: Float64Array, level: float) -> 
     n_seeds = len(per_seed) if len(per_seed) > 1 else 0
     error, freedom = combined_error(seed_std, float(np.std(resampled, ddof=1)), n_seeds)
     half = quantile(level, freedom) * error
-    return WordInterval(value, value - half, value + half)
+    return Interval(value, value - half, value + half)

@@ -105,6 +105,13 @@ def test_the_table_has_a_line_for_each_object(planted_score):
     assert line["invented"] > 0.08 > 0.04 > line["invented of others"]
 
 
+def test_examples_are_captions_of_either_group_that_name_an_absent_object(planted_score):
+    examples = planted_score.tables["invented_captions"]
+    assert {line["object"] for line in examples} == {"handbag"}
+    assert sorted(str(line["group"]) for line in examples) == ["female", "female", "male", "male"]
+    assert all("handbag" in str(line["caption"]) for line in examples)
+
+
 def test_the_parts_are_those_of_the_contract(planted_score):
     names = {"score", "gap", "gap:alike", "invented", "recall", "object:handbag", "null"}
     further = {"gap:number", "gap:words", "gap:recall", "invented:mentions", "recall:human"}

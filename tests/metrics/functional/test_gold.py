@@ -9,6 +9,7 @@ from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes, TrueLabe
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.functional.gold import (
     label_priors,
+    machine_weight,
     true_label_counts,
 )
 
@@ -208,3 +209,22 @@ def test_intervals_of_the_difference_of_two_captioners_cover_the_truth():
         middle, spread = np.median(first) - np.median(other), np.std(first - other)
         covered += abs(middle - 0.9 * (0.01 - 0.03)) < 1.96 * spread
     assert covered / runs >= 0.91
+
+
+def test_the_interval_of_a_mean_is_that_of_ppi_py():
+    generator = np.random.default_rng(0)
+    truth = (generator.random(5000) < 0.2).astype(float)
+    machine = np.where(generator.random(5000) < 0.06, 1 - truth, truth)
+    gold, n = truth[:400], 400
+    weight = machine_weight(gold, machine[:n], machine.var(ddof=1), n, 4600)
+    mean = gold.mean() + weight * (machine[n:].mean() - machine[:n].mean())
+    errors = (gold - weight * machine[:n]).var(ddof=1) / n
+    half = 1.959964 * np.sqrt(errors + weight**2 * machine[n:].var(ddof=1) / 4600)
+    # ppi_py 0.2.3: ppi_mean_ci(gold, machine[:400], machine[400:], alpha=0.05)
+    assert (mean - half, mean + half) == pytest.approx((0.18593, 0.23067), abs=5e-5)
+
+
+def test_labels_of_a_machine_count_nothing_if_all_images_have_gold_labels():
+    labels = np.array([0.0, 1.0, 1.0])
+    assert machine_weight(labels, labels, 0.3, 3, 0) == 0
+    assert machine_weight(labels, -labels, 0.3, 3, 10) == 0

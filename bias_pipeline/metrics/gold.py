@@ -1,0 +1,284 @@
+"""Scores corrected by gold labels (``dataset.gold``): what every form of correction shares.
+
+Labels of a machine err, and more often for one group than for another. Labels that people gave to
+a few hundred of the images correct a score. Metrics choose the form: cells
+(:mod:`~bias_pipeline.metrics.counting.gold`), one step from the machine's number
+(:mod:`~bias_pipeline.metrics.counting.gold_counts`), or scores of attackers' guesses under both
+labels (:mod:`~bias_pipeline.metrics.attack.gold_guesses`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus
+from bias_pipeline.corpus.gold_labels import GoldLabels
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.io.hashing import UIntArray
+from bias_pipeline.metrics.base import Metric, MetricInfo, Number, Score
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, summary, two_sided_p
+
+FEWEST_FOR_A_POINT = 400  # gold labels; with fewer, a gap or an amplification is only an interval
+_MANY = 100  # times as many labels; what is worth more hardly depends on labels
+_SHOWN = 8  # names of parts in a note
+_GOLD, _MACHINE = "gold", "machine"  # details of parts' names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """What gold labels make of a score."""
+
+    corrected: Mapping[PartName, Estimate]
+    alone: Mapping[PartName, Estimate]  # the numbers of the gold images alone, by gold labels
+    worth: Mapping[PartName, float]  # how many times as many gold labels would be as exact
+    n_gold: int  # gold images with a caption
+    without_labels: Collection[str] = ()  # parts that rest on no label, and so stay as they are
+    notes: Sequence[str] = ()
+
+
+class CorrectableByGold(ABC):
+    """A metric that gold labels correct."""
+
+    @abstractmethod
+    def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
+        """The numbers of a score of machine labels, corrected by gold labels."""
+
+
+def check_correctable(metric: Metric) -> None:
+    if isinstance(metric, CorrectableByGold):
+        return
+    why = (
+        "what its attackers guess from depends on the labels that are wrong"
+        if metric.info.family == "attack"
+        else "it is no smooth function of shares of images, as a maximum over groups is none"
+    )
+    raise NotApplicableError(
+        f"gold labels do not correct {metric.info.name}: {why}; score the images with gold labels "
+        "alone (--attributes), or choose another metric (docs/labels.md lists those corrected)"
+    )
+
+
+def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) -> Score:
+    """The score corrected by gold labels.
+
+    Parts ``NAME:machine`` are the numbers by machine labels; parts ``NAME:gold`` are the numbers of
+    only the gold images. Parts that gold labels cannot correct have no value.
+    """
+    check_correctable(metric)
+    if corpus.samples:
+        raise NotApplicableError(
+            "gold labels correct one caption an image; score the first of each "
+            "(metric.samples=first)"
+        )
+    assert isinstance(metric, CorrectableByGold)
+    correction = metric.correct(score, corpus, gold)
+    parts: dict[str, Number] = {}
+    lost = []
+    for name, part in score.parts.items():
+        if name in correction.without_labels:
+            parts[name] = part
+        elif not isinstance(name, PartName) or name not in correction.corrected:
+            parts[name] = replace(part, **vars(Estimate(math.nan)))
+            lost += [] if math.isnan(part.value) else [str(name)]
+        else:
+            parts[name] = replace(part, **vars(correction.corrected[name]))
+            if not name.detail:
+                parts[_with_detail(name, _MACHINE)] = part
+                alone = correction.alone.get(name, Estimate(math.nan))
+                parts[_with_detail(name, _GOLD)] = replace(part, **vars(alone))
+    n_found, every = len(gold.labels_in(corpus)[0]), len(gold.groups) + len(gold.unsure)
+    every += len(gold.others)
+    notes = [*score.notes, *gold.notes]
+    if n_found < every:
+        notes.append(
+            f"{n_found} of {every} gold labels are of images that are scored; the others do nothing"
+        )
+    notes += [*_sentences(correction, score.parts, parts, metric.info), *correction.notes]
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        notes.append(f"gold labels do not correct {', '.join(lost[:_SHOWN])}{more}: no value")
+    return replace(score, parts=parts, notes=notes)
+
+
+def _with_detail(name: PartName, detail: str) -> PartName:
+    return PartName(
+        name.what,
+        direction=name.direction,
+        group=name.group,
+        object=name.object,
+        side=name.side,
+        detail=detail,
+    )
+
+
+def _sentences(
+    correction: Correction,
+    machine: Mapping[str, Number],
+    parts: Mapping[str, Number],
+    info: MetricInfo,
+) -> Iterator[str]:
+    """Sentences with the three values of each headline, of each deciding part, and by group."""
+    decide = [*info.readings.values()]
+    whats = {"score", *info.says, *(rule.part for rule in decide)} & {*map(str, parts)}
+    for name, number in parts.items():
+        if not isinstance(name, PartName) or name not in correction.corrected:
+            continue
+        if name not in whats and not (name.group and (name.what in whats or not name.what)):
+            continue
+        if name.object or name not in correction.alone:
+            continue
+        alone, times = correction.alone[name], correction.worth.get(name, math.nan)
+        amount = f"{times:.1f}" if times <= _MANY else f"more than {_MANY}"
+        worth = "" if math.isnan(times) else f"; worth {amount} times as many gold labels"
+        yield (
+            f"{name}: {percent(machine[name].value)} by machine labels, corrected "
+            f"{_with_interval(number)}; {correction.n_gold} gold labels alone "
+            f"{_with_interval(alone)}{worth}"
+        )
+
+
+def percent(value: float) -> str:
+    return "no value" if math.isnan(value) else f"{100 * value:.1f}%"
+
+
+def _with_interval(number: Estimate) -> str:
+    if math.isnan(number.ci_low):
+        return percent(number.value)
+    ends = f"[{100 * number.ci_low:.1f}, {100 * number.ci_high:.1f}]"
+    return f"between {ends}%" if math.isnan(number.value) else f"{percent(number.value)} {ends}"
+
+
+@dataclass(frozen=True, eq=False)
+class GoldSample:
+    """The gold images among those that a number may rest on."""
+
+    rows: IntArray  # (n,) their rows in the corpus
+    truth: IntArray  # (n,) the codes of their true labels, as a grouping has them
+    machine: IntArray  # (n,) the codes of their machine labels
+    weights: Float64Array  # (n,) 1 / the chance of being drawn
+    keys: UIntArray  # (n,) hashes of their ids
+    population: int  # how many images they were drawn from
+    groups: tuple[str, ...]
+    drawn_evenly: bool
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    @classmethod
+    def from_rows(cls, rows: IntArray, corpus: Corpus, gold: GoldLabels) -> GoldSample:
+        """The gold images among some rows of a corpus, ascending."""
+        grouping = corpus.groupings[gold.attribute]
+        n_groups = len(grouping.names)
+        of_gold, codes, chances = gold.labels_in(corpus)
+        inside = np.isin(of_gold, rows)
+        if not inside.any():
+            raise DataError(f"{gold.file}: the captioner describes none of its images")
+        places, codes = of_gold[inside], codes[inside]
+        outside = np.where(codes == n_groups, UNSURE, NO_GROUP)
+        return cls(
+            places,
+            np.where(codes < n_groups, codes, outside),
+            grouping.codes[places],
+            1 / chances[inside],
+            corpus.keys[places],
+            len(rows),
+            grouping.names,
+            not gold.chances,
+        )
+
+    @cached_property
+    def differ(self) -> IntArray:
+        """The places of the images whose true label is not the machine's."""
+        return np.flatnonzero(self.truth != self.machine)
+
+    def relabel(self, corpus: Corpus, attribute: str) -> Corpus:
+        """The corpus with the true labels of these images."""
+        grouping = corpus.groupings[attribute]
+        codes = grouping.codes.copy()
+        codes[self.rows] = self.truth
+        changed = {attribute: replace(grouping, codes=codes)}
+        return replace(corpus, groupings={**corpus.groupings, **changed})
+
+    def mean_change(self, changes: Float64Array, stats: Bootstrap) -> Draws:
+        """The mean of (n, S) changes over the images drawn from, with its resamplings."""
+        total = self.weights.sum()
+        resampled = []
+        for counts in stats.weights(self.keys):
+            weighted = counts * self.weights
+            sums = np.maximum(weighted.sum(axis=1, keepdims=True), 1e-12)
+            resampled.append(weighted @ changes / sums)
+        return Draws(self.weights @ changes / total, np.concatenate(resampled), trained=False)
+
+    def label_notes(self) -> list[str]:
+        """Sentences on how often machine labels are wrong, judged by gold labels."""
+        return label_notes(self.groups, self.machine, self.truth, self.weights, self.population)
+
+
+def label_notes(
+    groups: Sequence[str],
+    machine: IntArray,
+    truth: IntArray,
+    weights: Float64Array,
+    n_images: int,
+) -> list[str]:
+    """Sentences on how often machine labels are wrong, judged by gold labels."""
+    wrong = [
+        f"{percent(float(np.average(machine[of_group] != code, weights=weights[of_group])))} "
+        f"of {group}"
+        for code, group in enumerate(groups)
+        if (of_group := truth == code).any()
+    ]
+    alike = (
+        [
+            "machine labels equal all gold labels: if the machine was fitted to them, it errs more "
+            "elsewhere, and the interval is too narrow"
+        ]
+        if (machine == truth).all() and len(truth) < n_images
+        else []
+    )
+    return [f"machine labels are wrong for {', '.join(wrong)}, by gold labels", *alike]
+
+
+def one_step_from_machine(
+    machine: Estimate, changes: Float64Array, sample: GoldSample, stats: Bootstrap
+) -> Estimate:
+    """A number one step from its value by machine labels.
+
+    Args:
+        machine: the number by machine labels of all images.
+        changes: (n, S) how the number changes if all images change as each gold image does when its
+            true label takes the machine's place, to first order; NaN if it does not change
+            smoothly.
+        sample: the gold images.
+        stats: how images are resampled.
+    """
+    if machine.draws is None or np.isnan(changes).any():
+        return Estimate(math.nan)
+    step = sample.mean_change(changes, stats)
+    drawn = replace(
+        machine.draws,
+        per_seed=machine.draws.per_seed + step.per_seed,
+        resampled=machine.draws.resampled + step.resampled,
+        trials=math.nan,
+    )
+    return summary(drawn, stats.level)
+
+
+def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate:
+    """The interval alone, with its p value against the no-bias value if it is tested."""
+    p_value = two_sided_p(estimate, neutral) if tested else math.nan
+    return Estimate(math.nan, ci_low=estimate.ci_low, ci_high=estimate.ci_high, p_value=p_value)
+
+
+def worth_of(corrected: Estimate, alone: Estimate, *, drawn_evenly: bool) -> float:
+    """How many times as many evenly drawn gold labels give as narrow an interval."""
+    width = corrected.ci_high - corrected.ci_low
+    if not (width > 0 and drawn_evenly):
+        return math.nan
+    return ((alone.ci_high - alone.ci_low) / width) ** 2
