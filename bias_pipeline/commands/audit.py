@@ -33,6 +33,7 @@ from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, did_you_mean, inflect
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
+from bias_pipeline.io.paths import config_dir_flag, with_config_dir
 from bias_pipeline.io.terminal import lines_as, print_out, print_text, warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
@@ -67,6 +68,7 @@ _ABOUT = (
     "the labels have; print answers and write a report. The expected time is printed first"
 )
 _NOISE = "dataset.label_noise="
+_CONFIG_DIR = "--config-dir"
 Meanings = tuple[set[str], set[str]]  # groups, and labels that belong to no group
 NO_MEANINGS: Meanings = (set(), set())  # without --map, meanings are not needed
 _LONGEST = 60  # characters of a file's name in its folder's name
@@ -76,18 +78,26 @@ def command(words: Sequence[str]) -> int:
     """Audit a file of captions; messages that advise settings name the options of audit."""
     with lines_as(in_options):
         try:
-            return _audit(words)
+            with with_config_dir(_config_dir(words)):
+                return _audit(words)
         except BiasPipelineError as error:
             error.args = (in_options(str(error)),)
             raise
 
 
+def _config_dir(words: Sequence[str]) -> Path | None:
+    """The user's folder of YAML files, which decides what other options may name."""
+    early = Parser(f"{PROGRAM} audit", add_help=False, allow_abbrev=False)
+    early.add_argument(_CONFIG_DIR)
+    folder: str | None = early.parse_known_args(list(words))[0].config_dir
+    if folder is None:
+        return None
+    from bias_pipeline.run.hydra_composer import further_folders
+
+    return further_folders(folder)[0]
+
+
 def _audit(words: Sequence[str]) -> int:
-    if any(word.partition("=")[0] == "--config-dir" for word in words):
-        raise UsageError(
-            "audit takes attributes of your own from a package, not from --config-dir: move the "
-            "folder attribute/ to mine/conf/attribute/, and give --include mine"
-        )
     options, settings = parser().parse_known_args(list(words))
     if settings:
         raise UsageError(
@@ -217,7 +227,7 @@ class FileSource:
     def command_for(self, attribute: str, metrics: Sequence[str]) -> str:
         """The command that runs further metrics without a time limit."""
         words = [f"metric={','.join(metrics)}", *self._overrides_of(attribute)]
-        return f"{PROGRAM} {shlex.join(words)}"
+        return f"{PROGRAM} {shlex.join([*config_dir_flag(), *words])}"
 
     def _overrides_of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
@@ -263,6 +273,11 @@ def parser() -> Parser:
         metavar="ATTRIBUTE",
         help="audit only this attribute; repeat for more (default: every attribute that the "
         "labels have)",
+    )
+    parser.add_argument(
+        _CONFIG_DIR,
+        metavar="DIR",
+        help="your own YAML files, such as DIR/attribute/NAME.yaml; they are data, not code",
     )
     parser.add_argument(
         "--captions",

@@ -66,6 +66,7 @@ def safe_name(stem: str) -> str:
 
 FLAG = "--include"
 VARIABLE = "BIAS_PIPELINE_INCLUDE"
+_CONFIG_DIR = "BIAS_PIPELINE_CONFIG_DIR"  # for the processes of a command that audits
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
@@ -89,6 +90,26 @@ def including(words: Sequence[str]) -> Iterator[list[str]]:
         os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
+
+
+@contextmanager
+def with_config_dir(folder: Path | None) -> Iterator[None]:
+    """Inside the block, configuration is also looked for in a folder of the user's YAML files."""
+    before = os.environ.get(_CONFIG_DIR)
+    try:
+        if folder is not None:
+            os.environ[_CONFIG_DIR] = str(folder.resolve())
+        yield
+    finally:
+        os.environ.pop(_CONFIG_DIR, None)
+        if before is not None:
+            os.environ[_CONFIG_DIR] = before
+
+
+def config_dir_flag() -> list[str]:
+    """The words that name the folder of the user's YAML files in another command."""
+    folder = os.environ.get(_CONFIG_DIR)
+    return ["--config-dir", folder] if folder else []
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -180,8 +201,10 @@ def _place(name: str) -> Path:
 
 
 def conf_dirs() -> list[Path]:
-    """The folders of configuration: ours, then ``conf`` in each included package."""
-    folders = [place / "conf" for place in places().values()]
+    """The folders of configuration: ours, an audit's ``--config-dir``, then included packages'."""
+    further = os.environ.get(_CONFIG_DIR)
+    folders = [Path(further)] if further else []
+    folders += [place / "conf" for place in places().values()]
     return [conf_dir(), *(folder for folder in folders if folder.is_dir())]
 
 
@@ -192,5 +215,5 @@ def conf_file(group: str, name: str) -> Path:
 
 
 def group_choices(group: str) -> list[str]:
-    """The choices of a configuration group, including those of included packages."""
+    """The choices of a configuration group in all folders of configuration."""
     return sorted({name for folder in conf_dirs() for name in choices_of(folder / group)})

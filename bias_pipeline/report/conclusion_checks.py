@@ -13,17 +13,17 @@ from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import BEYOND, SCORE, sibling_name
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import text_settings
-from bias_pipeline.text.caption_language import untestable
+from bias_pipeline.text.caption_language import unchecked_reason, untestable
 from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
 NO_RULE = "it changes with longer or shorter captions, even without bias"
 DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # the metrics that decide most often
-# Questions whose numbers rest on word lists, by masked words or by named groups.
+# Questions whose numbers rest on word lists, by masked words, named groups or refusals.
 BY_LISTS = (
     "leakage", "misgendering", "assuming", "tasks", "mentions", "describing", "inventing",
-    "changing",
+    "changing", "declining",
 )  # fmt: skip
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
@@ -158,12 +158,15 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 
 
 def foreign_to_lists(result: Result) -> str:
-    """Why a result that rests on word lists tests nothing; empty if the lists fit the captions."""
+    """Why a result that rests on word lists tests nothing; empty if it does.
+
+    Lists must fit the captions, and ours in English are the only ones that were checked.
+    """
     if result.facts.metric.question not in BY_LISTS:
         return ""
     language = result.facts.language
     shares = {side: language.shares.get(side, math.nan) for side in SIDES}
-    reason = untestable(shares, language.lists)
+    reason = untestable(shares, language.lists) or unchecked_reason(language.lists)
     return f"cannot be tested: {reason}" if reason else ""
 
 

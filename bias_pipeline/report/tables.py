@@ -43,7 +43,8 @@ MARKS = {
     "of n images shows may still be true of up to 4/n of all images",
     UNREACHED: f"at equal style, annotators use less than {LIMITS.reach:.0%} of its words, or more "
     f"than {LIMITS.removed:.0%} of them were removed: no verdict",
-    UNTESTED: "the word lists are not in the language of the captions: no verdict",
+    UNTESTED: "the word lists are not in the language of the captions, or are unchecked: no "
+    "verdict",
     TOO_LONG: f"its captions are more than {LIMITS.longer:g} times as long as human captions, "
     "which lowers this number: no verdict",
 }

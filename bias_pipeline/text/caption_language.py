@@ -174,12 +174,26 @@ def untestable(shares: Mapping[Side, float], language: str) -> str:
     return f"{LANGUAGE_WORDS} {_name(language)}, and {few} are" if few else ""
 
 
+def unchecked_reason(language: str) -> str:
+    """Why lists in another language than English give no answer; empty for English.
+
+    Masked captions may leak a group through words that nobody listed.
+
+    Example:
+        >>> unchecked_reason("de"), unchecked_reason("en"), unchecked_reason("")
+        ("lists of language 'de' are unchecked against English", '', '')
+    """
+    if language in ("", ENGLISH):  # results of earlier versions do not name a language
+        return ""
+    return f"lists {_name(language)} are unchecked against English"
+
+
 def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[str]:
     """A warning if captions seem to be in another language than the lists."""
     remedy = (
         "translate the captions, or write an attribute with words of their language (its YAML with "
         f"language: CODE, such as {'de' if attribute.language == ENGLISH else ENGLISH}; "
-        "CONTRIBUTING.md)"
+        "CONTRIBUTING.md, Words of another language)"
     )
     reason = untestable(shares, attribute.language)
     if reason:
