@@ -32,7 +32,7 @@ LEARNING = ("torch", "pytorch-lightning", "timm")
 CONTENT = re.compile(
     r"bias_pipeline/[\w./]+\.(py|yaml|css|js|j2|txt)"
     r"|bias_pipeline/py\.typed"
-    r"|bias_pipeline/(studies/features|report/(flatness|power))\.csv"  # which cards quote
+    r"|bias_pipeline/(studies/features|report/(benchmark_1|flatness|power))\.csv"  # figures and ids
     r"|bias_pipeline/(models/published_captioners|text/phrases)\.csv"  # names, phrases of refusal
     r"|bias_pipeline/people/anonymous_prompts\.csv"
     r"|bias_pipeline-[\w.]+\.dist-info/[\w./]+"

@@ -1,18 +1,16 @@
 import copy
 import dataclasses
-import importlib
 import inspect
-import pkgutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bias_pipeline
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.declared import Configurable
 from bias_pipeline.results.identity import LATER, groups_used, run_id, slug
 from bias_pipeline.run import compose
+from tests.all_modules import all_modules
 from tests.corpora import make_corpus
 
 PROBE = {"_target_": "bias_pipeline.a.Probe", "cache": "/x"}
@@ -76,9 +74,7 @@ def test_no_two_classes_of_the_configuration_share_a_name():
 
 def all_kinds() -> set[type]:
     """Every class of ours that a configuration may name."""
-    for module in pkgutil.walk_packages(bias_pipeline.__path__, "bias_pipeline."):
-        if not module.name.rpartition(".")[2].startswith("_"):
-            importlib.import_module(module.name)
+    list(all_modules())
     return _kinds(Configurable)
 
 

@@ -75,4 +75,4 @@ def machine_weight(
     if not n_rest or not spread > 0 or n_gold < 2:
         return 0.0
     covariance = float(np.cov(true, machine)[0, 1])
-    return min(max(covariance / ((1 + n_gold / n_rest) * spread), 0.0), 1.0)
+    return float(min(max(covariance / ((1 + n_gold / n_rest) * spread), 0.0), 1.0))
