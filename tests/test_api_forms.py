@@ -311,13 +311,15 @@ def test_words_of_their_language_test_captions_in_german(language):
 
 
 FEW = dict(list(enumerate(MANY))[:30])
+RIDING = of_each("a man rides on the beach", "a woman sits at the table")
+SITTING = of_each("a man sits on the beach", "a woman sits at the table")
 LABELS_OF_HALF = "30 of 60 captions are of images that are in neither the labels nor another file"
 CAPTIONS_OF_HALF = "30 of 60 labelled images have no caption"
 HALVES = {
-    LABELS_OF_HALF: (dict(enumerate(GERMAN)), dict(enumerate(CALM)), FEW),
+    LABELS_OF_HALF: (dict(enumerate(RIDING)), dict(enumerate(SITTING)), FEW),
     CAPTIONS_OF_HALF: (
-        dict(list(enumerate(GERMAN))[:30]),
-        dict(list(enumerate(CALM))[:30]),
+        dict(list(enumerate(RIDING))[:30]),
+        dict(list(enumerate(SITTING))[:30]),
         dict(enumerate(MANY)),
     ),
 }
@@ -327,8 +329,6 @@ HALVES = {
 def test_files_that_fit_in_part_are_refused_or_noted_alike_at_every_door(sentence):
     one, two, labels = HALVES[sentence]
     count = {"metric": "gender_error", "stats": {"resamples": 50}}
-    words = {"attribute": {"language": "de", "words": {"male": "mann", "female": "frau"}}}
-    settings = {**words, "words": None}
     doors = (
         lambda **more: bp.score(captions=one, labels=labels, **count, **more).notes,
         lambda **more: bp.compare(one, two, labels, **count, **more),
@@ -336,7 +336,7 @@ def test_files_that_fit_in_part_are_refused_or_noted_alike_at_every_door(sentenc
     )
     for door in doors:
         with pytest.raises((DataError, pytest.fail.Exception), match=sentence):
-            door(**settings)
-        assert sentence in str(door(**settings, dataset={"strict": False}))
-    audit = str(bp.audit(one, labels, minutes=0.001, **words))  # which takes what fits
+            door()
+        assert sentence in str(door(dataset={"strict": False}))
+    audit = str(bp.audit(one, labels, minutes=0.001))  # which takes what fits
     assert f"\n{sentence}" in audit
