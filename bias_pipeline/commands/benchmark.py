@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -273,9 +273,10 @@ def _prompt_of(path: Path) -> str:
     """The name of the benchmark's prompt, if every caption was decoded as it says."""
     try:
         rows = open_rows(path, what="captions", wanted=(DECODING,))
-        decodings = {str(row.get(DECODING) or "") for _, row in rows.items}
-    except (BiasPipelineError, AttributeError):
-        decodings = {""}
+        written_with = [row.get(DECODING) for _, row in rows.items if isinstance(row, Mapping)]
+    except BiasPipelineError:  # such as of a file that is no table
+        written_with = []
+    decodings = {str(one or "") for one in written_with} or {""}
     for name, decoding in PROMPTS.items():
         if all(written.startswith(str(decoding)) for written in decodings):
             return f"{name}: {decoding}"

@@ -28,6 +28,7 @@ from bias_pipeline.errors import (
     TooFewImagesError,
     UndecidedError,
     UsageError,
+    cannot_write,
     inflect,
 )
 from bias_pipeline.io.files import check_places, write_file
@@ -413,7 +414,10 @@ def report_command(words: list[str]) -> int:
         print_out(options.card)
     if options.eval_results:
         place = options.card.parent / ".eval_results" / "bias_pipeline.yaml"
-        place.parent.mkdir(exist_ok=True)
+        try:
+            place.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise cannot_write(place, error) from error
         write_file(place, evaluation_results(report, options.eval_results).encode())
         print_out(place)
     return 0

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +104,10 @@ class BenchmarkNumber:
 
     @property
     def cell(self) -> NumberCell:
-        mark = "*" if self.answer == "yes" else ""
-        cell = NumberCell.in_unit(self.unit, self.value, self.ci_low, self.ci_high)
         if math.isnan(self.value):
             return NumberCell(math.nan)
-        return NumberCell(cell.value, cell.low, cell.high, cell.fraction, cell.digits, mark)
+        cell = NumberCell.in_unit(self.unit, self.value, self.ci_low, self.ci_high)
+        return replace(cell, mark="*" if self.answer == "yes" else "")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.run.compose import Cell, Sweep
 
-_REPORT_S = 1.0  # of an audit
+_REPORT_S = 1.0  # processor seconds of an audit's report
 
 
 def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str]]:
@@ -32,10 +32,8 @@ def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str
     before: dict[str, str] = {}
     for words in sweep.jobs:
         job = dict(word.split("=", 1) for word in words if "=" in word)
-        metric, alignment = (
-            job.get("metric", first.metric.name),
-            job.get("alignment", first.choice("alignment")),
-        )
+        metric = job.get("metric", first.metric.name)
+        alignment = job.get("alignment", first.choice("alignment"))
         info = catalogue.info_of(metric)
         encoder = job.get("encoder", first.choices.get("encoder", ""))
         kind = catalogue.kind(metric, encoder if info is None or info.family == "attack" else "")
