@@ -35,6 +35,14 @@ def n_threads() -> int:
     return int(setting) if setting.isdecimal() and int(setting) else n_cores()
 
 
+def let_threads_sleep() -> None:
+    """Have PyTorch's threads sleep while they wait, if it is not imported yet.
+
+    They wait busily otherwise, and take the cores from the threads that read photos.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
 def free_memory() -> int | None:
     """Bytes available without swapping, None if the system does not report them."""
     try:
