@@ -161,6 +161,11 @@ class MatchedAlignment(TextTransform):
 
     def _match(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
         """Human captions after the changes, and the changes by position."""
+        removed, added, changes = self._changes(corpus)
+        return edit_words(corpus.human, removed, added), changes
+
+    def _changes(self, corpus: Corpus) -> tuple[Entries, Entries, list[Change]]:
+        """The words to take out of human captions and to put into them; counts by position."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.find(model, human, self.excluded)
@@ -182,7 +187,7 @@ class MatchedAlignment(TextTransform):
             removed.append(Entries(captions[out.captions], out.types))
             added.append(Entries(captions[put.captions], put.types))
         out, put = (_join(parts, words.types_of(human)) for parts in (removed, added))
-        return edit_words(human, out, put), changes
+        return out, put, changes
 
     def _edits(
         self,
