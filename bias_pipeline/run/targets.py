@@ -205,7 +205,7 @@ _SOUND: set[tuple[bytes, tuple[str, ...]]] = set()  # digests of parts that were
 # packages that were included; the cells of a sweep repeat most parts
 
 
-def _identity(part: object) -> tuple[bytes, tuple[str, ...]] | None:
+def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
     """What a part consists of; None if it is more than plain data."""
     try:
         content = marshal.dumps(part, 2)  # later formats depend on who else refers to the part
