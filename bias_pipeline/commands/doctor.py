@@ -76,7 +76,7 @@ def parser() -> Parser:
 
 
 def environment() -> list[str]:
-    """Packages, published weights, and programs beside Python."""
+    """Lines on packages, published weights and other programs."""
     return [
         *installation.versions(),
         "",
@@ -165,7 +165,7 @@ class FileKinds:
 
 
 def recognise(path: Path) -> FileKinds:
-    """Try to read a file as every kind; returns the kinds that it is."""
+    """Try to read a file as every kind of file; returns the kinds as which it can be read."""
     from bias_pipeline.data.tables import check_file
 
     if path.is_dir() and (n_runs := sum(1 for _ in path.glob("*/result.json"))):

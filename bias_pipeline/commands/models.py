@@ -85,7 +85,6 @@ def list_parser() -> Parser:
 
 
 def list_command(words: list[str]) -> int:
-    """Print which models encoders and metrics need, and where these models are."""
     list_parser().parse_args(words)
     for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
         lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
@@ -165,7 +164,6 @@ def show_parser() -> Parser:
 
 
 def show_command(words: list[str]) -> int:
-    """Print the models that are named, or the models that a configuration needs."""
     options = show_parser().parse_args(words)
     if any("=" in word for word in options.what):
         return _show_needed(options.what)
