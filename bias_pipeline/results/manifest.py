@@ -1,7 +1,7 @@
 """The manifest of a run: how its numbers were computed, from which data, and how to read them.
 
 A manifest is stored as plain data, from which :func:`manifest_of` makes a :class:`Manifest`. A key
-that an earlier version did not write gets its default, and an absent number is NaN.
+that an earlier version did not write gets its default; an absent number is NaN.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """Facts about the corpus that was scored."""
-
     digest: str = ""  # digest of captions and labels
     reference: str | None = None  # digest of all but the captioner's captions; None if unknown
     file: str = ""  # the captioner's file
@@ -102,10 +100,7 @@ class Manifest:
 
 
 def manifest_of(stored: Mapping[str, Any]) -> Manifest:
-    """The manifest that plain data describe.
-
-    Raises:
-        ValueError: naming an entry of another type.
+    """Read a manifest from plain data; a ValueError names an entry of another type.
 
     Example:
         >>> manifest_of({"metric": {"question": "naming"}}).metric.question

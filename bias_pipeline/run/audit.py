@@ -186,6 +186,7 @@ class Audit:
         return self.results.frame()
 
     def arrow(self) -> Table:
+        """All rows as an Arrow table, in which absent numbers are null."""
         return self.results.arrow()
 
 

@@ -35,7 +35,7 @@ _OTHER = re.compile(r"[^\w./ -]")  # characters that MLflow does not allow in na
 
 
 class TensorBoardLogger(ResultLogger):
-    """``logger=tensorboard``: a folder of events for each cell; ``tensorboard --logdir`` reads it."""
+    """``logger=tensorboard``: a folder of events for each cell, for ``tensorboard --logdir``."""
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
