@@ -112,7 +112,7 @@ class Filling(NamedTuple):
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """The large array of a key, mapped from the cache's file; in memory if there is no cache."""
+    """The large array of a key, mapped from its file in the cache; in memory without a cache."""
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)

@@ -98,7 +98,7 @@ class _Ledger:
         self.fresh = 0  # bytes that were read and are not recorded yet
 
     def recorded_digest(self, name: str) -> str | None:
-        """The recorded SHA-256 of a file; None if it has no record or was written after it."""
+        """The recorded SHA-256 of a file; None if no record is newer than the file."""
         traits, digest = self.noted.get(name, (None, None))
         return digest if traits == Traits.read(self.folder / name) else None
 

@@ -75,7 +75,7 @@ def _section(
     grid: Grid | None,
     text: str,
 ) -> Section:
-    """The section on one run's queries: which groups they retrieve, with pictures and a text."""
+    """The section on a run's queries: which groups they retrieve, with pictures and a text."""
     title = _title(result)
     explanation = (
         "Which groups each query retrieves, the most unequal first. Intervals resample images; a "

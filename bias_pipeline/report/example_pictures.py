@@ -1,4 +1,4 @@
-"""Pictures and drawn maps of words, which stand beside the examples of a report."""
+"""Pictures and drawn maps of words beside the examples of a report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DrawnMap(NamedTuple):
 
 
 def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
-    """Image id to the drawing that ``explain gradcam`` wrote."""
+    """The drawings that ``explain gradcam`` wrote, by image id."""
     columns = ("image_id", "caption", "word")
     rows = open_rows(folder / TABLE, what="the table of explain gradcam", wanted=columns)
     rows.require(*columns)
@@ -120,7 +120,7 @@ class _Pictures:
         return [self._in_table(table) if _IMAGE in table.head else table for table in tables]
 
     def _in_table(self, table: Table) -> Table:
-        """The table with pictures in the first column, which is visible on a narrow page too."""
+        """The table with pictures in the first column, which narrow pages show too."""
         column = list(table.head).index(_IMAGE)
         rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
         cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """A report of finished runs."""
-
     title: str  # the report's title
     described: str  # a sentence on how many captioners, runs and numbers there are
     sections: Sequence[Section]  # in the order of reading
@@ -116,7 +114,7 @@ def finished_results(folder: Path) -> list[Result]:
 def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result], list[str]]:
     """All complete results of a folder, and a sentence on each result that cannot be read.
 
-    The results in ``made``, which this process computed, are not read from files.
+    Results in ``made``, which this process computed, are not read from files.
     """
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
@@ -158,7 +156,7 @@ def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws
 def _read_draws(
     folder: Path, results: Sequence[Result]
 ) -> tuple[dict[str, dict[str, Draws]], list[str]]:
-    """Run id to draws, and a sentence on each run whose draws cannot be read."""
+    """The draws by run id, and a sentence on each run whose draws cannot be read."""
     store, draws, damaged = ResultStore(folder), {}, []
     for result in results:
         try:
@@ -233,12 +231,10 @@ MOST_RUNS = 200  # of more runs the page does not list settings
 def write_page(
     folder: Path, out: Path, limits: Limits = LIMITS, made: Sequence[Result] = ()
 ) -> None:
-    """Write the report of all finished runs of a folder."""
     save_page(report_of_folder(folder, limits, made), out)
 
 
 def save_page(report: Report, out: Path) -> None:
-    """Write a report as HTML."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, html(report).encode("utf-8", "replace"))
@@ -249,12 +245,11 @@ def save_page(report: Report, out: Path) -> None:
 
 
 def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) -> str:
-    """The report of some results as HTML."""
     return html(report_of(results, draws))
 
 
 class _Pictures:
-    """Thumbnails as HTML; a thumbnail that is already on the page is referred to."""
+    """Thumbnails as HTML; a thumbnail that is already on the page is only referred to."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}  # base64 of a JPEG to its number on the page
@@ -276,7 +271,7 @@ class _Pictures:
 
 @cache
 def _template() -> Template:
-    """The template of a page; it is compiled once."""
+    """The template of a page, compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
