@@ -76,14 +76,14 @@ def _cells(lines: Iterable[str], separator: str) -> list[list[str]]:
 
 
 def _separator(heading: str, separators: Sequence[str]) -> str:
-    """The usual separator, unless the heading does not have it and has only one other separator."""
+    """The usual separator, unless the heading lacks it and has exactly one other separator."""
     single = len(_cells([heading], separators[0])[0]) < 2
     others = [sign for sign in separators if single and sign in heading]
     return others[0] if len(others) == 1 else separators[0]
 
 
 def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:
-    """Whether a first row of two cells is a picture's id and its caption, not a heading.
+    """Whether a first row of two cells is not a heading but a picture's id and its caption.
 
     Example:
         >>> lacks_heading(["1000", "a dog"], []), lacks_heading(["image_id", "caption"], [])

@@ -1,8 +1,7 @@
 """Several captions in one cell, with a separator between them, such as ``a dog; a wet dog``.
 
-A cell is split only if the file shows that its cells are such lists: nearly all of them have the
-separator, and about equally often. A file that has the separator often, but not in this way, is
-refused.
+A cell is split only if the file shows that its cells are such lists: nearly all have the separator,
+and about equally often. A file that has the separator often, but not in this way, is refused.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def _numbered_parts(text: str) -> list[str]:
 
 
 def _between_semicolons(text: str) -> list[str]:
-    """The parts; a sign that is written out for HTML, as ``&amp;``, separates nothing."""
+    """The parts; a semicolon that belongs to an HTML code, as in ``&amp;``, separates nothing."""
     if "&" not in text:
         return text.split(";")
     return [part.replace("\0", ";") for part in _ENTITY.sub("\\1\0", text).split(";")]
@@ -115,7 +114,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether cells may be lists; false only if too few separators occur for half of the images."""
+    """Whether cells may be lists; false only if separators are too rare for half of the images."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
@@ -172,7 +171,7 @@ def _least_share(sign: _Sign) -> float:
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
-    """The parts of cells that have several; empty if such cells are few or the parts are tags."""
+    """The parts of cells with several; empty if such cells are few or the parts are tags."""
     least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
@@ -181,7 +180,7 @@ def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
 
 
 def _parts(text: str, sign: _Sign) -> tuple[str, ...]:
-    """The parts of a cell that have a word."""
+    """The parts of a cell that contain a word."""
     parts = (part.strip() for part in sign.split(text.strip()))
     return tuple(part for part in parts if _WORD.search(_TAG.sub("", part)))
 
@@ -198,7 +197,7 @@ def _is_certain(counts: IntArray, sign: _Sign, lists: Sequence[Sequence[str]]) -
 
 
 def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
-    """Whether sentences may go on behind the separator."""
+    """Whether a sentence may continue after the separator."""
     return sign.prose and (_goes_on(lists) or _is_one_text(lists))
 
 
@@ -210,7 +209,7 @@ def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_one_text(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether parts are paragraphs of several sentences, or together one sentence."""
+    """Whether parts are paragraphs of several sentences, or together form one sentence."""
     several = [bool(_SENTENCES.search(part)) for parts in lists for part in parts]
     before = [part.endswith(".") for parts in lists for part in parts[:-1]]
     last = [parts[-1].endswith(".") for parts in lists]
@@ -234,7 +233,7 @@ def _example(parts: Sequence[str]) -> str:
 
 
 def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
-    """Refuse several captions by a captioner for one image, unless the user chooses one."""
+    """Refuse several captions by a captioner for one image, unless the user has chosen one."""
     image = next((image for image, texts in captions.items() if len(texts) > 1), None)
     if image is not None and index is None:
         raise DataError(
