@@ -93,7 +93,7 @@ def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int)
     return probability
 
 
-_MOVED = f"of the activities, so many become activities typical of the person's {attribute}"
+_MOVED = "of the activities, so many become activities typical of the person's {attribute}"
 _WORDING = "of the captions, so many choose their words by the person's {attribute}"
 _NAMED = "(r - 1) / (r + 1), where {attribute} is named r times as often as by annotators"
 _WRONG = "of the captions, so many name a {attribute} that the scene suggests and nobody has"
