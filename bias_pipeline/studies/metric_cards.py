@@ -46,7 +46,6 @@ def print_metrics() -> None:
 
 
 def _print_behaviours(infos: Sequence[MetricInfo]) -> None:
-    """Print which behaviours move which headlines."""
     lines = []
     for name, behaviour in BEHAVIOURS.items():
         responses = verdicts(name, infos)
