@@ -1,4 +1,4 @@
-"""The affective world: pictures that make people feel something, and what people say of them.
+"""The affective world: pictures that make people feel something, and what annotators say of them.
 
 Pictures have an emotion. Annotators mostly feel it, say so, and name motifs as the reason. The bias
 of the pictures is how motifs depend on the emotion; we invented this dependence, so that the bias

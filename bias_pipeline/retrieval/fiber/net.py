@@ -32,7 +32,7 @@ class TextAttention(nn.Module):
         self.out = nn.Linear(size, size)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """Map (B, N, C) to this shape; ``there`` (B, M) marks what is read of (B, M, D) ``other``."""
+        """Map (B, N, C) to this shape; ``there`` (B, M) marks the read places of ``other``."""
         q = self._heads(self.query(vectors))
         k, v = self._heads(self.key(other)), self._heads(self.value(other))
         mask = None if there is None else there[:, None, None]
