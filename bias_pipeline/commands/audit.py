@@ -101,7 +101,7 @@ def _audit(words: Sequence[str]) -> int:
     options, settings = parser().parse_known_args(list(words))
     if settings:
         raise UsageError(
-            f"{settings[0]} is no option of audit, see {PROGRAM} audit --help; settings "
+            f"{settings[0]} is not an option of audit, see {PROGRAM} audit --help; settings "
             f"(key=value) are for {PROGRAM} run and compare"
         )
     started = time.monotonic(), time.process_time()
@@ -183,9 +183,9 @@ class FileSource:
     """What an audit of files reads, and how it runs cells."""
 
     overrides: Sequence[str]  # the overrides that all cells share
-    # Attribute to the overrides for its labels
+    # By attribute, the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    # Attribute to the override of its gold labels, for the metrics that they correct
+    # By attribute, the override of its gold labels, for the metrics that they correct
     gold: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -64,7 +64,7 @@ from bias_pipeline.run.audit import Audit, Plan, labelled_corpora, score_plans
 from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.run.presets import preset
 
-_SEEDS = 2  # as an audit's; counting metrics have none
+_SEEDS = 2  # as in an audit; counting metrics have no seeds
 _ABOUT = f"""\
 Score captions of the benchmark's images: a row of six numbers, each the number that decides its
 question in an audit, and a card that says what they rest on. The list, version {VERSION}, is the
@@ -167,8 +167,8 @@ def _checked_labels(path: Path, images: str) -> Labels:
         )
     if labels_digest(labels.raw, labels.map, wanted) != LABELS[images]:
         raise DataError(
-            f"{path}: its labels are not those of version {VERSION} of the benchmark (their "
-            "digest is another); use images_val2014.csv as Zhao, Wang and Russakovsky (2021) give "
+            f"{path}: its labels are not the labels of version {VERSION} of the benchmark (their "
+            "digest differs); use images_val2014.csv as Zhao, Wang and Russakovsky (2021) give "
             "it out"
         )
     return labels
@@ -272,7 +272,7 @@ def _prompt_of(path: Path) -> str:
     try:
         rows = open_rows(path, what="captions", wanted=(DECODING,))
         written_with = [row.get(DECODING) for _, row in rows.items if isinstance(row, Mapping)]
-    except BiasPipelineError:  # such as of a file that is no table
+    except BiasPipelineError:  # such as for a file that is not a table
         written_with = []
     decodings = {str(one or "") for one in written_with} or {""}
     for name, decoding in PROMPTS.items():

@@ -33,7 +33,7 @@ MODEL, PEOPLE, LABELS, OBJECTS, PHOTOS, RUNS = (
     "photos",
     "finished runs",
 )
-# Kind of file to the option of audit that takes it
+# By kind of file, the option of audit that takes it
 _OPTIONS = {LABELS: "--attributes", PEOPLE: "--captions", OBJECTS: "--objects", PHOTOS: "--images"}
 _GPUS = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
 _SECONDS = 5  # how long a program of another package may take to answer

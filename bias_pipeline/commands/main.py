@@ -398,7 +398,7 @@ def overview() -> str:
         "",
         *plugins.plugin_lines(),
         f"{PROGRAM} COMMAND --help explains a command; --version prints the version, and with",
-        "--all also those of the packages that are always needed. Options of run:",
+        "--all the versions of the packages that are always needed too. Options of run:",
         "",
     ]
     return "\n".join([*head, WORDS[0].parser().format_help().partition("\n\n")[2].rstrip()])

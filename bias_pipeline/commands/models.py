@@ -37,22 +37,17 @@ from bias_pipeline.report.table import Cell, NumberCell, Table
 ENCODER = "encoder.model"
 
 
-def _no_networks(metric: Mapping[str, Any]) -> Iterable[str]:
-    del metric
-    return ()
-
-
 @dataclass(frozen=True)
 class WingWeights:
     """The published weights that a wing reads."""
 
     kinds: Mapping[str, Iterable[str]]  # key or option to the `model_type`s that it takes
-    # Key to a function that finds a model by name and revision in the wing's own format (not that
-    # of transformers), and returns None for other models
+    # By key, a function that finds a model by name and revision in the wing's own format (not the
+    # format of transformers), and returns None for other models
     formats: Mapping[str, Callable[[str, str], Pretrained | None]] = field(default_factory=dict)
     encoders: tuple[type, ...] = ()  # encoders of such formats
     # Function from a metric's settings to the models that they name without a key of their own
-    networks: Callable[[Mapping[str, Any]], Iterable[str]] = _no_networks
+    networks: Callable[[Mapping[str, Any]], Iterable[str]] = lambda metric: ()
 
 
 _WINGS = (
@@ -247,7 +242,7 @@ def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) 
 
 
 def _users() -> dict[str, list[str]]:
-    """Type of model to the keys and options that accept it."""
+    """The keys and options that accept a model, by type of model."""
     takers = {ENCODER: dict.fromkeys(KINDS)}
     for wing in _wings():
         for taker, kinds in wing.kinds.items():

@@ -73,7 +73,7 @@ WORSE = 1
 
 _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name files of captions with --attributes, folders of audits,
-captioners of a data set (keys are those of `run`), or folders of finished runs. What has not run
+captioners of a data set (with the keys of `run`), or folders of finished runs. What has not run
 yet is run. Differences are paired over images and seeds; p values are adjusted for all decisions
 (Holm). A number decides only if it does not change with longer or shorter captions, and only
 between captioners that describe the same images. Attackers' scores also need captions of similar

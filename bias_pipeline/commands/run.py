@@ -263,7 +263,7 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each job, without the launcher's; composing each job checks it."""
+    """The overrides of each job, without launcher settings; composing a job checks it."""
     from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
 

@@ -135,7 +135,7 @@ def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) ->
 
 
 def _has_pictures(kind: DataType) -> bool:
-    """Whether a column's type is that of pictures: their bytes and the paths of their files."""
+    """Whether a column has pictures: their bytes and the paths of their files."""
     import pyarrow as pa
 
     if not pa.types.is_struct(kind):
@@ -321,7 +321,9 @@ def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterato
     try:
         with pa.memory_map(str(path)) as source, ipc.open_stream(source) as reader:
             if not reader.schema.equals(schema):
-                raise DataError(f"{path}: its columns are not those of the folder's first file")
+                raise DataError(
+                    f"{path}: its columns are not the columns of the folder's first file"
+                )
             for batch in reader:
                 arrays = []
                 for name, has_pictures in columns.items():

@@ -396,12 +396,12 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
 def _warn_of_copies(
     model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """A warning if human captions are equal to the captioner's."""
+    """A warning if human captions are copies of the captioner's captions."""
     if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
         return ()
     return (
-        "warning: human captions are the captioner's, word for word, so nothing can differ; "
-        + NAME_HUMAN_CAPTIONS,
+        "warning: human captions are the captioner's captions, word for word, so nothing can "
+        "differ; " + NAME_HUMAN_CAPTIONS,
     )
 
 

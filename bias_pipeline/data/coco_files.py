@@ -266,7 +266,7 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
 def _choose_caption(
     first: dict[str, str], more: Mapping[str, list[str]], index: int
 ) -> dict[str, str]:
-    """The caption with number ``index`` (from 0) of every image that has so many captions."""
+    """The caption with number ``index`` (from 0) of every image that has this caption."""
     if index == 0:
         return first
     return {image: more[image][index - 1] for image in first if len(more.get(image, ())) >= index}
@@ -529,7 +529,7 @@ def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:
 
 
 def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:
-    """The part (train, val, test, ...) that each image belongs to."""
+    """The part (train, val, test, ...) of each image."""
     layout, karpathy = layout or Layout(), is_json(path)
     wanted = ("split", *layout.columns_wanted(IMAGE))
     rows = open_rows(path, what=SPLITS, wanted=wanted, key="images" if karpathy else None)

@@ -37,7 +37,7 @@ def plain_name(name: str) -> str:
     return name.casefold().translate({ord(sign): None for sign in " _-."})
 
 
-# In files of ``caption --gather``: a caption's number among the image's, from 0, how it was
+# In files of ``caption --gather``: a caption's number within its image, from 0, how it was
 # decoded, and what was hidden in the photo.
 SAMPLE, DECODING, MASKED = "sample", "decoding", "image_masking"
 # Keys for the question that a model was asked

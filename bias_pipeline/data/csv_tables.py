@@ -65,7 +65,7 @@ def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
         rows += not line.isspace()
         if line.strip("\r\n") and line.count("\t") != n_columns - 1:
             return None
-        for place, cell in enumerate(_raw_cells(line) if '"' in line else ()):
+        for place, cell in enumerate(line.rstrip("\r\n").split("\t") if '"' in line else ()):
             if '"' not in cell:
                 continue
             if not _is_enclosed(cell):
@@ -83,10 +83,6 @@ def all_enclosed(line: str, separator: str) -> bool:
         (True, False)
     """
     return all(map(_is_enclosed, line.rstrip("\r\n").split(separator)))
-
-
-def _raw_cells(line: str) -> list[str]:
-    return line.rstrip("\r\n").split("\t")
 
 
 def _is_enclosed(cell: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.data.columns import IMAGE, plain_name
 
-FIRST_ROWS = 20  # the heading is among so many first rows
+FIRST_ROWS = 20  # the first rows, among which the heading is
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # Excel reads and writes this line
 

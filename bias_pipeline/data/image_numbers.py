@@ -189,7 +189,9 @@ class LabelledImages:
                 f"{other.name}: both find {most} of {len(self.ids)} labelled images; write the "
                 f"names of the files as ids, such as {min(self.ids)}"
             )
-        self.notes.append(f"{path.name}: image ids are those of {other.name}, joined by file_name")
+        self.notes.append(
+            f"{path.name}: image ids are the ids of {other.name}, joined by file_name"
+        )
         return self._check_names(path, ids, best, f"the images of {other.name}")
 
     def _through_numbers(self, ids: Collection[str]) -> Names:

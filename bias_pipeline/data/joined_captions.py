@@ -24,10 +24,10 @@ Separator = Literal["none", "sep", "bars", "slashes", "numbers", "bar", "lines",
 
 # Shares of cells with the separator, and with about equally many parts
 _NEARLY_ALL, _SAME = 0.95, 0.9
-_OFTEN = 0.5  # if so many cells have a sign, it may be a separator
+_OFTEN = 0.5  # if a larger share of cells has a sign, it may be a separator
 _SOME = 0.02  # the same share for separators that no caption contains
 _FEWEST = 3  # words of most captions; with fewer, the parts are tags
-_ALIKE = 0.2  # a larger share of parts is no exception
+_ALIKE = 0.2  # a larger share of parts is not an exception
 _READ = 2000  # cells whose parts are looked at
 _SHOWN = 40  # characters of a caption in a message
 
@@ -92,7 +92,11 @@ def split_cells(
     """The captions of each image, split at separators if the file has several in one cell."""
     if not may_be_joined(chain.from_iterable(captions.values()), layout, len(captions)):
         return captions
-    cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
+    cells = {
+        image: texts[0]
+        for image, texts in captions.items()
+        if len(texts) == 1 and not isinstance(texts[0], StockCaption) and texts[0].strip()
+    }
     if layout.separator == "none" or not cells or len(cells) <= len(captions) / 2:
         return captions
     texts = list(cells.values())
@@ -128,10 +132,6 @@ def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = N
         return perhaps and sum(map(together.count, sign.hints)) >= least
 
     return any(map(is_often, _SIGNS.values()))
-
-
-def _is_one(texts: Sequence[str]) -> bool:
-    return len(texts) == 1 and not isinstance(texts[0], StockCaption) and texts[0].strip() != ""
 
 
 def check_separator(layout: Layout) -> None:

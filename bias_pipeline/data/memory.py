@@ -120,8 +120,8 @@ def check_aligned(data: Mapping[str, Any], id_column: str | None = None) -> None
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {n}" for name, n in sizes.items())
         raise UsageError(
-            f"the lists differ in length ({listed}); give an item for each image, None where there "
-            "is none, or mappings of image ids"
+            f"the lists differ in length ({listed}); give an item for each image (None if it has "
+            "no value), or mappings of image ids"
         )
 
 

@@ -22,7 +22,7 @@ _SHOWN = 4  # files in a message
 
 
 def is_parquet_folder(path: Path) -> bool:
-    """Whether a folder has Parquet files and no other files but hidden and empty ones."""
+    """Whether a folder has Parquet files and, besides them, only hidden and empty files."""
     if not path.is_dir():
         return False
     files = _files(path)

@@ -212,7 +212,7 @@ def _text_of(item: Any) -> str:
     if item is None or item != item:  # NaN, which JSON files may have
         return ""
     if not isinstance(item, str):
-        raise NotWholeError("has an item that is no text")
+        raise NotWholeError("has an item that is not a text")
     return without_half_pairs(item)
 
 

@@ -243,7 +243,7 @@ class Conversations(ProgramOutput):
 def _one_picture(rows: Rows, number: int, row: Mapping[str, Any], column: str) -> str:
     paths = rows.texts(number, row, column)
     if len(paths) != 1:
-        rows.refuse(number, f"{column!r} names {len(paths)} pictures, where one is described")
+        rows.refuse(number, f"{column!r} names {len(paths)} pictures instead of one")
     return paths[0]
 
 

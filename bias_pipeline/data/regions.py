@@ -89,7 +89,7 @@ def by_confidence(confidences: Mapping[str, float]) -> Labels:
     return tuple(sorted(confidences.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-_FAR = 10  # an outline may reach so many sides of the picture
+_FAR = 10  # how far an outline may reach, in sides of the picture
 _LONGEST = 1_000_000  # pixels of an outline; its reader needs about 100 bytes for each pixel
 
 
@@ -158,7 +158,7 @@ def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
 
 
 def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
-    """A mask grown by so many pixels in all directions, diagonals included.
+    """A mask grown by this number of pixels in all directions, diagonals included.
 
     Example:
         >>> grow_mask(np.array([[False, False, True]]), 1).astype(int).tolist()

@@ -60,7 +60,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 _SHOWN = 80  # characters of a faulty line
 _FILES = 8  # files of a folder, in a message
 _AT_ONCE = 1 << 26  # bytes of JSON Lines
-_MANY = 1 << 14  # with so many rows it pays to import pandas
+_MANY = 1 << 14  # rows from which on importing pandas pays
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def _unpack(raw: bytes, key: str) -> Float64Array:
     shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
     array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
     if not np.isfinite(array).all():
-        raise ValueError("it has a value that is no number")
+        raise ValueError("it has a value that is not a number")
     return array
 
 

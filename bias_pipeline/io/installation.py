@@ -79,8 +79,8 @@ def doubts() -> list[str]:
     others = [copy.parents[1] for copy in copies if copy.is_file() and copy.parent != PACKAGE]
     installed = sorted({version for _, version in records})
     sentences = [
-        f"this is bias_pipeline in {PACKAGE.parent}, not the one installed in {folder}: start in "
-        "another folder, or uninstall one of them"
+        f"this is bias_pipeline in {PACKAGE.parent}, not the copy installed in {folder}: start "
+        "in another folder, or uninstall one of them"
         for folder in others
     ]
     if len(installed) > 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -310,7 +309,8 @@ class _Source:
 
     def _duplicate(self) -> tuple[int, str]:
         open_objects: list[set[str]] = []
-        for token in self._keys_and_braces():
+        tokens = (t for t in _TOKEN.finditer(self.text) if t["colon"] or t[0] in ("{", "}"))
+        for token in tokens:
             if token[0] == "{":
                 open_objects.append(set())
             elif token[0] == "}":
@@ -320,6 +320,3 @@ class _Source:
             else:
                 open_objects[-1].add(key)
         raise AssertionError("the parser found a duplicate key that is not there")
-
-    def _keys_and_braces(self) -> Iterable[re.Match[str]]:
-        return (t for t in _TOKEN.finditer(self.text) if t["colon"] or t[0] in ("{", "}"))

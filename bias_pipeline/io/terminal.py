@@ -103,7 +103,7 @@ def secrets() -> tuple[tuple[str, str], ...]:
     Cached; after ``secrets.cache_clear()`` the environment is read again.
     """
     values = {
-        value.strip(): name  # a line break at its end is no part of a key
+        value.strip(): name  # a line break at its end does not belong to a key
         for name, value in os.environ.items()
         if name.upper().endswith(SECRET_NAMES) and len(value.strip()) >= SHORTEST_SECRET
     }

@@ -29,7 +29,7 @@ class ImageScores:
     # (N,) share of right guesses among the guesses from the captioner's caption, in [0, 1]; NaN
     # for an image without such a guess
     right: Float64Array
-    # (N,) mean probability of the true group in these guesses, in [0, 1]; NaN likewise
+    # (N,) mean probability of the true group in these guesses, in [0, 1]; NaN without a guess
     confidence: Float64Array
     # By side, (N,) what each image adds to the side's score
     side_shares: Mapping[str, Float64Array] = field(default_factory=dict)

@@ -85,7 +85,7 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """Whose number stands beside the model's: the labels' or the annotators'."""
+    """Whether the labels' or the annotators' number stands beside the model's number."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 
@@ -286,7 +286,7 @@ def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -
 
 
 _ONE_WAY = "It is about A→T alone; nothing is known of T→A"
-# Question to the data without which no run can test it.
+# By question, the data without which no run can test it.
 _NEEDS: Mapping[str, str] = {
     "leakage": "human captions of the same images (--captions FILE, in Python human=...)",
     "assuming": "images of which annotators could not tell the {attribute}, labelled Unsure",

@@ -18,7 +18,7 @@ from bias_pipeline.report.verdict_sentences import lead, named_parts, one_direct
 from bias_pipeline.results.rows import Row
 
 _REASON_WORDS = 8
-# Name of a question in rows to the name that users read, if these differ.
+# The name that users read, by the name of a question in rows, if these differ.
 WRITTEN = {"misgendering": "naming"}
 
 

@@ -179,7 +179,9 @@ def _slots(lines: Sequence[Line]) -> Table:
     rows: list[list[Cell]] = [
         [
             line["word"],
-            ", ".join(f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if _is_count(key)),
+            ", ".join(
+                f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if key.startswith(_COUNT)
+            ),
             _mark_words(line),
             line["image_id"],
         ]
@@ -190,10 +192,6 @@ def _slots(lines: Sequence[Line]) -> Table:
 
 
 _COUNT = "captions:"
-
-
-def _is_count(key: str) -> bool:
-    return key.startswith(_COUNT)
 
 
 def _mark_words(line: Line) -> Weighted:

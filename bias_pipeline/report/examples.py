@@ -31,7 +31,7 @@ _TABLES = {
     "described_captions": {"concept", "group", "image_id", "caption"},
     "invented_captions": {"object", "group", "image_id", "caption"},
 }
-# Question to the table of its card's captions, and the columns that tell kinds of captions apart.
+# By question, the table of its card's captions, and the columns that distinguish their kinds.
 _KINDS = {
     "misgendering": (MISNAMED, ("labelled", "named")),
     "assuming": ("assumed", ("named",)),
@@ -53,7 +53,7 @@ Lines = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class ScreenExamples:
-    # Name of a table to run id to the run's lines
+    # By name of a table and by run id, the run's lines
     lines: Mapping[str, Mapping[str, Lines]] = field(default_factory=dict)
     # Attribute, data set and captioner to the most revealing words
     words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)

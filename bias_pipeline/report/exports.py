@@ -118,7 +118,7 @@ def _caption(title: str, table: Table) -> str:
     }
     if table.towards:
         less, more = table.towards
-        words = f"Underlined words point to {less}, and to {more} where they are slanted too"
+        words = f"Underlined words point to {less}, and to {more} if they are slanted too"
         legend[f"{words} (from {STRONG} on)"] = True
     return ". ".join([title, table.caption, *(text for text, used in legend.items() if used)]) + "."
 

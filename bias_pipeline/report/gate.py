@@ -436,7 +436,7 @@ def compare_results(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results, which begin with the first captioner's."""
+    """Compare results; the first captioner's results come first."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)

@@ -56,7 +56,7 @@ class Report:
     sections: Sequence[Section]  # in the order of reading
     caveats: Sequence[str]  # what the numbers cannot say
     runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # run id to its manifest
-    # Run id to the settings in which the run differs from others of its metric
+    # By run id, the settings in which the run differs from others of its metric
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rows: Sequence[Row] = ()  # every number of every run
     bibtex: str = ""  # the sources of the metrics
@@ -89,8 +89,8 @@ log = logging.getLogger(__name__)
 CAVEATS = (
     "Labels of gender, race and age are what annotators saw in a picture, not how people identify, "
     "and have only two or three groups; labels of emotion are what annotators felt.",
-    "Word lists and tokens are English; a caption in another language counts as one that names no "
-    "group.",
+    "Word lists and tokens are English; a caption in another language counts as a caption that "
+    "names no group.",
     "A captioner that names no group cannot name the wrong one: read every number together with "
     "the "
     "share of captions that name no group.",
@@ -138,7 +138,7 @@ def require_runs_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():
-        raise DataError(f"{folder} is the folder of one run; name the folder that it is in")
+        raise DataError(f"{folder} is the folder of one run; name the folder that contains it")
     below = next(folder.glob(f"*/*/{RESULT}"), None)
     if below is not None and not any(folder.glob(f"*/{RESULT}")):
         raise DataError(f"{folder} contains no run, but {below.parents[1]} does; name that folder")

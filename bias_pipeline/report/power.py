@@ -27,6 +27,7 @@ from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
 from bias_pipeline.report.table import number, percent
 from bias_pipeline.report.tables import ARROWS
 from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
+from bias_pipeline.report.verdict_sentences import join_sentences
 from bias_pipeline.stats.bootstrap import quantile
 
 if TYPE_CHECKING:
@@ -239,15 +240,10 @@ def _usability_of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        return Usability(headline, part, NO, _DIFFERING.format(_traits_text(rule.follows)))
+        traits = join_sentences(_TRAITS[trait] for trait in rule.follows)
+        return Usability(headline, part, NO, _DIFFERING.format(traits))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
-
-
-def _traits_text(traits: Sequence[str]) -> str:
-    """A clause on the traits with which a number changes."""
-    *first, last = (_TRAITS[trait] for trait in traits)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _unseen(metric: str, part: str) -> str:

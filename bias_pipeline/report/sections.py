@@ -85,8 +85,8 @@ def overviews(
         yield Section(
             title=f"{attribute}, data set {dataset}",
             texts=[
-                "Headlines with their intervals, in per cent where they are fractions. "
-                f"{MARKED}. {BOLD} Grey, in files italic: {UNUSED}."
+                f"Headlines with their intervals; fractions are in per cent. {MARKED}. {BOLD} "
+                f"Grey, in files italic: {UNUSED}."
             ],
             tables=[matrix.table()],
             notes=[*attributed_notes(dataset_results), *legend(dataset_results)],

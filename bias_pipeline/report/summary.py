@@ -60,7 +60,7 @@ class Summary:
     panels: Sequence[Panel]  # the figure
     undecided: Sequence[str]  # numbers that are not used, and why
     several: bool = False  # whether the figure's lines are captioners
-    # Captioner to the answers, and to a table of all numbers for each question
+    # By captioner, the answers, and a table of all numbers for each question
     answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
     numbers: Mapping[str, Sequence[Table]] = field(default_factory=dict)
     cards: Sequence[AnswerCard] = ()  # if there is one captioner
@@ -226,7 +226,7 @@ def _blanks(result: Result, side: str) -> int:
 
 
 def _lengths(results: Sequence[Result]) -> str:
-    """A text on mean words a caption: the shortest and longest captioner's, and human captions'."""
+    """A text on mean words in a caption: of the captioners, and of annotators."""
     words = {
         side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
         for side in SIDES

@@ -147,7 +147,7 @@ class Illustrated:
     """An image id with a small picture, a map, or both."""
 
     text: str  # the id
-    picture: str  # a thumbnail as base64 of a JPEG; empty if there is none
+    picture: str  # a thumbnail as base64 of a JPEG, or empty
     word: str = ""  # the word of the caption whose map is shown; empty if there is no map
     map: str = ""  # where the captioner looked for the word, as base64 of a JPEG
 

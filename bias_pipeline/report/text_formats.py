@@ -314,7 +314,7 @@ def _one_captioner(report: Report) -> tuple[str, list[Row]]:
     if len(names) > 1:
         raise DataError(
             f"a card is of one captioner, and these runs are of {len(names)} "
-            f"({', '.join(names[:3])}): name a folder with the runs of one"
+            f"({', '.join(names[:3])}): name a folder with the runs of one captioner"
         )
     rows = list(_headlines(report))
     if not rows:

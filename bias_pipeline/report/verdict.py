@@ -171,7 +171,7 @@ class Verdict:
     findings: Sequence[Finding]  # one for every headline, ordered by question
     # Attribute to the share of the model's words that were compared or described persons
     covered: Mapping[str, float] = field(default_factory=dict)
-    # Question and attribute to the p of its answer, corrected for all questions and attributes
+    # By question and attribute, the p of the answer, corrected for all questions and attributes
     overall: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @property

@@ -53,11 +53,11 @@ class MetricFacts:
     question: str = ""  # the question that the metric answers, empty if none
     images: str = LABELLED  # the images that the metric is about
     says: Mapping[str, str] = field(default_factory=dict)  # headline to its meaning
-    # Headline to what a conclusion may rest on; None in results of earlier versions
+    # By headline, what a conclusion may rest on; None in results of earlier versions
     readings: Mapping[str, EvidenceRule] | None = None
     neutral: Mapping[str, float] = field(default_factory=dict)  # headline to its no-bias value
     untested: Sequence[str] = ()  # headlines without a test
-    # Headline to its lowest and highest value, None for no limit
+    # By headline, its lowest and highest value; None for no limit
     range: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 

@@ -16,7 +16,7 @@ Reader = Callable[[Any, str], Any]  # takes a plain value, and its place in the 
 
 
 def plain_values(value: Any) -> Any:
-    """A value as plain data: NaN and infinity become null, objects mappings, numbers Python's.
+    """A value as plain data: null for NaN and infinity, mappings for objects, plain numbers.
 
     Example:
         >>> plain_values({"a": np.array([1.0, np.nan])})

@@ -105,7 +105,7 @@ class Result:
     def by_group(self) -> dict[str, Row]:
         """The row with the captioner's number of each group; empty if no number is about a group.
 
-        If the part ``named`` has numbers of groups, these are returned instead of a headline's.
+        If the part ``named`` has numbers of groups, these are returned instead of a headline.
         """
         rows = {row.part: row for row in self.rows}
         return next(filter(None, (group_rows(rows, part) for part in (*_DECIDING, *HEADLINES))), {})

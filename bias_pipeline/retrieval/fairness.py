@@ -204,8 +204,9 @@ class RetrievalFairness(Metric):
     def _shown_rows(self, corpus: Corpus) -> IntArray:
         if corpus.pictures is None:
             raise NotApplicableError(
-                f"dataset {corpus.dataset!r} has no pictures here, which metric=retrieval_fairness "
-                "retrieves; set dataset.images=DIR, or choose one that has"
+                f"dataset {corpus.dataset!r} has no pictures here, which "
+                "metric=retrieval_fairness retrieves; set dataset.images=DIR, or choose a data "
+                "set that has pictures"
             )
         codes = corpus.groupings[self.attribute.name].codes
         return np.flatnonzero((codes >= 0) & corpus.pictures.present)
@@ -391,8 +392,8 @@ class RetrievalFairness(Metric):
         ]
         if 2 * self.k > n:
             notes.append(
-                f"k={self.k} is more than half of the images: under any ranking the groups at the "
-                "top are then nearly those of the data"
+                f"k={self.k} is more than half of the images: under any ranking the groups at "
+                "the top are then nearly the groups of the data"
             )
         if again is not None:
             notes.append(again.note(debiased=bool(self.debias.sides)))

@@ -154,7 +154,7 @@ def counted_places(
 ) -> Float64Array:
     """(B, M) how much each place of a ranking counts among the first k.
 
-    The arguments are those of :func:`weighted_counts`.
+    The arguments are as in :func:`weighted_counts`.
 
     Example:
         >>> counted_places(np.array([[1.0, 0.0, 2.0]]), 2).tolist()

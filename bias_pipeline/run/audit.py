@@ -136,7 +136,7 @@ class Audit:
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
-        """Question to why its metrics did not run."""
+        """By question, why its metrics did not run."""
         reasons: dict[str, str] = {}
         for metric in self.plans[attribute].left_out:
             reasons.setdefault(infos()[metric].question, f"no time for {metric}")
@@ -313,7 +313,7 @@ def _group_sizes(corpus: Corpus, attribute: str) -> str:
 def _check_labelled(
     labelled: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
 ) -> None:
-    """Raise an error if no attribute can be audited; else warn of each that is not audited."""
+    """Raise an error if no attribute can be audited; warn of each attribute that is not."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
     if faults and not labelled:
         raise faults.get(FIRST, next(iter(faults.values())))

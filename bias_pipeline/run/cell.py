@@ -312,7 +312,7 @@ def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
 
 
 def _all_alike(corpus: Corpus) -> str:
-    """A note if all captions of the captioner are equal; else empty."""
+    """A note if all captions of the captioner are equal, or empty."""
     captions = corpus.model
     if len(captions) < 2 or captions.identities.any():
         return ""

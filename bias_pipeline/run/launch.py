@@ -184,7 +184,7 @@ def of_all(sweep: Sweep) -> bool:
 
 
 def _added_in_vain(sweep: Sweep) -> list[str]:
-    """The overrides that add a key (``+seed=5``) that nothing refers to."""
+    """The overrides that add a key (``+seed=5``) to which nothing refers."""
     from omegaconf import OmegaConf
 
     given = sweep.options.overrides
@@ -283,7 +283,7 @@ def _sweep_of_experiment(options: Namespace) -> list[str]:
     folders = [conf_dir(), *further_folders(options.config_dir)]
     files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]
     path = next(filter(Path.is_file, files), None)
-    if path is None:  # no experiment, several, or one that composing will refuse
+    if path is None:  # no experiment, several, or an experiment that composing will refuse
         return []
     check_yaml(path)
     try:

@@ -78,7 +78,9 @@ quotes within quotes: 'captioner="Modèle"'
     """
     key, equals, value = override.partition("=")
     if not equals and ("/" in override or Path(override).is_file()):
-        return f"{override} is no setting; to name a captioner's file, write captioner={override}"
+        return (
+            f"{override} is not a setting; to name a captioner's file, write captioner={override}"
+        )
     if not equals:
         return f"{override} has no value; write {override}=..."
     if value.startswith("~"):

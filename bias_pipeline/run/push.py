@@ -144,7 +144,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
         'its address is no http address'
     """
     if not url.startswith(("http://", "https://")):
-        return "its address is no http address"
+        return "its address is not an http address"
     fault = [f"no answer within {timeout_s:g} s"]
     bare = re.sub(r"//[^/]*@", "//", url, count=1)  # without user and password
 

@@ -69,7 +69,7 @@ class _Weight:
     """Counts the nodes of a file while it is parsed; an alias counts as all nodes it stands for."""
 
     path: Path  # the file that is parsed
-    # Name of an anchor to the number of nodes it stands for
+    # By name of an anchor, the number of nodes for which it stands
     anchored: dict[str, int] = field(default_factory=dict)
     # For each open collection, its anchor and how many nodes it has so far
     unfinished: list[tuple[str | None, int]] = field(default_factory=lambda: [(None, 0)])

@@ -93,10 +93,10 @@ def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int)
     return probability
 
 
-_MOVED = "of the activities, so many become activities typical of the person's {attribute}"
-_WORDING = "of the captions, so many choose their words by the person's {attribute}"
+_MOVED = "share of activities replaced by activities typical of the person's {attribute}"
+_WORDING = "share of captions that choose their words by the person's {attribute}"
 _NAMED = "(r - 1) / (r + 1), where {attribute} is named r times as often as by annotators"
-_WRONG = "of the captions, so many name a {attribute} that the scene suggests and nobody has"
+_WRONG = "share of captions that name a {attribute} that the scene suggests and nobody has"
 
 
 def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, Planted]:

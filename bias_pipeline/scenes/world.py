@@ -75,7 +75,7 @@ UNSURE_SHARES = {"gender": 0.03, "skin": 0.03}
 
 _AGAIN = 1000  # repeated attempts use streams far above every annotator's stream
 _NEUTRAL = BiasSettings()
-_FIRST_ID, _ID_STEP = 1000, 290  # one id in every so many numbers, so ids have gaps as in COCO
+_FIRST_ID, _ID_STEP = 1000, 290  # the distance of two ids, so that ids have gaps as in COCO
 IMAGE_PURPOSES = (
     *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
     *(*scene.PURPOSES, *scene.LAYOUT_PURPOSES),

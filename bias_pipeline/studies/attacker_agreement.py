@@ -125,7 +125,8 @@ def variants(
         for row in result.rows:
             if row.part in HEADLINES and np.isfinite(row.value):
                 group_cells = groups.setdefault(_shared_setting(row, result, over, alike), {})
-                cell = _Cell(row, result.neutral(row.part), _draws_of(draws, row))
+                drawn = draws.get(row.run_id, {}).get(row.part)
+                cell = _Cell(row, result.neutral(row.part), drawn)
                 _add(group_cells, (row.captioner, _variant(row, result, over)), cell)
     made = [_variants(setting, cells) for setting, cells in groups.items()]
     return [table for table in made if len(table.variants) > 1 and len(table.captioners) >= fewest]
@@ -187,10 +188,6 @@ def _add(cells: dict[tuple[str, str], _Cell], key: tuple[str, str], cell: _Cell)
             f"{first.row.run_id} and {cell.row.run_id} are two runs of {key[0]} that do not differ "
             f"in what is compared ({key[1]}); keep them in separate folders"
         )
-
-
-def _draws_of(draws: Stored, row: Row) -> Draws | None:
-    return draws.get(row.run_id, {}).get(row.part)
 
 
 def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Variants:

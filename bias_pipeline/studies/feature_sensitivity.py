@@ -140,7 +140,7 @@ def print_shifts(lines: Sequence[Shift]) -> None:
                 "steady" if is_steady(numbers) else "not",
             ]
         )
-    caption = "Score, and by how much it shifts; per cent where it is a fraction"
+    caption = "Score, and by how much it shifts; fractions are in per cent"
     header = ["metric", *(["attribute"] if several else []), "alignment", "number", "score"]
     header += [*(TITLES[name] for name in CHANGES), ""]
     print_table(Table(caption, header, rows, keys=header.index("score"), texts=True))

@@ -29,7 +29,7 @@ from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import task_mentions
 
 METRIC = "cooccurrence"
-_MOST = 5.0  # the largest factor, our choice, lest objects never named with a group dominate
+_MOST = 5.0  # the largest factor; our choice, so that rare pairs do not dominate
 
 
 @dataclass(frozen=True)

@@ -395,8 +395,8 @@ def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures)
     both = {reference.ids[row] for row in np.flatnonzero(labelled)} & set(pictures.photos)
     if 2 * len(both) > len(pictures.photos):
         raise NotApplicableError(
-            f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among the "
-            "labelled images; choose other ones (in scenes another dataset.seed)"
+            f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among "
+            "the labelled images; choose other pictures (in scenes another dataset.seed)"
         )
 
 

@@ -52,7 +52,7 @@ def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 LONGEST_FORM = 10_000  # bytes
-_FORM_S = 20.0  # a form must arrive within so many seconds
+_FORM_S = 20.0  # seconds within which a form must arrive
 _FORM = "application/x-www-form-urlencoded"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; "

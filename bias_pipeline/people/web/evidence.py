@@ -252,8 +252,8 @@ class ShownCaption:
     describing: Sequence[bool]  # whether each word says a concept that the view filters by
     read: Marked  # the caption as attackers read it, with the words that told them; may be empty
     named: str  # the group that the caption names, in words
-    right: float  # share of the attackers' guesses that were right; NaN if there are none
-    sure: float  # mean probability of the true group; NaN likewise
+    right: float  # share of the attackers' guesses that were right; NaN without guesses
+    sure: float  # mean probability of the true group in these guesses; NaN without guesses
     share: float  # what the image adds to the number; NaN if the number is not a sum
 
 
@@ -261,7 +261,7 @@ class ShownCaption:
 class ShownImage:
     id: str  # the image's id
     row: int  # the image's row in the corpus, -1 if there is no corpus
-    group: str  # the image's label; empty if it has none
+    group: str  # the image's label, or empty
     picture: bool  # whether the image has a picture
     captions: Sequence[ShownCaption]  # of the run, and of the run beside it
     people: Sequence[Sequence[tuple[str, int]]]  # human captions, marked like the captioner's

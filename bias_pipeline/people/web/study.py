@@ -158,7 +158,7 @@ class AnswerStore:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ResourceError(
-                    f"{folder}: another rate uses it; end that one, or choose another --out"
+                    f"{folder}: another rate uses it; end that process, or choose another --out"
                 ) from None
             self._read()
             self._files = opened.pop_all()

@@ -184,7 +184,7 @@ def _stored_errors(
     path = folder / LABEL_ERRORS
     write_label_errors(path, attribute, groups, label_confusion(several, len(groups)))
     return [
-        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if so many "
+        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if as many "
         "more labels are wrong"
     ]
 

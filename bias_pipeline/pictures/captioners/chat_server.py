@@ -311,8 +311,8 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         return Fault(words, moved if status < 400 else None, status=status, doubts=True)
     if any(sign in words.lower() for sign in _NO_PICTURES):
         blind = UsageError(
-            f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve one that "
-            "does (llama.cpp: with its mmproj file)"
+            f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve a "
+            "model that takes pictures (llama.cpp: with its mmproj file)"
         )
         return Fault(words, blind, status=status)
     if code == "insufficient_quota":

@@ -44,7 +44,7 @@ class PublishedJudge(Encoder):
     prompt: Prompt  # the prompt for the group
     model: Line  # a folder, or a name on the hub
     revision: Line = MAIN  # the revision of a name on the hub
-    # Pictures become squares with so many pixels a side before the model's own preprocessing
+    # Pixels a side of the squares that pictures become before the model's own preprocessing
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
     def find_model(self) -> Pretrained:

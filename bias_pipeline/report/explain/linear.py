@@ -32,7 +32,7 @@ class Example:
     side: str  # `model` or `human`
     image: str  # its id
     group: str  # the true group
-    log_odds: float  # the attacker's, of the true group; minus the mean if there are more than two
+    log_odds: float  # of the true group, by the attacker; minus the mean if there are more than two
     # Each word with its part of the log-odds, without the intercept: towards the second of two
     # groups, or towards the true group of more than two
     words: tuple[tuple[str, float], ...]

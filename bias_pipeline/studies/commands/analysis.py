@@ -175,7 +175,7 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
         print_sensitivity(sensitivity(scores), "CV")
     for one, two in _opponents(all_scores, options.against):
         print_out(
-            f"{one.setting} · how far its CV is below that of {two.setting.headline}, per cent"
+            f"{one.setting} · how far its CV is below the CV of {two.setting.headline}, per cent"
         )
         gain = reduction(one, two)
         if gain.left_out:
@@ -233,7 +233,7 @@ SHIFTS = "feature_sensitivity.csv"
 _SHIFTS_ABOUT = (
     "Caption photos as they are, with the background slightly blurred, and with one annotated "
     "object in ten hidden, and score all three with every metric of captions: a number is steady "
-    "if it stays within its interval. Options are those of caption, key=value those of run (labels "
+    "if it stays within its interval. Options are as for caption, key=value as for run (labels "
     "and human captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
     "image_masking.share= say how much is changed."
 )
