@@ -220,7 +220,7 @@ def _label_column(
     if column is None:
         options = map_of_column(first, attribute)
         fix = (
-            f"if the labels are those of {options.split()[1]!r} alone, add {options}"
+            f"to read the column {options.split()[1]!r} alone, add {options}"
             if options
             else f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
             "(dataset.label_column=COLUMN)"

@@ -441,7 +441,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
         if not math.isnan(row.neutral_rate) and row.attribute not in foreign:
             rates.setdefault(row.attribute, row.neutral_rate)
     shares = ", ".join(f"{percent(rate, 0)} % ({name})" for name, rate in rates.items())
-    silent = f"of its captions {shares} name no group" if rates else ""
+    silent = f"{shares} of its captions name no group" if rates else ""
     trained = (
         "the captioner was trained on captions of this data set"
         if corpus.trained_on_reference
