@@ -304,7 +304,6 @@ class FeatureMasking(ImageMasking):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether nothing is changed."""
         return not (self.background or self.objects)
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:

@@ -57,8 +57,6 @@ _CUT = 40  # characters of a label in a message
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of one attribute."""
-
     # By canonical image id, the label as the file writes it, for every image of the file
     raw: Mapping[str, str]
     # How these labels are read, with a stratum for images on which annotators disagree

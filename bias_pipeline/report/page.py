@@ -193,7 +193,6 @@ def report_of(
     behind: ScreenExamples = NOTHING,
     limits: Limits = LIMITS,
 ) -> Report:
-    """The report of some results."""
     apart, namesakes = resolve_name_collisions(results)
     results = with_settings(apart)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}

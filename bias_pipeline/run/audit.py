@@ -132,7 +132,6 @@ class Audit:
         ]
 
     def answers_on(self, attribute: str) -> list[Answer]:
-        """The answers about one attribute."""
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:

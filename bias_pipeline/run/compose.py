@@ -120,7 +120,6 @@ class Cell:
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of the cell."""
         return _seeds(self.tree["seeds"])
 
     def build(self, key: str) -> Any:

@@ -47,7 +47,6 @@ class View:
 
     @property
     def number(self) -> int:
-        """The number of the page, from 1."""
         text = self["page"] or "1"
         if not (text.isascii() and text.isdigit()) or int(text) < 1:
             raise HTTPException(404, "there is no such page")
@@ -64,8 +63,6 @@ class View:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A page of a list."""
-
     view: View  # the view of the list
     count: int  # how many things there are on all pages
     make: Callable[[slice], Sequence[T]]  # the things at some places
