@@ -199,7 +199,7 @@ class Batch(ProgramOutput):
 
     name = "answers of a batch"
     marks = frozenset({"custom_id", "response"})
-    columns = ("custom_id", "response", "error")
+    columns: ClassVar[tuple[str, ...]] = ("custom_id", "response", "error")
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
         request = self.rows.value(number, row, self.id_column or self.columns[0])
@@ -239,7 +239,7 @@ class Conversations(ProgramOutput):
 
     name = "conversations of LLaVA"
     marks = frozenset({"conversations"})
-    columns = ("image", "conversations")
+    columns: ClassVar[tuple[str, ...]] = ("image", "conversations")
     speaker = ("from", "gpt")  # the key of a turn that names the speaker, and the model's name
     text = "value"  # the key of a turn's text
 
