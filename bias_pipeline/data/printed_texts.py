@@ -222,7 +222,13 @@ def texts_in(value: Any) -> list[str]:
     Example:
         >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")
         (['a dog', '', 'a cat'], ['a dog'])
+        >>> texts_in({"raw": ["a dog", "a cat"], "sentid": [7, 8]})
+        ['a dog', 'a cat']
     """
+    if isinstance(value, Mapping):  # Hugging Face's datasets make a mapping of a list of mappings
+        lists = [part for part in value.values() if isinstance(part, list) and part]
+        texts = [part for part in lists if all(isinstance(text, str) for text in part)]
+        value = texts[0] if len(texts) == 1 else value
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return [_text_of(item) for item in (value if isinstance(value, list) else [value])]
