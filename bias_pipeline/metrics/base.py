@@ -21,7 +21,7 @@ from bias_pipeline.metrics.references import Reference as Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
-_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields of a number that may be something else
+_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields of a number that need not be numbers
 _ROUNDING = 1e-6  # by which a value may lie outside its range
 
 # What metrics ask of a captioner, in the order in which an audit answers.
@@ -132,8 +132,8 @@ class MetricInfo:
             its section (empty if the whole paper does).
         ours: the part of the metric that no paper defines.
         needs: which of :data:`NEEDS` the metric requires with its default settings.
-        without: further :data:`NEEDS` of a headline, each with the part that can be computed if it
-            is missing.
+        without: what else of :data:`NEEDS` a headline requires, each with the part that can be
+            computed without it.
         images: which images the metric is about, ``LABELLED`` or ``UNSURE``; coverage is a share of
             them.
         cost: how long a cell takes.

@@ -340,7 +340,7 @@ class _Values:
     def _by_group(
         self, part: PartName, of_groups: Float64Array
     ) -> dict[PartName, CountedNumber | LargestGap]:
-        """Numbers of the groups and their largest gap; only for the model do names have a side."""
+        """Numbers of the groups and their largest gap; names have a side only for the model."""
         side, images = "model" if part == MODEL else "", self.images[part]
         number = CountedNumber(values=of_groups, images=images, unit=_UNIT)
         numbers = number.by_group(self.groups, codes=self.codes, side=side)

@@ -27,7 +27,7 @@ class PartName(str):
     # or object
     what: str
     direction: str  # one of `DIRECTIONS`; empty if the metric has none
-    group: str  # whose number it is, empty for that of all
+    group: str  # the group of the number; empty if it is about all groups
     object: str  # the object or task of the number; empty if it is about all
     side: str  # `model` or `human`; empty if the number compares the two
     detail: str  # tells several such numbers apart

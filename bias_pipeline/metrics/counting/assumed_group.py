@@ -185,13 +185,13 @@ class AssumedGroup(CorrectedByGold):
         return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
-        """See the class; every image counts once."""
+        """Outcomes of captions, weighted so that every image counts once."""
         captions = caption_outcomes(view, side, self.named_group(view, side))
         each = np.maximum(view.n_captions(side), 1)[captions.rows]
         return replace(captions, weights=1 / each)
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """See the class; without ``whole``, which looks at more than what a caption names."""
+        """The numbers by true label, without ``whole``, which needs more than outcomes."""
         n_groups = len(view.groups)
         unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
         numbers: dict[PartName, CountedNumber] = {}

@@ -95,7 +95,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
     )
 
     tie: Tie = "zero"  # see `directional_pairs`
-    denominator: Denominator = "images"  # see there
+    denominator: Denominator = "images"  # see `directional_pairs`
     undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:

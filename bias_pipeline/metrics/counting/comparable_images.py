@@ -18,7 +18,7 @@ from bias_pipeline.metrics.corpus_view import group_task_cells, sum_by_image, wo
 from bias_pipeline.metrics.functional.comparable import FOLDS
 from bias_pipeline.text.descriptions import ConceptTable, content_words
 
-_LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in so many images, or in one of so many
+_LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in 5 images and in one of 400, at least
 
 
 @dataclass(frozen=True, eq=False)

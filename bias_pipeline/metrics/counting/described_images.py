@@ -33,7 +33,7 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def concepts(self) -> IntArray:
-        """(Q,) the concepts in some of the captions, not in all; the attribute's are left out."""
+        """(Q,) concepts in some but not all captions, without concepts of the attribute."""
         counts = self._says.sum(axis=0)
         about = self.table.about(self.attribute)
         named = np.array([concept not in about for concept in self.table.concepts], bool)

@@ -55,8 +55,8 @@ class DifferentialFairness(TaskMetric):
 
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups.
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
-    and ``human`` are the epsilons, ``object:NAME`` the difference for a task, ``published`` the
-    score under the paper's prior; this one depends on the number of images.
+    and ``human`` are the epsilons, and ``object:NAME`` is the difference for a task. ``published``
+    is the score under the paper's prior, and depends on the number of images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -128,7 +128,7 @@ class DifferentialFairness(TaskMetric):
                 published.append(differential_fairness(joint, groups, "laplace"))
             return mean_of(whole), mean_of(single), mean_of(published)
 
-        # Of the prior `share`; others have noise of their own
+        # Other priors have noise of their own
         widening = UNDERSTATED if self.prior == "share" else 1.0
 
         def numbers(sums: Sums) -> Numbers:

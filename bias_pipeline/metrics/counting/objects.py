@@ -276,7 +276,7 @@ class _Parts(ComparedParts):
         yield name, self._share_of(ratio_of_sums(absent, named), float(named.sum()), rows.sum())
 
     def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The share of objects that captions name, the same of annotators, and the difference."""
+        """Recall of the captions, recall of the annotators' captions, and their difference."""
         recall = self.objects.model.recall
         known = rows & ~np.isnan(recall)
         name = PartName("recall", group=group)
@@ -320,7 +320,7 @@ class _Parts(ComparedParts):
         return self._share_of(mean(flags), len(flags), len(flags))
 
     def _share_of(self, amount: Amount, observations: float, n_images: int) -> Number:
-        """A share of so many captions or mentions; an event that was not seen may still happen."""
+        """A share with Wilson's interval, since an event that was not seen may still happen."""
         part = self._mean(amount, n_images, SHARE)
         if math.isnan(amount.value):
             return part

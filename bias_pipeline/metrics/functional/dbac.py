@@ -2,9 +2,9 @@
 
 The paper does not say how to aggregate pairs of groups and tasks, and its authors' code weights
 exact sets of objects (:mod:`bias_pipeline.metrics.attack.dbac_object_sets`); every choice is a
-named parameter. Arrays are (..., G, O): a *given* variable with
-G values (the attribute for A→T, the task for T→A) and the *other* one with O values. Leading axes
-are free (seeds, bootstrap samples).
+named parameter. Arrays are (..., G, O): the *given* variable (the attribute for A→T, the task for
+T→A) has G values, and the *other* variable has O values. Leading axes are free (seeds, bootstrap
+samples).
 """
 
 from __future__ import annotations

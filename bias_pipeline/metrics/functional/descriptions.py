@@ -123,7 +123,7 @@ class Annotators:
 
 @dataclass(frozen=True, eq=False)
 class AtRate:
-    """Annotators' difference at the captioner's rate: a sum over images of two kinds of parts."""
+    """Annotators' difference at the captioner's rate: two kinds of shares, summed over images."""
 
     residuals: Float64Array  # (N, Q) residuals that are subtracted from the captioner's residuals
     fixed: Float64Array  # (N, Q) further shares that are subtracted
@@ -222,7 +222,7 @@ def _is_rare(annotators: Annotators, concept: int) -> bool:
 
 
 def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> None:
-    """Set the (K,) weights with which the levels average to a rate not above the last level."""
+    """Set the (K,) weights with which ``levels`` average to ``rate``, at most the last level."""
     if rate <= 0:
         return
     if rate <= levels[0]:
@@ -235,7 +235,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset, at annotators' difference, for so many times as many annotators."""
+    """Slope and offset of the difference of ``times`` as many annotators, at ``difference``."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 

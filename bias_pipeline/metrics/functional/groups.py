@@ -150,7 +150,7 @@ def _entropy(p: Float64Array) -> Float64Array:
 
 
 def named_shares(outcomes: Float64Array) -> Float64Array:
-    """(..., K) share of images whose caption names each group alone; NaN of no images.
+    """(..., K) share of images whose caption names each group alone; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -164,7 +164,7 @@ def named_shares(outcomes: Float64Array) -> Float64Array:
 
 
 def one_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN of no images.
+    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -178,7 +178,7 @@ def one_named(outcomes: Float64Array) -> Float64Array:
 
 
 def several_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names several groups, in [0, 1]; NaN of no images.
+    """(...) share of images whose caption names several groups, in [0, 1]; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -331,7 +331,7 @@ def skew(pairs: Float64Array) -> Float64Array:
 def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
     """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t in all that is named with group a.
 
-    0: the object has the same share of the group's mentions; 1: twice as much; NaN where people
+    0: the object has the same share of the group's mentions; 1: twice as much; NaN where annotators
     never name the two together.
 
     Args:
