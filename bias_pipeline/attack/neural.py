@@ -1,9 +1,9 @@
 """The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
 
-On processors, one single-threaded process a core: measured on two cores, this is faster than one
-process with two threads (``benchmarks/attackers.py``). On a GPU, one ensemble over stacked weights
-(``attacker.py``). With several devices all processes train the same attacker together, one attacker
-after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
+A processor runs one single-threaded process a core: measured on two cores, this is faster than one
+process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over stacked
+weights (``attacker.py``). With several devices all processes train the same attacker together, one
+attacker after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
 """
 
 from __future__ import annotations
@@ -109,7 +109,6 @@ class NeuralProbe(Probe):
             self.recipe = replace(self.recipe, survival=survival)
 
     def job(self, split: Split, images: IntArray, groups: IntArray) -> TrainingJob:
-        """See the base."""
         job = super().job(split, images, groups)
         if self.select == "last":
             return job

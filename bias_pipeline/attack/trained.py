@@ -52,7 +52,6 @@ class Transformer(WordEncoder):
     dropout: Dropout = 0.5  # in [0, 1)
 
     def __post_init__(self) -> None:
-        """Check the sizes."""
         if self.embedding_dim % self.n_heads or self.embedding_dim % 2:
             raise UsageError(
                 f"encoder: embedding_dim={self.embedding_dim} must be even and a multiple of "
@@ -74,7 +73,6 @@ class Mlp(Head):
     dropout: Dropout = 0.0  # on the output of each hidden layer, in [0, 1)
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
-        """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""
         from torch import nn
 
         sizes = [n_inputs, *self.hidden_dims]
@@ -96,7 +94,6 @@ class LicBert(Head):
         return n_classes
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
-        """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""
         from torch import nn
 
         from bias_pipeline.attack.nets import BatchNorm
