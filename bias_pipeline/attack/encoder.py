@@ -41,7 +41,7 @@ class Inputs(Protocol):
     lengths: IntArray
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Name to (B, ...) the arrays of B items, which the network's ``forward`` takes by name."""
+        """Name to the (B, ...) array of B items that the network's ``forward`` takes by name."""
 
 
 class Features(Protocol):
