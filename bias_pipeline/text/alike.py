@@ -19,7 +19,7 @@ LEAST_IMAGES = 0.5  # share of the compared images that must have enough annotat
 
 @dataclass(frozen=True)
 class AlikeAnnotators:
-    """Annotators who take the captioner's place in turn, with captions as long as the captioner's.
+    """Annotators, cut to the captioner's length, who take the captioner's place in turn.
 
     Attributes:
         corpus: captions before alignment, the human ones of each image in a drawn order.
@@ -58,7 +58,7 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths: the longer a joined caption, the longer; ties are drawn."""
+        """(M,) the captioner's lengths, sorted as joined captions are by length; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -73,10 +73,10 @@ class AlikeAnnotators:
 
 
 def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
-    """Annotators whose captions are as long as the captioner's.
+    """Annotators whose captions are as long as the captioner's captions.
 
     The annotators of an image are put into an order drawn by its id. The first captions of each
-    image are joined, as few as are together as long as the captioner's caption. The captioner's
+    image are joined, as few as together have the captioner's number of words. The captioner's
     lengths are then dealt out by rank, the longest to the image with the longest joined caption,
     and each joined caption is cut to its length. So neither the labels nor which images the
     captioner describes at greater length make a difference.
@@ -127,8 +127,7 @@ def joined_captions(captions: Captions) -> Captions:
 def cut_captions(captions: Captions, most: IntArray) -> Captions:
     """Captions that end with their last allowed word.
 
-    Args:
-        most: (N,) how many words each may have; punctuation is no word.
+    ``most`` (N,) is how many words each caption may have; punctuation is no word.
 
     Example:
         >>> cut_captions(Captions.from_texts(["a dog , and more"]), np.array([2])).text(0)

@@ -113,7 +113,7 @@ def in_language(captions: Captions, language: str) -> BoolArray:
 
 
 def _of_others(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions are in another language than one that is not English."""
+    """(C,) whether captions are in another language than ``language``, which is not English."""
     of_lists = _having(captions, partial(has_usual_word, language=language))
     others = [
         _having(captions, partial(has_usual_word, language=code))

@@ -100,8 +100,8 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
     """Words of other groups to words of one group, if the attribute's lists are equally long.
 
     The i-th words are counterparts. A word listed several times has several counterparts; the
-    counterpart listed most often is used, and of equally frequent ones the first, so "her" becomes
-    "his" and not "him".
+    counterpart listed most often is used, or the first
+    of several that are listed equally often, so "her" becomes "his" and not "him".
 
     Example:
         >>> words = {"male": ["he", "him", "his", "his"], "female": ["she", "her", "her", "hers"]}

@@ -55,8 +55,8 @@ _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
 def with_blanks(texts: Sequence[str]) -> dict[str, str]:
     """Map each text whose words are separated by U+200B (no width) to one with ordinary blanks.
 
-    Such blanks separate words in a text without other blanks, unless the whole is a word of these
-    texts, and where both sides are words of these texts and the whole is not.
+    Such a blank separates two words if both are words of these texts and the whole is not. In a
+    text without other blanks, it also separates them if the whole is no word of these texts.
 
     Example:
         >>> zero = chr(0x200B)

@@ -26,7 +26,7 @@ from bias_pipeline.text.sentences import first_sentence, sentences_with
 from bias_pipeline.text.stock_captions import without_stock
 
 OPENING = 16  # a preamble or a refusal begins within so many words
-SHARED = 1 / 3  # share of all captions
+SHARED = 1 / 3  # share of the captions that have an opening in common
 _FEWEST_SHARED = 100  # captions; among fewer captions some share an opening by chance
 _EXAMPLES = 3  # how many prompts a note shows
 _LEAST_WORDS = 3  # "a man" opens many human captions too
@@ -42,12 +42,9 @@ _LOOSE = re.compile(
 
 
 def declines(texts: Sequence[str]) -> BoolArray:
-    """Which texts decline to describe, or are errors of a service, instead of captions.
+    """(N,) which texts decline to describe, or are errors of a service, instead of captions.
 
     The beginning decides, even if a description follows.
-
-    Returns:
-        (N,) flags.
 
     Example:
         >>> declines(["I'm sorry, but I can't say.", "ERROR: 429", "a sorry dog"]).tolist()
@@ -102,7 +99,7 @@ def without_preamble(text: str) -> str:
 
 
 def after_thoughts(text: str) -> str:
-    """What a reasoning model answers, without its thoughts; empty if they have no end.
+    """What a reasoning model answers, without its thoughts; empty if the thoughts have no end.
 
     Example:
         >>> after_thoughts("<think>Is it a man?</think> A dog."), after_thoughts("<think>Is it")
@@ -181,7 +178,6 @@ def _next_words(
 
 
 def most_common(preambles: Iterable[str]) -> str:
-    """The most frequent of some preambles."""
     return Counter(preambles).most_common(1)[0][0]
 
 
@@ -224,16 +220,14 @@ class ScoredText:
     subjects: Context | None = None  # the words for persons
 
     def __post_init__(self) -> None:
-        """Check that there are words for persons where they are needed."""
         if self.unit == "subject" and not (self.subjects and self.subjects.words):
             raise UsageError("text.unit=subject needs words for persons in text.subjects")
 
     def apply(self, corpus: Corpus, blank_limit: float = BLANK_LIMIT) -> Corpus:
         """The corpus with only the text that is scored.
 
-        Args:
-            blank_limit: the share of a side's captions, in [0, 1], above which absent ones are
-                refused: blank and declined ones, or human captions that describe nothing.
+        ``blank_limit`` is the share of a side's captions, in [0, 1], above which absent captions
+        are refused: blank and declined captions, or human captions that describe nothing.
         """
         if self.stock == "drop":
             persons = words_of(self.subjects.words) if self.subjects else ()

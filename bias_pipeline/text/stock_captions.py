@@ -36,9 +36,8 @@ def without_stock(
 ) -> Corpus:
     """The corpus without human captions that describe nothing, with a note on each kind.
 
-    Args:
-        blank_limit: the share of human captions, in [0, 1], above which blank ones and stock
-            sentences together are refused.
+    Blank captions and stock sentences are refused if together they are more than the share
+    ``blank_limit``, in [0, 1], of the human captions.
     """
     human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
     sentences = _Sentences.find(human, frozenset(persons) - frozenset(_NOBODY))
@@ -133,8 +132,7 @@ def _letters(word: str) -> str:
 def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
     """(C,) a hash of each caption, equal for captions of equal words.
 
-    Args:
-        words: (V,) each distinct word as it counts; empty if it does not.
+    ``words`` (V,) are the distinct words as they count; empty if they do not count.
     """
     counts = np.array(list(map(bool, words)), bool)[captions.tokens]
     before = offsets(counts)
