@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 KEEP_S = 10.0  # seconds between two times that open blocks are stored, in case of a kill
 _SHOWN = 5  # how many unreadable images a message names
-_WINDOW_OF_ANSWERS = 16  # so many batches of answers may wait for a slow answer before them
+_WINDOW_OF_ANSWERS = 16  # the most batches of answers that wait for a slow answer
 _POOL = 8  # from so many batches, sources of equal form are put together
 
 

@@ -88,7 +88,7 @@ def own_settings(folder: Path) -> dict[str, Any]:
 
 
 class Noise:
-    """Adds Gumbel noise to log-probabilities over the temperature: the likeliest word is a draw.
+    """Adds Gumbel noise to log-probabilities / temperature, so that the likeliest word is a draw.
 
     Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
     """

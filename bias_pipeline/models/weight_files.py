@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Named = tuple[str, str]  # a module, and a class or function of it
 
-# Callbacks of Lightning, since it names their states by them; settings of Hydra.
+# Lightning names states of callbacks by the callbacks' classes; omegaconf has settings of Hydra.
 _PACKAGES = ("pytorch_lightning.", "omegaconf.")
 _BUILTINS = ("bool", "dict", "float", "int", "list", "long", "str", "tuple", "unicode")
 _NAMES: frozenset[Named] = frozenset(
