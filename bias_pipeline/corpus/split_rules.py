@@ -43,9 +43,10 @@ class HoldOut(SplitRule):
             own file, as the published LIC code does (so with the same seed every captioner gets a
             different split).
         together: keep copies of an image together (:func:`~bias_pipeline.corpus.split.originals`)
-            in one part; otherwise attackers are tested on images that they memorised (ours). Without copies a split is the same either way. Copies are separated, with a
-            note, where a group would be left without test or training images. Ignored where
-            ``order`` is ``file``, since the published code does not look for copies.
+            in one part; otherwise attackers are tested on images that they memorised (ours).
+            Without copies a split is the same either way. Copies are separated, with a note, where
+            a group would be left without test or training images. Ignored where ``order`` is
+            ``file``, since the published code does not look for copies.
     """
 
     test_share: PositiveShare = 0.1

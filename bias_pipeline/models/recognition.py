@@ -209,9 +209,7 @@ class Recognizer(ABC):
 class Network(NamedTuple):
     name: str  # the name of a model or a file
     files: Mapping[str, str]  # digests of the files that decide its answers
-    prompted: (
-        bool  # whether the network is prompted with names, like CLIP; else it has labels of its own
-    )
+    prompted: bool  # whether it is prompted with names, like CLIP; else it has labels of its own
     # Takes the prompted names and the device
     load: Callable[[Sequence[str], torch.device], Recognizer]
 
