@@ -96,7 +96,7 @@ def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
     Ties go to the first group, as published. The group is -1 if a score is NaN.
 
     Args:
-        scores: (N, K) of the same caption written about each group.
+        scores: (N, K) scores of the same caption written about each group.
 
     Returns:
         (N,) groups and (N,) whether several groups have the highest score.

@@ -231,7 +231,7 @@ class GenderDistance(TaskMetric):
         return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
 
     def _cosines(self, view: CorpusView) -> Float64Array:
-        """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""
+        """(T, K + 1) cosines of objects and groups' words, the neutral word last; may be NaN."""
         names, words = list(view.tasks), self._terms(view)
         if self.encoder:
             distinct = list(dict.fromkeys([*names, *words]))
