@@ -28,18 +28,19 @@ class LanguageBiasDataset(Dataset):
     """Controlled corpora of language bias (DBAC, section 5.1), picked from human captions.
 
     Each task gets as many captions of men as of women, so group and task are independent. Only the
-    verb differs: a share ``imbalance`` of the first group's captions has the task's first verb and
-    the rest its second one, and the other way round for the second group. Metrics that use only
-    groups and tasks must find nothing; what an attacker finds is language.
+    verb differs: of the first group's captions, a share ``imbalance`` has the task's first verb
+    and the rest its second verb; for the second group it is the other way round. Metrics that use
+    only groups and tasks must find nothing; what an attacker finds is language.
 
-    The captioner ``people`` copies human captions, so differences from them are 0; look at the
-    ``human`` parts of scores. A label is the group that a caption names. An image gives at most one
-    caption. Every level has as many captions as all levels from 0.6 to 0.9 can fill (50 per task
-    and group in the paper, picked by hand), and levels share as many captions as possible.
+    The captioner ``people`` copies human captions, so its difference from human captions is 0;
+    look at the ``human`` parts of scores. A label is the group that a caption names. An image
+    gives at most one caption. Every level has as many captions as all levels from 0.6 to 0.9 can
+    fill (50 per task and group in the paper, picked by hand), and levels share as many captions as
+    possible.
 
-    Picked captions may differ between groups in other ways too. ``retold`` removes these: captions
-    are assigned to groups at random, and every word that names a group becomes one of the assigned
-    group. Then only the verb differs.
+    Picked captions may differ between groups in other ways too. ``retold`` removes these
+    differences: captions are assigned to groups at random, and every word that names a group
+    becomes a word of the assigned group. Then only the verb differs.
     """
 
     name = "language_bias"
