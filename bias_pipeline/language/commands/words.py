@@ -80,7 +80,10 @@ def analysis_words_parser() -> Parser:
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
-    help_text = f"{' or '.join(BASELINES)}: the vector that stands for no information (default: {DEFAULT.baseline})"
+    help_text = (
+        f"{' or '.join(BASELINES)}: the vector that stands for no information "
+        f"(default: {DEFAULT.baseline})"
+    )
     network.add_argument("--baseline", default=DEFAULT.baseline, help=help_text)
     help_text = f"points between the baseline and the caption (default: {DEFAULT.steps})"
     network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=help_text)
