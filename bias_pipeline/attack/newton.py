@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 
 AnyFloat = npt.NDArray[Any]
-Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
+Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, features of vectors are not
 
 TOGETHER = 64  # outputs in one batch: more would not fit the processor's cache
 NUMBERS = 1 << 21  # of all items in one batch: the solver's dozen arrays of them fit in memory

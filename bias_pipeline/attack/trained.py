@@ -67,7 +67,7 @@ class Transformer(WordEncoder):
 
 @dataclass(frozen=True)
 class Mlp(Head):
-    """Linear layers with ReLU between them; without hidden ones, a single linear layer."""
+    """Linear layers with ReLU between them; without hidden layers, a single linear layer."""
 
     hidden_dims: Sequence[Count] = ()  # sizes of the hidden layers
     dropout: Dropout = 0.0  # on the output of each hidden layer, in [0, 1)

@@ -388,7 +388,7 @@ def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
 
 
 def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
-    """The rank of each code among the distinct ones.
+    """The rank of each code among the distinct codes.
 
     Only distinct codes are sorted, and a table replaces sorting if it need not be too large: to
     sort all codes takes ten times as long.

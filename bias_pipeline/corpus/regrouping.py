@@ -1,4 +1,4 @@
-"""Groups made from other groups: of two attributes at once, only large enough ones, or drawn anew.
+"""Groups made from other groups: of two attributes, only large groups, or groups drawn anew.
 
 For an intersection, such as male-light, the data set is read once for each attribute; images that
 belong to a group of both are in the group of the product. Labels drawn anew at given rates err more
@@ -264,7 +264,7 @@ class LabelNoise:
         return rate
 
     def redrawn(self, corpus: Corpus, draw: int) -> Corpus:
-        """The corpus with new labels, drawn as if the old labels were true and new ones erred.
+        """The corpus with new labels, drawn as if old labels were true and new labels erred.
 
         Labels err independently of each other and of captions. An image whose drawn label is none
         of the corpus's groups belongs to no group.

@@ -370,4 +370,4 @@ def _range_of(name: str, part: Number) -> str:
         return "Number(range=...)"
     if name in HEADLINES:
         return "MetricInfo(range=...)"
-    return f"Number(range=...), which is that of the unit {part.unit!r} if you give none"
+    return f"Number(range=...); without it, the unit {part.unit!r} decides"

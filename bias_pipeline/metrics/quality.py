@@ -1,4 +1,4 @@
-"""Caption quality: are captions as good as annotators', and equally good for all groups?"""
+"""Caption quality: are they as good as human captions, and equally good for all groups?"""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ MODEL, HUMAN = PartName(side="model"), PartName(side="human")
 # The sides on the images that both describe.
 MODEL_PAIRED = PartName(side="model", detail="paired")
 HUMAN_PAIRED = PartName(side="human", detail="paired")
-# At equal style: an annotator at the captioner's length, and the score minus the annotator's.
+# At equal style: an annotator at the captioner's length, and the score minus the annotator's score.
 ALIKE, BEYOND = (PartName("matched", detail=name) for name in ("alike", "beyond"))
 
 

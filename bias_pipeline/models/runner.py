@@ -351,7 +351,7 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
     try:
         return model.describe(sources)
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which need not be installed
+        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's error; it need not be installed
             raise
         raise ResourceError(
             f"the device has no memory left for {inflect(len(sources), 'images')} at once; use "

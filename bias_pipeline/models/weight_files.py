@@ -66,7 +66,7 @@ class _PlainDict:
 
 @contextmanager
 def inert_classes(path: Path) -> Iterator[None]:
-    """Context in which PyTorch replaces the classes that a file names by empty ones."""
+    """Context in which PyTorch replaces the classes that a file names by empty classes."""
     from torch import serialization
 
     if zipfile.is_zipfile(path):

@@ -116,7 +116,7 @@ class LanguageBiasDataset(Dataset):
         absent = [group for group in groups if not self.pronouns.get(group)]
         if absent:
             raise UsageError(
-                f"dataset.pronouns has none for {absent[0]!r}; add some, or set "
+                f"dataset.pronouns has no words for {absent[0]!r}; add some, or set "
                 "dataset.gender_by=word"
             )
         lowered = lowered_words(captions)

@@ -22,7 +22,7 @@ class AlikeAnnotators:
     """Annotators, cut to the captioner's length, who take the captioner's place in turn.
 
     Attributes:
-        corpus: captions before alignment, the human ones of each image in a drawn order.
+        corpus: captions before alignment, human captions of each image in a drawn order.
         images: (N,) flags of the images that have enough annotators.
         n_joined: how many annotators' captions make one of the captioner's length.
         wanted: (N,) how many words each of the captioner's captions has.

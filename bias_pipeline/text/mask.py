@@ -79,9 +79,7 @@ class MaskWords(TextTransform):
 
 
 class KeepWords(TextTransform):
-    """Drop every word but the listed ones and special tokens.
-
-    An attacker's score on such captions is what the listed words alone reveal.
+    """Drop every word that is neither listed nor a special token.
 
     Args:
         words: what is kept, in the forms that :class:`MaskWords` takes.

@@ -1,4 +1,4 @@
-"""Equal style: edits human captions so that each word is as frequent as in the captioner's."""
+"""Equal style: edits human captions until each word is as frequent as in model captions."""
 
 from __future__ import annotations
 

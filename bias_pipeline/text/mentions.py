@@ -155,9 +155,9 @@ def named_group(
 
     Args:
         captions: as in :func:`attribute_mentions`.
-        attribute: as there.
-        groups: as there.
-        preset: as there.
+        attribute: as in :func:`attribute_mentions`.
+        groups: as in :func:`attribute_mentions`.
+        preset: as in :func:`attribute_mentions`.
 
     Returns:
         (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.

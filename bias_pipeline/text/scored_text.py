@@ -207,10 +207,11 @@ class ScoredText:
     # Whether phrases before the content ("The image depicts") stay; `cut` removes them from the
     # captioner's captions and from human captions alike
     preambles: Preambles = "keep"
-    # Whether the captioner's captions that decline to describe are `absent`, as blank ones are.
+    # Whether the captioner's captions that decline to describe are `absent`, as blank captions are.
     # Human captions that decline stay: there are ten in 40,000 of LIC's data.
     declined: Declined = "absent"
-    # Whether human captions that describe nothing are left out, as blank ones are: a sentence
+    # Whether human captions that describe nothing are left out, as blank captions are: a
+    # sentence
     # that many images share, captions that their file marks, and copies of an image's captions
     stock: Stock = "drop"
     # What of each caption is scored, on both sides alike: all of it, its first `sentence`, or the

@@ -22,7 +22,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids, mix
 # least so many times as often as the next most frequent caption.
 SHARE, FEWEST, TIMES = 0.02, 10, 3
 _CHANCE = 2  # equal captions of an image that two annotators may have written
-# Images with repeated captions; in fewer images all repeated ones may be last by chance
+# Images with repeated captions; in fewer images all repeated captions may come last by chance
 FILLED = 30
 # Words of sentences about persons that describe nobody in particular
 _NOBODY = words_of(

@@ -1,4 +1,4 @@
-"""LIC and Leakage: attack the model's captions and the human ones, then compare.
+"""LIC and Leakage: attack model captions and human captions, then compare them.
 
 They differ only in the score of a guess, which is a parameter.
 """

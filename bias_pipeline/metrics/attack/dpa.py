@@ -148,7 +148,7 @@ class DPA(Metric):
             ),
         },
         says={
-            "a_to_t": "the {attribute} predicts the tasks it names better than the labelled ones",
+            "a_to_t": "the {attribute} predicts the tasks it names better than the labelled tasks",
             "t_to_a": "tasks predict the {attribute} it names better than the labelled one",
         },
         readings={"t_to_a": EvidenceRule("t_to_a", named=True)},

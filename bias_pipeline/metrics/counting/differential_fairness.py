@@ -51,7 +51,7 @@ PUBLISHED = PartName("published")
 
 @dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
-    """Amplification of differential fairness: the captioner's epsilon minus the annotators'.
+    """Amplification of differential fairness: the captioner's epsilon minus annotators' epsilon.
 
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups.
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``

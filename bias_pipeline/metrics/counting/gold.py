@@ -142,9 +142,9 @@ def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
 def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabels) -> None:
     if labels.drawn_evenly and (p_value := labels.p_random(captions)) < _LEAST_P:
         raise DataError(
-            f"{gold.file}: these images were not drawn at random: machine labels and captions of "
-            f"them differ from those of all images (p = {p_value:.1g}). Draw them with rate "
-            "--gold-size N, or give each image's chance of having been drawn (column chance)"
+            f"{gold.file}: these images were not drawn at random: their machine labels "
+            f"and captions differ from the labels and captions of all images (p = {p_value:.1g}). "
+            "Draw them with rate --gold-size N, or give each image's chance of having been drawn (column chance)"
         )
 
 

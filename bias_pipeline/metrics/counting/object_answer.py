@@ -32,7 +32,7 @@ class ObjectContrast(Contrast):
     invented: tuple[float, float]  # shares of captions with an absent object: group, others
     raw: Amount  # difference of these shares
     alike: Mapping[str, Amount]  # the same difference, on pictures that are alike at each level
-    recall: Amount | None  # difference of recall, minus the annotators', on comparable pictures
+    recall: Amount | None  # difference of recall beyond annotators, on comparable pictures
 
     @property
     def p_values(self) -> Float64Array:

@@ -93,12 +93,12 @@ def ba_directional(
 
     Args:
         counts: see :func:`directional_pairs`.
-        direction: see there.
-        tie: see there.
-        denominator: see there.
+        direction: see :func:`directional_pairs`.
+        tie: see :func:`directional_pairs`.
+        denominator: see :func:`directional_pairs`.
         undefined: whether undefined pairs are left out of the mean (``drop``, as in the authors'
             first code) or count as no change (``keep``, as in the authors' count tables).
-        training: see there.
+        training: see :func:`directional_pairs`.
 
     Example:
         From the authors: one task, two groups, eight images.
@@ -153,10 +153,10 @@ def ba_mals(
 
     Args:
         counts: see :func:`mals_tasks`.
-        predictions: see there.
+        predictions: see :func:`mals_tasks`.
         absent: whether a task that is 0/0 counts as no change (``keep``, as in the public code) or
             is not counted among the tasks either (``drop``).
-        training: see there.
+        training: see :func:`mals_tasks`.
 
     Returns:
         (...), NaN where no task counts.
@@ -249,11 +249,11 @@ def multi_directional(
 
     Args:
         counts: see :func:`multi_pairs`.
-        direction: see there.
+        direction: see :func:`multi_pairs`.
         absolute: True for the paper's mean of absolute differences, in [0, 1], which cannot show
             that bias shrinks; False for the signed mean of BA->, in [-1, 1].
-        denominator: see there.
-        training: see there.
+        denominator: see :func:`multi_pairs`.
+        training: see :func:`multi_pairs`.
 
     Example:
         >>> a, t = np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [1], [0]])

@@ -146,7 +146,7 @@ class Differences:
         return tested[(p < ALPHA) & agree]
 
     def closer_together(self) -> IntArray:
-        """Concepts that differ less between the captioner's groups than between annotators'."""
+        """Concepts that differ less between groups in model captions than in human captions."""
         tested = self.tested_concepts
         beyond = abs(self.excess.z[tested]) > 3
         small = abs(self.shown.z[tested]) < _Z

@@ -55,8 +55,8 @@ def exchange_labels(
 
     Args:
         labels: see :func:`flip_labels`.
-        predicted: see there.
-        n_classes: see there.
+        predicted: see :func:`flip_labels`.
+        n_classes: see :func:`flip_labels`.
         keys: (N,) random numbers that decide which images exchange labels.
 
     Returns:

@@ -1,7 +1,7 @@
 """Counts by true label, from machine labels of all images and gold labels of some.
 
-Images fall into cells by what their caption says and by the machine's label. The true labels of a
-cell are estimated by those of its gold images, so counts of captions by true label do not need the
+Images fall into cells by what their caption says and by the machine's label. Gold images
+estimate the true labels of their cell, so counts of captions by true label do not need the
 true label of every image. A score of attackers' guesses is corrected by PPI++ instead, where labels
 of the machine count as much as they are worth (:func:`machine_weight`).
 """

@@ -97,7 +97,7 @@ def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Arr
 
 
 def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
-    """(...) captions or labels of one group divided by the other's, NaN if the other's number is 0.
+    """(...) the count of one group divided by the count of the other; NaN if the divisor is 0.
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
