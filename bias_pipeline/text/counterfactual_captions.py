@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -114,15 +114,13 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
         return {}
     listed = Counter(group_words)
     partners: dict[str, str] = {}
-    for words in _others(lists, group_words):
+    for words in lists:
+        if words is group_words:
+            continue
         for word, partner in zip(words, group_words, strict=True):
             if word not in partners or listed[partner] > listed[partners[word]]:
                 partners[word] = partner
     return {_plain_text(word): _plain_text(partner) for word, partner in partners.items()}
-
-
-def _others(lists: Sequence[Sequence[str]], group_words: Sequence[str]) -> list[Sequence[str]]:
-    return [words for words in lists if words is not group_words]
 
 
 def _plain_text(word: str) -> str:

@@ -331,12 +331,7 @@ def declined_images(corpus: Corpus) -> BoolArray:
 
 def _declining(corpus: Corpus) -> BoolArray:
     """(C,) the captioner's captions that decline."""
-    return corpus.model.read(_declining_openings) | corpus.read(echoes)
-
-
-def _declining_openings(captions: Captions) -> BoolArray:
-    """(C,) captions that begin by declining."""
-    return captions.read(_openings_read)[0]
+    return corpus.model.read(_openings_read)[0] | corpus.read(echoes)
 
 
 def _preambles(captions: Captions) -> Counter[str]:

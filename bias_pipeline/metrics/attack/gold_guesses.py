@@ -167,14 +167,11 @@ class GuessesUnderBothLabels:
         n, rest = len(self.sample.rows), len(self.keys) - len(self.sample.rows)
         if not self.sample.drawn_evenly:
             return 1.0
-        true, machine = (self._influences(places) for places in (self._gold_places, self.place))
+        true = self._influences(len(self.keys) + np.arange(n))
+        machine = self._influences(self.place)
         name = SCORE if SCORE in true else next(iter(true))
         spread = score.parts[name].image_std ** 2 * len(self.keys)
         return machine_weight(true[name], machine[name], spread, n, rest)
-
-    @property
-    def _gold_places(self) -> IntArray:
-        return len(self.keys) + np.arange(len(self.sample.rows))
 
     def _influences(self, places: IntArray) -> dict[PartName, Float64Array]:
         """(n,) the derivative of each number by the weight of each of ``places``."""

@@ -144,7 +144,8 @@ def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabel
         raise DataError(
             f"{gold.file}: these images were not drawn at random: their machine labels "
             f"and captions differ from the labels and captions of all images (p = {p_value:.1g}). "
-            "Draw them with rate --gold-size N, or give each image's chance of having been drawn (column chance)"
+            "Draw them with rate --gold-size N, or give each image's chance of having been drawn "
+            "(column chance)"
         )
 
 
