@@ -129,7 +129,7 @@ class SharedBatches:
 
 
 class SideBySide:
-    """Batches of several attackers, each in its own order, one of each at a time.
+    """Batches of several attackers; each step has one batch of each, in its own order.
 
     An attacker with fewer batches than the others skips the last steps of an epoch.
     """

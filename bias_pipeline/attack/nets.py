@@ -1,6 +1,6 @@
 """The networks behind the encoders. Needs PyTorch, and transformers for published models.
 
-Those trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths``
+Networks trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths``
 (N,) at least 1. All return vectors (N, ``output_dim``).
 """
 

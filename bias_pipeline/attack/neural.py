@@ -57,8 +57,8 @@ class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
     An attacker has failed if its predictions are not finite, or the same for all test captions
-    although these differ. It is counted, never averaged in, and trained again from the next derived
-    seed, at most three times in all.
+    although these differ. A failed attacker is counted, never averaged in, and trained again from
+    the next derived seed, at most three times in all.
     """
 
     def __init__(
@@ -166,8 +166,8 @@ class NeuralProbe(Probe):
     def attacker(self, data: LabelledCaptions, job: TrainingJob) -> Prepared:
         """The attacker of a job, for inspection: trained alone, in this process.
 
-        It is the one that :meth:`train` would train for the job, except for the order of float sums
-        if that trains several at once.
+        The attacker equals what :meth:`train` would train for the job, except for the order of
+        float sums if :meth:`train` trains several at once.
         """
         for attempt in range(ATTEMPTS):
             prepared = train_locally(self.recipe, data, _attempt(job, attempt))

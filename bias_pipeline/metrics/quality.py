@@ -1,4 +1,4 @@
-"""Caption quality: are they as good as human captions, and equally good for all groups?"""
+"""Caption quality: are captions as good as human captions, and equally good for all groups?"""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class Quality(CountingMetric):
     human captions, as papers do, and ``human`` each human caption with the others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
-    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these.
+    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these
+      scores.
       ``gap:model`` may only mean that one group's pictures are harder to describe.
 
     The more images there are, the more weight rare words have, so compare ``model`` only on the

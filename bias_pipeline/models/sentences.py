@@ -106,7 +106,7 @@ _BATCH = 4096  # tokens per batch; on CPUs a larger batch is slower
 
 
 def default_pooling(kind: str) -> How:
-    """The last token for a causal model, as it has seen the whole text; else the mean."""
+    """The last token for a causal model, since it has seen the whole text; else the mean."""
     return "last" if kind in CAUSAL else "mean"
 
 

@@ -124,7 +124,7 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _fitting(self, source: Corpus, named: IntArray) -> dict[str, list[int]]:
-        """Captions by task that name one group and one of its verbs, no two of one image."""
+        """Captions by task that name one group and one verb of the task, no two of one image."""
         lowered = lowered_words(source.human)
         images: set[int] = set()
         fitting = {}

@@ -261,13 +261,13 @@ def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
     """The estimate from draws, without a p value.
 
-    If noise biases a count, such as a mean of values above a threshold, resampling biases the count
-    again. The bias under resampling is subtracted twice to correct the value. (Textbooks subtract
-    it once, Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds of the
-    same images we measured that resampling shows about half of the bias.) The interval extends from
-    the value to the corrected one and half a width beyond both: ``experiments/null_coverage`` shows
-    its coverage. A count that no resampling moves has no interval. Attackers' scores are means,
-    which resampling does not bias.
+    If noise biases a count, such as a mean of values above a threshold, resampling biases the
+    count again. The bias under resampling is subtracted twice to correct the value. (Textbooks
+    subtract it once, Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds
+    of the same images we measured that resampling shows about half of the bias.) The interval
+    extends from the value to the corrected value and half a width beyond both:
+    ``experiments/null_coverage`` shows its coverage. A count that no resampling moves has no
+    interval. Attackers' scores are means, which resampling does not bias.
 
     Args:
         draws: the number for each seed and resampling; a share gets Wilson's interval.

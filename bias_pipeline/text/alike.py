@@ -58,7 +58,7 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths, sorted as joined captions are by length; ties are drawn."""
+        """(M,) the captioner's lengths, dealt to joined captions by rank; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)

@@ -99,7 +99,7 @@ def english(captions: Captions) -> BoolArray:
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions may be in the language of a code; for English, whether they are.
+    """(C,) whether captions may be in a language; for English, whether they are in English.
 
     Example:
         >>> texts = ["un homme sur un banc", "ein Mann auf einer Bank", "Mann, Hund, Gras"]

@@ -107,7 +107,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """The texts with words behind the mark that ends a caption, and no further caption.
+    """The texts that have words, but no further caption, behind the mark that ends a caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])

@@ -225,7 +225,7 @@ def _tokens(word: str) -> list[str]:
 
 
 def tokens_of(word: str) -> list[str]:
-    """A word of a raw caption as tokens of sentences; the last word of a sentence has its end."""
+    """A word of a raw caption as tokens of sentences; the last word of a sentence ends it."""
     return [*_tokens(word), _END] if ends_sentence(word) else _tokens(word)
 
 
@@ -316,7 +316,7 @@ class AdjectiveSlots(Neighbours):
         return comma & self.closes() & self.is_among(self.nouns, self.verb)
 
     def closes(self) -> BoolArray:
-        """Whether nothing stands behind the word that it could describe instead of a person."""
+        """Whether the word ends its phrase, so that it describes no noun behind it."""
         following = self.past(self.chain - {","}, self.places + 1, 1)
         closing = _SIGNS | word_set([self.table.people.closing, self.table.linking])
         return (following == self.end) | self.is_among(closing, following)
@@ -359,7 +359,7 @@ def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, 
 
 
 def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
-    """Whether a word is "focus" without anybody who concentrates, as of a camera."""
+    """Whether a word is the "focus" of a camera, not of a person who concentrates."""
     focus = near.is_among(frozenset(["focus"]), near.places)
     on_it = near.is_among(word_set(table.before_focus), near.places - 1)
     camera = word_set(table.no_owners) | {"main", "center", "central", "out"}

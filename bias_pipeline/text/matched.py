@@ -267,7 +267,7 @@ def _described_by_several(corpus: Corpus) -> Corpus:
 
 
 def comparable(corpus: Corpus) -> BoolArray:
-    """(N,) images of a group, of every attribute, that both sides describe."""
+    """(N,) images that have a group of every attribute and that both sides describe."""
     described = [
         np.bincount(captions.image_rows, minlength=len(corpus)) > 0
         for captions in (corpus.model, corpus.human)
@@ -362,7 +362,7 @@ def _change(
 
 
 def _join(parts: list[Entries], types: IntArray) -> Entries:
-    """All entries, their words as types of the captions."""
+    """All entries joined; their words are numbered as the captions' types."""
     nothing = [np.empty(0, np.int64)]
     captions = np.concatenate(nothing + [part.captions for part in parts])
     columns = np.concatenate(nothing + [part.types for part in parts])

@@ -81,7 +81,7 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the nearest place without these words, in steps from each given place on."""
+        """(P,) the first place without these words, from each given place on in steps."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places

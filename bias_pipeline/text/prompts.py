@@ -27,8 +27,8 @@ _ASKING = frozenset(
 def echoes(corpus: Corpus) -> BoolArray:
     """(C,) the captioner's captions in which every sentence is a prompt or asks for something.
 
-    A sentence asks if it is a request or a question about the image (``phrases.csv``). Ordinary
-    captions that occur often do not count.
+    A sentence asks for something if it is a request or a question about the image
+    (``phrases.csv``). Ordinary captions that occur often do not count.
     """
     known = corpus.read(prompts_in)
     flags = np.zeros(len(corpus.model), bool)

@@ -144,7 +144,7 @@ def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
 
 
 def shared_opening(captions: Captions) -> tuple[str, int]:
-    """The longest beginning that at least a third of the captions share, and how many do.
+    """The longest beginning that a third of the captions or more share, and how many share it.
 
     Example:
         >>> texts = ["A detailed view of a man"] * 50 + ["a man"] * 50
@@ -202,7 +202,7 @@ Unit = Literal["caption", "sentence", "subject"]
 
 @dataclass(frozen=True)
 class ScoredText:
-    """Rewrites a corpus so that only what is to be scored is left of its captions."""
+    """Rewrites a corpus so that its captions have only the text that is to be scored."""
 
     # Whether phrases before the content ("The image depicts") stay; `cut` removes them from the
     # captioner's captions and from human captions alike

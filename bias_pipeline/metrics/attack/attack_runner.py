@@ -46,7 +46,7 @@ def _holding(captions: Captions, types: BoolArray) -> BoolArray:
 
 
 def _wordless(side: str, captions: Captions, share: float) -> DataError:
-    """The error if ``share`` of the captions, too many, contain no word.
+    """The error if too many captions, the share ``share``, contain no word.
 
     It is a NotApplicableError if the human captions may be in another language, else a DataError.
     """
@@ -261,7 +261,7 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:
-    """The value under each choice, of all numbers that differ between choices."""
+    """Lines with the value of each number under each choice, if choices differ in it."""
     return [
         {"choice": name, "part": str(part), "value": estimate.value, "seed_std": estimate.seed_std}
         for part in shared

@@ -71,9 +71,9 @@ class CaptionAttack(Metric, ABC):
     """Guess the attribute from captions, on both sides, with the same splits.
 
     Three image sets, never mixed: ``model`` is every labelled image with a model caption,
-    ``human`` every one with human captions, ``score`` only images with both (whose sides are
-    ``model:paired`` and ``human:paired``). Every caption position of the human side has its own
-    fresh attackers; the side's score is the mean over positions.
+    ``human`` is every labelled image with human captions, ``score`` is every labelled image with
+    both (its sides are ``model:paired`` and ``human:paired``). Every caption position of the human
+    side has its own fresh attackers; the side's score is the mean over positions.
     """
 
     attribute: Attribute  # whose groups are guessed

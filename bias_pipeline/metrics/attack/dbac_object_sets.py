@@ -1,4 +1,4 @@
-"""DBAC as in its authors' code: a guess counts by how frequent the caption's set of objects is.
+"""DBAC as in its authors' code: guesses are weighted by the frequency of sets of objects.
 
 The code is on a branch of their repository (kerner-lab/Bias-Amplification, ``text-dev``). A side's
 omega is a mean over captions of Q P(other) / P(given). For A→T, Q is the attacker's probability of
@@ -41,7 +41,7 @@ class _Side:
 
 
 class ObjectSetAttackers(DirectionAttackers):
-    """Attackers of both sides; guesses count by the frequency of sets of objects."""
+    """Attackers of both sides; guesses are weighted by the frequency of sets of objects."""
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
         """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""

@@ -206,7 +206,7 @@ class DirectionScorer:
         )
 
     def _images_of(self, name: PartName) -> IntArray:
-        """Corpus rows of a number; for a group, images with its label or naming it."""
+        """Corpus rows of a number; for a group, images with its label or captions that name it."""
         if not name.group or name.of_pair:
             return self.images
         place = self.view.groups.index(name.group)

@@ -80,7 +80,7 @@ class PredictionTask:
 
 
 def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
-    """Groups that labels and captions have often enough, without images of other groups."""
+    """Groups with enough images by labels and by captions, among images of these groups."""
     groups = np.arange(n_groups)
     while True:
         both = np.isin(labels, groups) & np.isin(predicted, groups)
@@ -394,7 +394,7 @@ class _Direction:
         )
 
     def _learning_curve(self) -> dict[str, Number]:
-        """Share of images to the score of the first seed's attackers that learn from so many."""
+        """Map each share of images to the score of first-seed attackers that learn from it."""
         images = self.question.images
         shares = smaller_shares(self.view.codes[images]) if self.metric.probe.quick else {}
         if not shares:

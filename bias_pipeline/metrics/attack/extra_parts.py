@@ -125,7 +125,7 @@ def learning_note(curve: Mapping[str, Number], error: float, direction: str = ""
 
 
 def error_of_first_seed(score: Estimate) -> float:
-    """The standard deviation of the first seed, which learning curves use, under resampling."""
+    """Standard deviation of the first seed's score under resampling, for learning curves."""
     assert score.draws is not None
     return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
@@ -205,7 +205,7 @@ def alike_corpora(
 ) -> Iterator[Corpus]:
     """Captions for attackers, with annotators of the captioner's length in turn as the captioner.
 
-    Each corpus compares with one human caption of every image.
+    Each corpus has one human caption of every image to compare with.
     """
     alike = alike_annotators(corpus, align.seed)
     turns = range(min(n_turns, int(corpus.human.positions.max()) + 1))

@@ -1,10 +1,10 @@
-"""LIC and Leakage corrected by gold labels: guesses are scored under labels of either kind.
+"""LIC and Leakage corrected by gold labels: guesses are scored under machine and gold labels.
 
 Attackers learn machine labels of other images, so what they guess for an image does not depend on
-its own label, and the guess can be scored under its true label as well as under the machine's. The
-corrected score is a score of weighted images (prediction-powered inference, PPI++): gold images
-count 1 under their true labels and minus lambda under machine labels, and all other images count
-lambda under machine labels.
+its own label, and the guess can be scored under its true label as well as under its machine label.
+The corrected score is a score of weighted images (prediction-powered inference, PPI++): gold
+images count 1 under their true labels and minus lambda under machine labels, and all other images
+count lambda under machine labels.
 """
 
 from __future__ import annotations
@@ -223,8 +223,8 @@ class GuessesUnderBothLabels:
     def _with_training(self, estimate: Estimate, machine: Estimate) -> Estimate:
         """The estimate, with the variance of what attackers would learn from other images.
 
-        Attackers learn from all images, so this variance is that of the machine's number, and it
-        is added once.
+        The machine's number has the same variance, since attackers learn from all images. It is
+        added once.
         """
         draws, whole = estimate.draws, machine.draws
         if draws is None or whole is None or not draws.image_std > 0:

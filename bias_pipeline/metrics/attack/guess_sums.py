@@ -17,7 +17,8 @@ class GuessSums:
     """Scores of one seed's guesses, without repeating equal scores.
 
     A task that is false of an image scores as in all images with an equal prediction, such as the
-    images of one group. Only a task that is true of the image has a score of its own, and few are.
+    images of one group. Only a task that is true of the image has a score of its own, and few
+    tasks are true.
 
     Attributes:
     table: (I, P + C) 1 for an image's prediction among P (all 0 if it was not tested), then

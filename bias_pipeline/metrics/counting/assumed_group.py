@@ -66,7 +66,8 @@ class AssumedGroup(CorrectedByGold):
       captions as the caption has sentences on persons. So a "he" in a later sentence counts.
     * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: the share that names
       several groups at once.
-    * ``ratio``, ``ratio:human``, ``ratio:labelled``: first group to the second.
+    * ``ratio``, ``ratio:human``, ``ratio:labelled``: how many captions name the first group
+      for each that names the second group.
 
     A captioner that never names a group scores 0 or less, so also read the share of captions that
     name no group. The table ``assumed`` has examples.

@@ -45,7 +45,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
       over tasks for one group.
     * ``t_to_a:images``, ``t_to_a:named``: the scores with the denominators of both public codes;
       their signs may differ. Conclusions rest on ``named``, since captions that name no group lower
-      the other.
+      ``images``.
     * ``t_to_a:published:*``: the numbers as published. Our numbers take the sign of a pair from
       other images than its size.
 

@@ -81,7 +81,7 @@ class _GoldTallies:
 
     @property
     def gaps(self) -> set[PartName]:
-        """The numbers that are a largest difference, which is no smooth function."""
+        """Names of numbers that are a largest difference, which is not a smooth function."""
         numbers = self.tally.numbers(self.tally.totals)
         return {name for name, number in numbers.items() if isinstance(number, LargestGap)}
 

@@ -87,7 +87,7 @@ class CountedNumber:
     def by_object(
         self, objects: Iterable[str], what: str = "", **fields: str
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of T objects, of (B, T) values; arguments as of :meth:`by_group`."""
+        """The numbers of T objects, of (B, T) values; for the arguments see :meth:`by_group`."""
         return self.split(PartName(what, object=name, **fields) for name in objects)
 
 

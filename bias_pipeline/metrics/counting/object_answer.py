@@ -128,7 +128,7 @@ def _gap_sentences(contrast: ObjectContrast) -> list[str]:
 
 
 def composition(raw: Amount, alike: Amount) -> str:
-    """How much of a gap the pictures' objects explain, in words; empty if chance may.
+    """How much of a gap the pictures' objects explain; empty if chance may explain the gap.
 
     Example:
         >>> composition(Amount(0.074, 0.01), Amount(0.019, 0.01))

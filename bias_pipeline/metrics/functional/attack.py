@@ -1,4 +1,4 @@
-"""Scores of one attacker, and the model's score compared with the human one.
+"""Scores of one attacker, and the model's score compared with the human score.
 
 Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) the classes, whole numbers
 from 0 to K - 1. Lists, tables and tensors are taken as arrays; anything else raises ValueError.

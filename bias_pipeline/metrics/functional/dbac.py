@@ -47,7 +47,7 @@ class Side:
 def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Float64Array:
     """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
-    With an ideal attacker that sees the other variable alone, Q = P(given | other) and this is
+    With an ideal attacker that sees only the other variable, Q = P(given | other) and this is
     P(other | given), by Bayes. The omega of a value that is never named is 0, since any quality
     would be multiplied by 0.
 

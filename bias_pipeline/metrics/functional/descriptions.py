@@ -211,7 +211,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """How many times as many annotators have the ``rate``, if the annotators have the ``level``."""
+    """By what factor annotators must be more to have ``rate``, if they have ``level``."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
@@ -235,7 +235,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset of the difference of ``times`` as many annotators, at ``difference``."""
+    """Slope and offset of the difference of ``times`` as many annotators, near ``difference``."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 

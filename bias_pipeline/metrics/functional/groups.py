@@ -316,7 +316,7 @@ def group_shares(pairs: Float64Array) -> Float64Array:
 def skew(pairs: Float64Array) -> Float64Array:
     """(..., T) skew of each object: half the sum over groups of |share - 1/K|.
 
-    With two groups it is |ratio to men - 1/2|. The skew of a model minus the annotators' is the
+    With two groups it is |ratio to men - 1/2|. The skew of a model minus annotators' skew is the
     percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.
 
     Example:
@@ -329,7 +329,7 @@ def skew(pairs: Float64Array) -> Float64Array:
 
 
 def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
-    """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t in all that is named with group a.
+    """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t among objects named with group a.
 
     0: the object has the same share of the group's mentions; 1: twice as much; NaN where annotators
     never name the two together.
