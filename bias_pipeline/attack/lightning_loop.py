@@ -46,7 +46,7 @@ class CheckpointSettings:
     """Settings of checkpoints."""
 
     folder: str  # of all checkpoints
-    version: int  # of what is trained; checkpoints of other versions are ignored
+    version: int  # of the network; checkpoints of other versions are ignored
     minutes: float  # between two checkpoints; a shorter training writes none
 
     def checkpoint(self, name: str, batches: Ordered) -> Checkpoint:

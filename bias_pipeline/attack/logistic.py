@@ -21,7 +21,7 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 
 VERSION = 10  # raise it whenever any prediction changes
-NUMBERS = 1 << 22  # most labels of all items in one call, which fit in memory
+NUMBERS = 1 << 22  # labels of all items of a call; more would not fit in memory
 
 
 class ConvexProbe(Probe):

@@ -25,7 +25,7 @@ from bias_pipeline.io.progress import track
 if TYPE_CHECKING:
     from bias_pipeline.models.text_vectors import Embedded
 
-LOSSES = "-losses"  # ends the key of an attacker's losses, which begins as its predictions' key
+LOSSES = "-losses"  # the key of losses is the key of predictions with this ending
 
 
 @dataclass(frozen=True, eq=False)

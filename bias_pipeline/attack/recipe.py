@@ -118,7 +118,7 @@ class Warmup(Schedule):
         [0.5, 1.0, 1.0, 0.125]
     """
 
-    share: Annotated[float, Range(low=0, below=1)] = 0.1  # of all steps, in which it rises
+    share: Annotated[float, Range(low=0, below=1)] = 0.1  # of all steps; the rate rises in it
     # `linear` falls to zero at the end, `constant` stays
     then: Literal["linear", "constant"] = "linear"
 

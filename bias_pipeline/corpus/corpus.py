@@ -347,7 +347,7 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(self.groupings[name].codes.astype("<i8").tobytes())
         words = None if self.vocabulary is None else sorted(self.vocabulary)
         sha.update(f"[{_written_objects(self.objects)}, {json.dumps(words)}]".encode())
-        # What such names mean depends on other names
+        # The meaning of an odd name depends on the other names
         if any(map(is_odd, self.images_by_object)):
             sha.update(b"object names")
         if self.pictures is not None:

@@ -227,7 +227,8 @@ class LabelNoise:
         if attribute.is_crossed:
             names = [single.name for single in attribute.singles]
             raise UsageError(
-                f"dataset.label_noise is of one attribute, not of attribute=[{','.join(names)}]; "
+                f"dataset.label_noise has rates of one attribute, not of "
+                f"attribute=[{','.join(names)}]; "
                 f"score them one by one, attribute={','.join(names)}, with a table of both "
                 "(dataset.label_noise=FILE)"
             )

@@ -97,8 +97,8 @@ class GenderDistance(TaskMetric):
     vectors: Line = GLOVE_NAME
     # A folder or a name on the hub that gives vectors instead, if any
     sentence_encoder: Line | None = None
-    # Names instead of the vocabulary's, such as `[skateboard,kitchen]`: tasks of the vocabulary
-    # count with all their words, other words as they are
+    # Objects instead of the vocabulary's, such as `[skateboard,kitchen]`. A task of the vocabulary
+    # counts with all its words, another word by itself
     objects: Sequence[str] | None = None
     # Treatment of a word without a vector: `zero`, a cosine of 0 (the public code), or `skip`,
     # which leaves the object out (ours)

@@ -42,7 +42,7 @@ class LanguageModel:
     # How the probabilities of a text's tokens become one number, see `pool_tokens`
     term: Term = "arithmetic"
     bos: bool = True  # whether a causal model gets its begin token first
-    eos: bool = True  # whether the end token is scored too; masked models have none
+    eos: bool = True  # whether a causal model's end token is scored too
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
     cache: str | None = None  # folder that caches the numbers, None for no cache
 

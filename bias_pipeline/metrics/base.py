@@ -347,7 +347,7 @@ def check_score(score: object, metric: Metric) -> None:
     if not isinstance(score, Score):
         raise UsageError(f"{where}: compute returns {score!r}; it must return a Score")
     if not score.parts:
-        raise UsageError(f"{where}: its score has no part; what is undefined is a part that is NaN")
+        raise UsageError(f"{where}: its score has no part; give an undefined score a part of NaN")
     for name, part in score.parts.items():
         for what in [column.name for column in fields(part) if column.name not in _NO_NUMBERS]:
             value = getattr(part, what)

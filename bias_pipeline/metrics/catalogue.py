@@ -55,8 +55,8 @@ def settings_of(name: str) -> dict[str, Any]:
 
 _PER_CELL = 0.2  # seconds of any cell
 _NETWORK = 1e-3  # only metrics with networks of their own take longer per caption (seconds)
-_NOISY = 21  # times a cell, to measure noise: 20 draws of attackers, or 200 counts at a tenth
-_AT_EQUAL_STYLE = 2.5  # times the attackers: annotators are attacked among themselves too
+_NOISY = 21  # times the cost of a cell, for label noise: 20 trainings, or 200 cheap counts
+_AT_EQUAL_STYLE = 2.5  # times the trainings: annotators' captions are attacked too
 _TYPICAL = 60_000  # captions of an unknown data set
 
 

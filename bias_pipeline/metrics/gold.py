@@ -26,9 +26,9 @@ from bias_pipeline.metrics.base import Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, summary, two_sided_p
 
-FEWEST_FOR_A_POINT = 400  # gold labels; with fewer, a gap or an amplification is only an interval
-_MANY = 100  # times as many labels; a number worth more hardly depends on labels
-_SHOWN = 8  # names of parts in a note
+FEWEST_FOR_A_POINT = 400  # gold labels; with fewer, gaps and amplifications have only an interval
+_MANY = 100  # times as many labels; above it, notes say "more than 100"
+_SHOWN = 8  # the most names of parts in a note
 _GOLD, _MACHINE = "gold", "machine"  # details of parts' names
 
 
@@ -37,10 +37,10 @@ class Correction:
     """What gold labels make of a score."""
 
     corrected: Mapping[PartName, Estimate]
-    alone: Mapping[PartName, Estimate]  # the numbers of the gold images alone, by gold labels
-    worth: Mapping[PartName, float]  # the factor of gold labels alone that would be as exact
+    alone: Mapping[PartName, Estimate]  # scores of the gold images alone
+    worth: Mapping[PartName, float]  # alone, so many times the gold labels would be as exact
     n_gold: int  # gold images with a caption
-    without_labels: Collection[str] = ()  # parts that rest on no label, and so stay as they are
+    without_labels: Collection[str] = ()  # parts that do not depend on labels
     notes: Sequence[str] = ()
 
 

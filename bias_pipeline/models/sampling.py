@@ -51,7 +51,7 @@ class Decoding:
             )
         if not self.temperature and self.n > self.beams:
             raise UsageError(
-                f"--n {self.n}: without sampling they would all be the same; add --temperature 1, "
+                f"--n {self.n}: without sampling all captions would be equal; add --temperature 1, "
                 f"or --beams {self.n} for the {self.n} best"
             )
 

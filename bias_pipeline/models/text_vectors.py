@@ -22,8 +22,8 @@ from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.models.blocks import Block, BlockStore, read_block, vectors_of
 
-BLOCK = 1024  # texts of a block; at most so many are lost when a process is killed
-WHOLE, CUT = 0, 1  # stamps: whether a text was read completely
+BLOCK = 1024  # texts of a block; a killed process loses at most one block
+WHOLE, CUT = 0, 1  # stamps: the text was read completely, or cut
 
 
 class TextEmbedder(Protocol):

@@ -49,7 +49,7 @@ class TimmNetwork(SquareNetwork):
     architecture: str  # as timm calls it
     n_classes: int  # number of classes of the head that it was trained with
     built_with: Mapping[str, Any]  # further arguments that timm needs to build it
-    config: Mapping[str, Any] = field(default_factory=dict)  # as its file has it; may be empty
+    config: Mapping[str, Any] = field(default_factory=dict)  # its config.json; may be empty
 
     def build(self) -> nn.Module:
         """The network with its weights, on the CPU."""

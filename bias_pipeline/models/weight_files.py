@@ -38,7 +38,8 @@ _NAMES: frozenset[Named] = frozenset(
         *((module, name) for module in ("__builtin__", "builtins") for name in _BUILTINS),
     }
 )
-_DICTS: frozenset[Named] = frozenset({("collections", "defaultdict")})  # classes that are filled
+# Classes whose objects hold weights.
+_DICTS: frozenset[Named] = frozenset({("collections", "defaultdict")})
 _HEADERS = 3  # in files of PyTorch before 1.6, so many pickles precede the saved object
 
 

@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
     def __init__(self, code: str, detail: str = "", offset: int | None = None) -> None:
         super().__init__(code, detail)
-        # The kind of fault, for which `pickles.py` has messages; the name or value; its byte
+        # The kind of fault (`pickles.py` has its message), the name or value, and its byte
         self.code, self.detail, self.offset = code, detail[:_SHOWN], offset
         self.where: list[object] = []  # keys and indices that lead to it, outermost first
 

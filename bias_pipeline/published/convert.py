@@ -106,7 +106,8 @@ def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: ty
         values[entry["img_id"]] = value
     if len(values) != len(entries):
         raise DataError(
-            f"{path}: {inflect(len(entries) - len(values), 'image ids occur')} twice; keep one each"
+            f"{path}: {inflect(len(entries) - len(values), 'image ids occur')} twice; "
+            "keep one entry of each"
         )
     return values
 

@@ -85,8 +85,8 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
     if not (images & (captions > 1)).any():
         raise NotApplicableError(
-            "annotators wrote one caption an image; one in the captioner's place and another "
-            "to compare with are needed"
+            "annotators wrote one caption an image; two are needed, one in the captioner's place "
+            "and one to compare it with"
         )
     wanted = np.zeros(len(corpus), np.int64)
     wanted[corpus.model.image_rows] = word_counts(corpus.model)
@@ -101,8 +101,8 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
         if reached >= LONG_ENOUGH or not wanted[enough].any():
             return alike
     raise NotApplicableError(
-        "human captions are too short or too few: all of an image but one, joined, have "
-        f"{reached:.0%} of the captioner's words, and {LONG_ENOUGH:.0%} are needed"
+        "human captions are too short or too few: all but one of an image's captions together "
+        f"have {reached:.0%} of the captioner's words; {LONG_ENOUGH:.0%} are needed"
     )
 
 

@@ -74,7 +74,7 @@ def captions_naming_nobody(
 def _naming(attribute: Attribute) -> Naming:
     if attribute.is_crossed:
         raise NotApplicableError(
-            f"attribute {attribute.name!r} is an intersection, whose groups no single word names; "
+            f"attribute {attribute.name!r} is an intersection; no single word names its groups; "
             "choose one of its attributes"
         )
     (naming,) = attribute.namings()

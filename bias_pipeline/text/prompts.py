@@ -42,10 +42,10 @@ def echoes(corpus: Corpus) -> BoolArray:
 
 
 def prompts_in(corpus: Corpus) -> frozenset[str]:
-    """Prompts' sentences: the file's own, and requests that begin or end three captions or more.
+    """Sentences of the file's prompts, and requests that begin or end at least three captions.
 
-    A file's own prompt that differs between captions must be a request, since pictures that a
-    model drew have prompts too.
+    If captions have different prompts, only requests count, since the prompts may be those from
+    which a model drew the pictures.
     """
     prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
     known = {_plain_text(sentence) for prompt in prompts for sentence in sentences_of(prompt)}

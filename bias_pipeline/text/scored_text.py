@@ -269,7 +269,7 @@ class ScoredText:
             raise DataError(
                 f"dataset {corpus.dataset!r}, captioner {corpus.captioner!r}: "
                 f"{declined.sum()} captions decline to describe or are errors of a service; with "
-                f"the blank ones {share:.1%} are absent, above the limit of {limit:.0%}; caption "
+                f"blank captions {share:.1%} are absent, above the limit of {limit:.0%}; caption "
                 "these images again, score the refusals as captions with text.declined=keep, or "
                 "raise dataset.blank_limit"
             )

@@ -21,7 +21,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids, mix
 # A stock sentence is the same for more than this share of the images, for at least so many, and at
 # least so many times as often as the next most frequent caption.
 SHARE, FEWEST, TIMES = 0.02, 10, 3
-_CHANCE = 2  # equal captions of an image that two annotators may have written
+_CHANCE = 2  # so many captions of an image may be equal by chance
 # Images with repeated captions; in fewer images all repeated captions may come last by chance
 FILLED = 30
 # Words of sentences about persons that describe nobody in particular
@@ -49,7 +49,7 @@ def without_stock(
         absent = (int(left_out.sum()) + blank) / (len(human) + blank)
         if absent > blank_limit:
             raise DataError(
-                f"dataset {corpus.dataset!r}: {fault}; with the blank ones {absent:.1%} are "
+                f"dataset {corpus.dataset!r}: {fault}; with blank captions {absent:.1%} are "
                 f"absent, above the limit of {blank_limit:.0%}; complete them, score them with "
                 "text.stock=keep, or raise dataset.blank_limit"
             )

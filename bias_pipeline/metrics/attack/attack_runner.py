@@ -164,8 +164,8 @@ class AttackRunner:
             sizes = np.bincount(codes, minlength=len(grouping.names)).tolist()
             listed = ", ".join(f"{name} {n}" for name, n in zip(grouping.names, sizes, strict=True))
             raise NotApplicableError(
-                f"{side} captions: attackers need two groups or more with at least "
-                f"{SMALLEST_GROUP} captioned images each, and none with fewer; found {listed}"
+                f"{side} captions: attackers need two groups or more, and at least "
+                f"{SMALLEST_GROUP} captioned images of each; found {listed}"
             )
         return [self.settings.with_inputs(table, self.transformed) for table in tables]
 

@@ -101,7 +101,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
     # Whether the group of a caption is the one it names (`captions`; captions that name no group or
     # several are left out) or the image's label (`labels`)
     groups: Groups = "captions"
-    numerator: str | None = None  # the group of the ratio (default: the first that is labelled)
+    numerator: str | None = None  # the group of the ratio (default: the first with a label)
     # An object counts in means if at least this share of human captions (of the captioner's if
     # there are no human captions) name it with one group; ours. See `least_share`
     min_support: NotNegative = 0.005

@@ -40,7 +40,7 @@ from bias_pipeline.metrics.value_names import (
     PartName,
 )
 
-# The share of the prior that every resampling draws anew. With it intervals have their coverage
+# The share of the prior that every resampling draws anew. It gives intervals the right coverage
 # when human captions are compared with human captions (``experiments/inference``). Ours.
 RESAMPLED_PRIOR = 0.2
 # Under the prior ``share`` resampling finds 0.83 to 0.95 of the spread of a largest ratio: captions

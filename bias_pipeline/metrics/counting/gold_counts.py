@@ -31,9 +31,9 @@ from bias_pipeline.metrics.gold import (
 from bias_pipeline.metrics.value_names import HEADLINES, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
-_STEP = 1e-6  # images; small beside one image, so that no sign and no threshold is crossed
+_STEP = 1e-6  # images; so small that no number crosses zero or a threshold
 _JUMP = 100 * _STEP  # a number that changes more in such a step does not change smoothly
-_AT_ONCE = 200  # images whose steps are computed together
+_AT_ONCE = 200  # images that are computed together
 
 
 class CountedInOneStep(CountingMetric, CorrectableByGold):

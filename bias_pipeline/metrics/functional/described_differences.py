@@ -29,7 +29,7 @@ CONCEPT_ERRORS, SCORE_ERRORS = 1.15, 1.2  # factors of errors, from simulations
 ALPHA = 0.05
 _Z = 1.96
 _SIGN = 0.7  # the sign of the other folds' sum counts if the sum is more errors than this from 0
-_POWER = 0.84  # a difference so many errors beyond the critical value is noticed four times of five
+_POWER = 0.84  # so many errors beyond the critical value, 80 % of differences are noticed
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,8 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.metrics.functional.comparable import Comparison
 
 HARDLY = 0.01  # annotators hardly ever say a concept up to this share of their captions
-FURTHEST = 2  # annotators' hazards are extended to at most so many times the annotators
-_PRIOR = 2  # so many mentions without a difference are added to annotators' mentions
+FURTHEST = 2  # hazards are extended to at most twice the number of annotators
+_PRIOR = 2  # mentions without a difference that are added to annotators' mentions
 _RATES = (0.0005, 0.97)  # lowest and highest rate of an image for which the equation is solved
 _GROUPS = (0.02, 0.98)  # the same for the expected group of an image
 
@@ -180,7 +180,7 @@ class _Plan:
     """How many annotators together have the captioner's rate, for each concept."""
 
     weights: Float64Array  # (K, Q) weights of one, two, ... annotators joined
-    speakers: Float64Array  # (Q,) how many times the annotators, if hazards are extended; else 0
+    speakers: Float64Array  # (Q,) multiple of the annotators if hazards are extended, else 0
     references: tuple[Reference, ...]
 
 
