@@ -276,7 +276,7 @@ class Ensemble(pl.LightningModule):
         self.log("train_loss", sum(means) / len(means))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """One optimiser that treats each weight alone; it skips members without a batch."""
+        """One optimiser for all members; it skips a member without a batch."""
         first = self.attackers()[0]
         return optimization(self, first.optimizer, first.schedule)
 

@@ -208,7 +208,7 @@ class TextEdits(Configurable, ABC):
 
     @abstractmethod
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """Settings of the edit besides the encoder, None if there is no edit.
+        """The edit's own settings (not the encoder's), None if there is no edit.
 
         Raises:
             BiasPipelineError: if texts of this attribute cannot be edited.

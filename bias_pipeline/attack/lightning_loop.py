@@ -110,7 +110,7 @@ def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
     except MisconfigurationException as error:
         requested = ", ".join(f"trainer.{k}={settings.get(k)}" for k in ("accelerator", "devices"))
         raise ResourceError(
-            f"{requested}: {error} Choose trainer=cpu, or run on a machine that has one"
+            f"{requested}: {error} Choose trainer=cpu, or run on a machine with this accelerator"
         ) from error
 
 

@@ -89,7 +89,7 @@ class LicBert(Head):
     hidden_dim: Count = 256  # size of the hidden layer
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One number a group, two groups included."""
+        """One output for each group, also for two groups."""
         del exclusive
         return n_classes
 

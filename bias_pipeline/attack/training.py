@@ -173,7 +173,7 @@ def fit(
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
-    """Lightning's flags, with the precision, and with one step for all parts of a batch."""
+    """Lightning's flags: they set the precision, and make one step for all parts of a batch."""
     trainer_flags = recipe.trainer
     steps = int(trainer_flags.get("accumulate_grad_batches") or 1) * recipe.parts
     chosen = trainer_flags.get("precision") or precision(trainer_flags)

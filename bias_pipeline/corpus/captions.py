@@ -71,7 +71,7 @@ class Captions(ReadCache):
         'the dog runs'
     """
 
-    # The V distinct words, each used at least once by a freshly built column
+    # The V distinct words, each used at least once in a new column
     types: tuple[str, ...]
     tokens: Int32Array  # (T,) int32, index into `types` of each running word
     starts: IntArray  # (N + 1,) int64, caption `i` is `tokens[starts[i]:starts[i + 1]]`

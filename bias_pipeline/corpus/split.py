@@ -66,7 +66,7 @@ class Split:
     # Whether every group is cut to the size of the smallest; the rows drawn last are dropped
     balanced: bool
     copies: Copies = NO_COPIES  # copies among the drawn images
-    whole_test: bool = False  # whether the test part is exempt from that cut
+    whole_test: bool = False  # whether the test part is not cut
 
     def notes(self) -> list[str]:
         """Sentences for readers of the result."""

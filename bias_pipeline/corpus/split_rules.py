@@ -82,7 +82,7 @@ class HoldOut(SplitRule):
         if not self.trains:
             raise UsageError(
                 f"split.test_share={self.test_share} leaves no images to train on; choose less "
-                "than 1 (only metric=retrieval_fairness with debias=none needs none)"
+                "than 1 (only metric=retrieval_fairness with debias=none does not train)"
             )
 
     def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:

@@ -145,8 +145,8 @@ class ContextualAlignment(ConstantAlignment):
         """The only set of vectors; refused if there are several."""
         if len(self.sources) > 1:
             raise UsageError(
-                f"alignment.vectors={[*self.sources]}: only scores are averaged over several; name "
-                "one here"
+                f"alignment.vectors={[*self.sources]}: only scores are averaged over several sets "
+                "of vectors; name one set here"
             )
         return self.sources[0]
 

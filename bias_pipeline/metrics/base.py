@@ -308,7 +308,7 @@ class Metric(Configurable, ABC):
         return
 
     def without_intervals(self) -> Self:
-        """A copy that computes the same headlines, as quickly as it can."""
+        """A copy that computes the same headlines, but almost no resamplings."""
         quick = copy(self)
         if hasattr(self, "stats"):
             quick.stats = replace(self.stats, resamples=2)

@@ -1,7 +1,7 @@
 """Vectors of texts; each vector is computed once for all runs, seeds, captioners and commands.
 
 The cache is the blocks of :mod:`bias_pipeline.models.blocks`; a text is named by the digest of its
-words. A block has the texts that one call was the first to need, so blocks overlap only if several
+words. A call stores the texts that are not yet in the cache as new blocks. Blocks overlap only if
 processes computed the same texts at the same time, with the same result.
 """
 

@@ -133,7 +133,7 @@ def read_numbers(path: Path) -> Any:
             "its numbers: torch.save(torch.jit.load(FILE).state_dict(), NEW_FILE)"
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of how the file was written
+        warnings.simplefilter("ignore")  # about how the file was written
         try:
             mapped = zipfile.is_zipfile(path)
             if mapped:

@@ -189,7 +189,7 @@ class CelebADataset(PeopleDataset):
         parts = {}
         for number, cells in lines:
             if len(cells) != 2 or cells[1] not in _PARTS.values():
-                raise DataError(f"{path}, line {number}: not a picture and 0, 1 or 2")
+                raise DataError(f"{path}, line {number}: must be a picture and 0, 1 or 2")
             parts[cells[0]] = cells[1]
         return parts
 

@@ -434,7 +434,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
         p_value = float(2 * special.stdtr(estimate.freedom, -distance / error))
     else:
         p_value = math.erfc(distance / error / math.sqrt(2))
-    return max(p_value, sys.float_info.min)  # 0 would mean that it is impossible
+    return max(p_value, sys.float_info.min)  # p = 0 would mean impossible
 
 
 def quantile(level: float, freedom: float = math.inf) -> float:

@@ -221,8 +221,8 @@ class MatchedAlignment(TextTransform):
         """Captions drawn for each word, without replacement.
 
         ``weights`` (N, V) says how likely each caption is drawn for each word, 0 for never.
-        ``most`` (V,) is how many captions are drawn; none if not above 0. ``words`` (V,) and
-        ``images`` (N,) are hashes.
+        ``most`` (V,) is how many captions are drawn; a negative number counts as 0. ``words`` (V,)
+        and ``images`` (N,) are hashes.
         """
         by_word = sparse.csc_array(weights)
         word = np.repeat(np.arange(len(most)), np.diff(by_word.indptr))

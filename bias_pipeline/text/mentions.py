@@ -6,7 +6,7 @@ they are listed. A caption that names two groups names each of them, and has no 
 (:func:`named_group`). A group of an intersection is named if a group of each attribute is.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
-names a group of race, "a black dog" does not. That is decided by lists and English word order,
+names a group of race, "a black dog" does not. Lists and English word order decide it,
 without a parser. A word in no list ends the search, so matches are reliable but some are missed ("a
 black bearded man").
 

@@ -293,7 +293,7 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts; if no word is left, the sign of a thought, which declines."""
+    """A caption without thoughts; ``<think>``, which counts as declined, if no word is left."""
     answer = after_thoughts(text)
     return "<think>" if text and is_blank(answer) else answer
 

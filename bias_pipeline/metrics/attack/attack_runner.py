@@ -46,7 +46,7 @@ def _holding(captions: Captions, types: BoolArray) -> BoolArray:
 
 
 def _wordless(side: str, captions: Captions, share: float) -> DataError:
-    """The error if too many captions, the share ``share``, contain no word.
+    """The error for a side of which ``share``, too many captions, contain no word.
 
     It is a NotApplicableError if the human captions may be in another language, else a DataError.
     """

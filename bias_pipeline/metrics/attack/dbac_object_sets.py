@@ -143,7 +143,7 @@ class ObjectSetAttackers(DirectionAttackers):
         """(B, S) the mean of quality times factors over the tested captions.
 
         ``by_given`` (B, M) are the weights, divided by P(given) unless the prior is left out.
-        ``shares`` (B, O) are P(other), or ones.
+        ``shares`` (B, O) are P(other), or 1 if the prior is left out.
         """
         one = self._sides[side]
         omegas = [

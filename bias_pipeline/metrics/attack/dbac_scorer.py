@@ -51,7 +51,7 @@ class DirectionScorer:
         self.supported_pairs, self.values = direction.supported_pairs, direction.values
 
     def score(self) -> Score:
-        """All numbers, with a note on what drives the headline."""
+        """All numbers, and a note that says which factor drives the headline."""
         if not self.supported_pairs.any():
             return self._nothing()
         level = self.settings.stats.level

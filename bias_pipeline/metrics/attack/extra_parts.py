@@ -88,7 +88,7 @@ _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
 def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str, Number]:
-    """Numbers such as ``learning:all`` and ``a_to_t:learning:half``, from each share's number."""
+    """The numbers of a learning curve under the names of parts, such as ``learning:half``."""
     return {
         PartName("learning", direction=direction, detail=share): part
         for share, part in curve.items()

@@ -211,7 +211,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """By what factor annotators must be more to have ``rate``, if they have ``level``."""
+    """How many times the annotators would have ``rate``, if the annotators have ``level``."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
