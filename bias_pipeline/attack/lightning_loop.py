@@ -209,7 +209,7 @@ WHOLE = Share()
 
 
 def world_size(flags: Mapping[str, Any]) -> int:
-    """The number of processes by Lightning's flags.
+    """The number of processes that Lightning's flags ask for.
 
     Example:
         >>> world_size({"devices": 1}), world_size({"devices": [0, 3]})

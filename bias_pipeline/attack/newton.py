@@ -235,7 +235,7 @@ def _invert(block: AnyFloat) -> AnyFloat:
 
 @dataclass(frozen=True, eq=False)
 class UsualInverse:
-    """An approximate inverse of a usual regression's second derivatives, up to its scale.
+    """The inverse of a usual regression's second derivatives, approximately and up to a factor.
 
     Conjugate gradients that use it need a quarter to two thirds of the products. The most frequent
     features are inverted together, by how often each two of them occur in one item; each other

@@ -63,7 +63,7 @@ class VisualContext:
         if OBJECTS in self.sources and len(self.sources) > 1:
             raise UsageError(
                 "metric.context: a data set's objects have no confidence and cannot vote; give "
-                "objects alone, or leave it out"
+                "only objects, or only other sources"
             )
 
     def require(self) -> None:

@@ -178,7 +178,7 @@ class GoldSample:
         of_gold, codes, chances = gold.labels_in(corpus)
         inside = np.isin(of_gold, rows)
         if not inside.any():
-            raise DataError(f"{gold.file}: the captioner describes none of its images")
+            raise DataError(f"{gold.file}: no image with a gold label has a caption")
         places, codes = of_gold[inside], codes[inside]
         outside = np.where(codes == n_groups, UNSURE, NO_GROUP)
         return cls(

@@ -182,7 +182,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def vector_size(config: Any) -> int:
-    """D, the size of a network's token vectors; in some OPTs smaller than in the layers."""
+    """D, the size of a network's token vectors; some OPT models have wider layers inside."""
     return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
 
 

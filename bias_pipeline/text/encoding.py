@@ -21,7 +21,7 @@ def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]|\\([\"'])")
 _BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+|(?:\\x[0-9A-Fa-f]{2})+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
-_MOST_ESCAPED = 2  # how often a sign may be written out for HTML
+_MOST_ESCAPED = 2  # how many times in a row HTML may have escaped a sign
 
 
 def unescape_signs(texts: Sequence[str]) -> dict[str, str]:

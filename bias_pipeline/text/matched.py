@@ -128,7 +128,7 @@ class MatchedAlignment(TextTransform):
     def reach(self, corpus: Corpus) -> float:
         """Coverage of the captioner's vocabulary by human captions, without changing them.
 
-        Annotators can use a word in every image for which one of them used it.
+        Annotators can use a word for an image if one of them does.
 
         Returns:
             In [0, 1]; NaN without words or without human captions.

@@ -193,7 +193,7 @@ class GuessesUnderBothLabels:
     def estimates(
         self, score: Score, machine: float, *, alone: bool = False
     ) -> dict[PartName, Estimate]:
-        """The numbers with machine labels that count ``machine``, or of gold images alone."""
+        """The numbers if machine labels have the weight ``machine``, or of gold images alone."""
         drawn = self.stats.estimate_weighted(
             self.keys,
             lambda counts: self.values(self._weights(counts, machine, alone=alone)),

@@ -63,7 +63,7 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def counted_share(self) -> float:
-        """Of the captioner's words that annotators use less often, the share that is counted here.
+        """The share of words that the captioner uses more often than annotators and that count here.
 
         ``alignment=matched_both`` removes words that annotators use less often, so no other metric
         compares these words. NaN without annotators.

@@ -144,7 +144,7 @@ class InventedObjects(ComparedGroups):
         return super().comparable(corpus) & view.objects_known
 
     def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
-        """Notes on images that do not count, also because their objects are unknown."""
+        """Notes on images that do not count; unknown objects are one reason."""
         view = self._view(corpus)
         unknown = int((self.scope(corpus) & view.has("model") & ~view.objects_known).sum())
         left = f"{inflect(unknown, 'images')} without known objects: objects leaves them out"

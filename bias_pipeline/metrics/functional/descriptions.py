@@ -71,7 +71,7 @@ class HazardRatio:
 
 
 def _difference(rates: Float64Array, share: Float64Array, log_ratio: float) -> Float64Array:
-    """(N,) differences between two groups whose joint rates are ``rates``."""
+    """(N,) differences between two groups that together have the rates ``rates``."""
     low, high = np.full(len(rates), 1e-7), np.full(len(rates), 50.0)
     ratio = math.exp(log_ratio)
     for _ in range(40):
