@@ -63,10 +63,10 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def counted_share(self) -> float:
-        """The share of words that the captioner uses more often than annotators and that count here.
+        """The share of the captioner's surplus words that count here; NaN without annotators.
 
-        ``alignment=matched_both`` removes words that annotators use less often, so no other metric
-        compares these words. NaN without annotators.
+        Words are surplus if annotators use them less often. ``alignment=matched_both`` removes
+        these, so no other metric compares them.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()
