@@ -37,7 +37,7 @@ _TAG = re.compile(
     r"|<\|?(?:image|vision)[\w-]*\|?>|\[/?(?:IMG|IMAGE)\]",
     re.IGNORECASE,
 )
-# Where a model's turn of a chat begins, and where another's does.
+# Where a model's turn of a chat begins, and where another speaker's turn begins.
 _ANSWERS = re.compile(
     r"(?i:<\|im_start\|>\s*(?:assistant|model)\b|<start_of_turn>\s*model\b"
     r"|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>"
@@ -109,7 +109,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """The texts with words behind the mark that ends a caption, and no further caption.
+    """The texts that have words, but no further caption, behind the mark that ends a caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])
@@ -162,7 +162,7 @@ def _join(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
 def _words(texts: Sequence[str], mark: str, *, at_end: bool = False) -> dict[str, str]:
     """Texts of pieces with marks where words begin or end; a piece without a mark continues a word.
 
-    Where each text has one mark, at its own beginning or end, its words are whole.
+    If every text has a single mark, at its beginning or end, its words are whole.
     """
     pieces = {text: sum(piece != mark for piece in text.split()) for text in texts}
     outside = str.endswith if at_end else str.startswith
