@@ -27,9 +27,9 @@ class Answer:
     image: Any  # the image's id as it is written
     captions: Sequence[str] = ()  # the model's captions
     human: Sequence[str] = ()  # human captions that the file has beside the model's
-    absent: str = ""  # why there is no caption; empty if there is one
-    cut: str = ""  # why the caption is not whole; empty if it is
-    # Which of several captions of the image it is, from 0; None if they are not numbered
+    absent: str = ""  # why there is no caption; empty if there is a caption
+    cut: str = ""  # why the caption is not whole; empty if it is whole
+    # The number of this caption among several of the image, from 0; None if not numbered
     sample: int | None = None
 
 
@@ -44,7 +44,7 @@ def request_id(image: str, sample: int, n: int) -> str:
 
 
 def image_of_request(custom_id: Any) -> tuple[Any, int | None]:
-    """Image and sample of a ``custom_id``; the sample is None if it has no number.
+    """The image and the sample of a ``custom_id``; the sample is None if it has no number.
 
     Example:
         >>> image_of_request("42#1"), image_of_request("42"), image_of_request(7)

@@ -32,8 +32,8 @@ _FENCED = re.compile(r"\s*```(?:json|text)?\s*\n(.*\S)\s*```\s*", re.DOTALL | re
 _DEPTH = 8
 _NEAR = 60  # characters in a message
 
-# How a print begins. A caption may begin with a bracket, as in "(left) a dog", but hardly with a
-# square bracket and a quotation mark. `b'`, `("` and `{"` may begin one.
+# How a print begins. A caption may begin with a bracket, as "(left) a dog", but hardly with a
+# square bracket and a quotation mark. A print may begin with `b'`, `("` or `{"`.
 _GAP = r"(?:None|null|nan|NaN|<NA>)"
 _MARK = r"[bBuU]?['\"]"
 _ITEM = rf"(?:{_MARK}|\{{\s*{_MARK}|{_GAP}\s*(?:[,\]'\"]|{_GAP})|{_NAME}\s*\(|\]\s*(?:$|[,)]))"
@@ -67,12 +67,10 @@ _FIRST_TWO = frozenset(
 
 
 class NotWholeError(Exception):
-    """A print that lacks texts, or that cannot be read; the message says which."""
+    """A print that lacks texts or cannot be read; the message says which."""
 
 
 class _Pairs(NamedTuple):
-    """A mapping as it was printed."""
-
     items: list[tuple[Any, Any]]
 
 
@@ -89,7 +87,6 @@ def may_be_printed(text: str) -> bool:
 
 
 def any_printed(texts: Sequence[str]) -> bool:
-    """Whether one of many cells may hold a print."""
     heads = {text[:2] for text in texts}
     begun = any(head in _FIRST_TWO or head[:1].isspace() for head in heads)
     return begun and any(map(may_be_printed, texts))
@@ -138,7 +135,7 @@ def _value_of(text: str) -> Any:
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    """The parts of a print, and at the end an empty match."""
+    """The parts of a print, then an empty match."""
     place = 0
     while place < len(text):
         token = _TOKEN.match(text, place)
@@ -175,7 +172,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value between brackets; of a call such as ``array([...])`` its argument."""
+    """The value between brackets; for a call such as ``array([...])`` its argument."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0
@@ -200,7 +197,7 @@ def _pairs(keys: list[Any], values: list[Any]) -> _Pairs:
 
 
 def _string(written: str) -> str:
-    """The text of a string as Python writes it; a line end within it is kept."""
+    """The text of a string as Python writes it; a line end within it stays."""
     if "\\" not in written and written[0] in "'\"":
         return written[1:-1]
     escaped = _ESCAPE.sub(_python_escape, written).replace("\r", "\\r").replace("\n", "\\n")
@@ -212,7 +209,7 @@ def _string(written: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    """A known escape of Python as it is; the backslash of any other escape becomes a character."""
+    """Keep a known escape of Python; turn the backslash of any other escape into a character."""
     return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 
@@ -244,7 +241,7 @@ def _text_of(item: Any) -> str:
     if item is None or item != item:  # NaN, which JSON files may have
         return ""
     if not isinstance(item, str):
-        raise NotWholeError("has an item that is no text")
+        raise NotWholeError("has an item that is not a text")
     return without_half_pairs(item)
 
 

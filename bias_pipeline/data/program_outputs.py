@@ -1,8 +1,8 @@
 """Captions as other programs write them, recognised by the keys of a file's first entry.
 
-lmms-eval's samples, answers of a batch of OpenAI, Anthropic, Gemini and services like them, LLaVA's
-conversations and answers, chats, VLMEvalKit's sheets. Each becomes rows of image id, the model's
-captions and, where the file has them, human captions.
+These are lmms-eval's samples, answers of a batch of OpenAI, Anthropic, Gemini and services like them,
+LLaVA's conversations and answers, chats, and VLMEvalKit's sheets. Each becomes rows of image id, the
+model's captions and, if the file has them, human captions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ProgramOutput(ABC):
 
     @abstractmethod
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
-        """What one entry says; None if it is about no image."""
+        """What an entry says; None if it is about no image."""
 
     def plain_rows(self) -> Rows:
         """The file as rows of ``image_id``, ``caption`` and, if it has them, human captions."""
@@ -162,7 +162,7 @@ class Samples(ProgramOutput):
 
 
 def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Metric to its value, for the metrics of captioning tasks."""
+    """The values of the metrics of captioning tasks, by metric."""
     return {
         str(name): value
         for name, value in row.items()
@@ -178,7 +178,7 @@ def _flatten(value: Any) -> list[Any]:
 
 
 def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    """The human captions beside a caption; empty if the metric is about something else."""
+    """The human captions beside a caption; empty if the metric is not about captions."""
     for value in metrics:
         texts = value.get("answer")
         if isinstance(value["pred"], str) and isinstance(texts, list):
@@ -295,15 +295,14 @@ class Chats(Conversations):
 
 
 def _one_picture(rows: Rows, number: int, row: Mapping[str, Any], column: str) -> str:
-    """The picture that a row is about."""
     paths = rows.texts(number, row, column)
     if len(paths) != 1:
-        rows.refuse(number, f"{column!r} names {len(paths)} pictures, where one is described")
+        rows.refuse(number, f"{column!r} names {len(paths)} pictures instead of one")
     return paths[0]
 
 
 class LlavaAnswers(ProgramOutput):
-    """Answers to LLaVA's questions, where a question is named after the picture's file."""
+    """Answers to LLaVA's questions, in which a question is named after the picture's file."""
 
     name = "answers of LLaVA"
     marks = frozenset({"question_id", "prompt", "text", "model_id"})
@@ -369,7 +368,7 @@ COLUMNS = sorted({name for program in _PROGRAMS for name in program.columns})
 
 
 def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows | None:
-    """A program's output as plain rows; None if it is not of a known program."""
+    """A program's output as plain rows; None if the program is unknown."""
     keys = set(map(str, first))
     if {"custom_id", "body"} <= keys and "response" not in keys:
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")

@@ -211,7 +211,7 @@ TWO_PICTURES = {"image": ["7.jpg", "8.jpg"], "conversations": turns("?", "a dog"
         ([NO_ID], r"line 1: no image id.*--id-column COLUMN"),
         ([sample(responses=[[-3.5, 0.0]])], "'filtered_resps' must be a string, found a number"),
         ([NO_ANSWER], "'conversations' has no turn of 'gpt'"),
-        ([TWO_PICTURES], "'image' names 2 pictures, where one is described"),
+        ([TWO_PICTURES], "'image' names 2 pictures instead of one"),
     ],
 )
 def test_an_entry_of_another_shape_is_refused_with_its_line(tmp_path, rows, message):
