@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
+from bias_pipeline.data.frames import is_absent
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.label_values import (
     NO_GROUP,
@@ -47,7 +48,7 @@ _LONG = ("image_id", "attribute", "value")
 _WHO = ("annotator", "rater")  # the second is how rate writes it
 _SET = "set"
 _PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
-_BESIDE = ("split", _SET, *_WHO, "confidence")
+BESIDE = ("split", _SET, *_WHO, "confidence")  # columns that are no attributes
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -121,7 +122,7 @@ def read_labels(
     named = [layout.label_column] if layout.label_column else []
     one_hot = [name for names in column_names(labels, attribute) for name in names.values()]
     wanted = (
-        *(*_LONG, *_BESIDE, *layout.columns_wanted(IMAGE), *named),
+        *(*_LONG, *BESIDE, *layout.columns_wanted(IMAGE), *named),
         *(labels.field, attribute.name, *one_hot),
     )
     rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
@@ -183,7 +184,7 @@ def _read_columns(
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
     """Image to the name of its set; empty if the column names parts of a split instead."""
-    named = {image: str(name).strip() for image, name in sets.items() if name is not None}
+    named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
 
