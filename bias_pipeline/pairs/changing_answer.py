@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -12,10 +12,12 @@ from bias_pipeline.errors import inflect
 from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.description_answer import NEGLIGIBLE, Answer
 from bias_pipeline.metrics.counting.object_answer import per_100
+from bias_pipeline.metrics.value_names import DECIDING, PartName
 from bias_pipeline.pairs.comparison import GroupsCompared
-from bias_pipeline.pairs.group_gaps import FEWEST_SETS, GroupGap
+from bias_pipeline.pairs.group_gaps import GroupGap
 from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
+from bias_pipeline.stats.sign_flips import FEWEST_SETS
 
 ALPHA = 0.05
 DRAWN, ALIKE = "drawn", "alike"  # whether each picture has its own background, or a set has one
@@ -210,7 +212,23 @@ def facts(
             one.label or f"{one.second_group} against {one.first_group}": {
                 "sets": list(one.contrasts.sets),
                 _BEYOND: [None if np.isnan(x) else float(x) for x in one.beyond_pictures.by_set],
+                DECIDING: _deciding_differences(one, backgrounds),
             }
             for one in comparisons
         },
     }
+
+
+def _deciding_differences(
+    compared: GroupsCompared, backgrounds: str
+) -> dict[str, Mapping[str, float]]:
+    """For each part on which an answer may rest, set to its difference."""
+    parts = {
+        str(PartName(f"class:{gap.name}", group=compared.label)): gap.by_set
+        for gap in compared.deciding
+    }
+    if backgrounds != ALIKE:
+        return parts
+    values = zip(compared.contrasts.sets, compared.beyond_pictures.by_set.tolist(), strict=True)
+    known = {name: value for name, value in values if not math.isnan(value)}
+    return {**parts, str(PartName(_BEYOND, group=compared.label)): known}

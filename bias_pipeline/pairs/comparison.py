@@ -27,7 +27,6 @@ from bias_pipeline.pairs.distances import (
     tf_idf,
 )
 from bias_pipeline.pairs.group_gaps import (
-    FEWEST_SETS,
     GroupGap,
     MeasuredGap,
     adjust_p_values,
@@ -43,7 +42,7 @@ from bias_pipeline.pairs.said_of_people import (
     Wordings,
     declined_shares,
 )
-from bias_pipeline.pairs.sign_flips import SignFlips
+from bias_pipeline.stats.sign_flips import FEWEST_SETS, SignFlips
 
 KERNELS: Mapping[str, Kernel] = {"jaccard": jaccard_distances, "cosine": cosine_distances}
 

@@ -13,7 +13,7 @@ import numpy as np
 from bias_pipeline.corpus.attribute import Attribute, Words
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.errors import NotApplicableError, inflect
+from bias_pipeline.errors import NotApplicableError, inflect, some_of
 from bias_pipeline.metrics.base import SETS, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import FRASER_2024
 from bias_pipeline.metrics.value_names import SCORE, PartName
@@ -57,7 +57,7 @@ class Counterfactual(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="counterfactual",
         title="Counterfactual pairs",
-        version=1,
+        version=2,
         unit="fraction",
         range=(0.0, math.inf),
         neutral=0.0,
@@ -228,15 +228,16 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
     sizes = sorted({*counts[1].tolist()})
     each = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     attributes = ", ".join(attribute.name for attribute in pictures.wordings.attributes)
-    left_out = len(known) - len(used)
+    left_out = sorted(known - used)
     yield (
-        f"{inflect(len(used), 'sets')} of {each} pictures, {left_out} left out; captions of a "
+        f"{inflect(len(used), 'sets')} of {each} pictures, {len(left_out)} left out; captions of a "
         f"picture: {len(corpus.each_sample)}; differing in {attributes}"
     )
     if left_out:
         yield (
-            f"{inflect(left_out, 'sets are')} left out: without captioned pictures of two groups "
-            f"of {pictures.wordings.attributes[0].name} that are alike in the other attributes"
+            f"{inflect(len(left_out), 'sets are')} left out ({some_of(left_out)}): without "
+            f"captioned pictures of two groups of {pictures.wordings.attributes[0].name} that are "
+            "alike in the other attributes"
         )
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.pairs.contrasts import Contrasts
-from bias_pipeline.pairs.sign_flips import SignFlips
+from bias_pipeline.stats.sign_flips import SignFlips
 
 Kernel = Callable[[sparse.csr_array], Float64Array]
 

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.run.cell import run_cell
-from tests.pairs.twin_worlds import compare, metric, twin_corpus
+from experiments.counterfactual.twin_worlds import compare, metric, twin_corpus
 
 PERSONS = [("male", "light"), ("female", "light"), ("male", "dark"), ("female", "dark")]
 SCENES = ("bank", "park", "kitchen", "office", "street", "beach", "shop", "school")
@@ -216,7 +216,7 @@ def test_sets_with_one_group_are_counted_and_left_out():
     )
     notes = score(fewer).notes
     assert any("11 sets of 4 pictures, 1 left out" in note for note in notes)
-    assert any("without captioned pictures of two groups of gender" in note for note in notes)
+    assert any("1 set is left out (scene 000): without captioned" in note for note in notes)
 
 
 def test_two_pictures_of_a_group_and_set_stand_for_another_attribute():

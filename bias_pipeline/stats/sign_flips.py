@@ -15,6 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.io.hashing import UIntArray, random_words
 
+FEWEST_SETS = 6  # fewest differences other than 0; fewer have no p below 0.05
 _MOST_LISTED, _DRAWN = 16, 9_999
 _WORDS, _BITS = 8, 64  # how many random words a block has; each word has so many signs
 _ROUNDING = 1e-9  # relative to the largest value; sums in another order are no difference
@@ -72,3 +73,12 @@ class SignFlips:
         added = 0 if self.complete else 1  # the observed pattern itself
         p_values: Float64Array = (larger + weight * (equal + added)) / (len(null) + added)
         return p_values
+
+
+def mean_p(keys: UIntArray, values: Float64Array) -> float:
+    """Two-sided p of a mean of (J,) values from 0; McNemar's test if values are -1, 0 or 1."""
+    changed = np.abs(values) > 1e-12
+    flips = SignFlips(keys[changed])
+    left = values[changed]
+    null = flips.null(lambda signs: np.abs(signs @ left))
+    return float(flips.p_value(abs(float(left.sum())), null, mid=True))
