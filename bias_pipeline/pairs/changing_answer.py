@@ -114,7 +114,7 @@ def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
 
 def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
     """Sentences to read beside the answer."""
-    yield _base(compared)
+    yield from _base(compared)
     significant = [name for name, p in distance_p_values(compared).items() if p < ALPHA]
     meanings = _CHANGES if backgrounds == ALIKE else _DRAWN_WITH_IT
     for name, (value, p_value) in compared.distance_tests.items():
@@ -122,20 +122,24 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
             yield f"{name} {_distance_text(name, value)}, p {p_value:.2g}" + (
                 f": {meanings[name]}" if name in significant else ""
             )
-    if not significant and (unlike := _beyond_samples(compared)):
-        yield f"beyond_samples {per_100(unlike)} points: {_UNLIKE}"
+    if not significant:
+        for name, unlike in _unlike_pictures(compared).items():
+            yield f"{name} {per_100(unlike)} points: {_UNLIKE}"
     yield from _power(compared)
     yield from _words(compared)
 
 
-def _beyond_samples(compared: GroupsCompared) -> float:
-    """How much further apart captions of unlike pictures are than samples, if clearly; else 0."""
-    further = compared.by_set(compared.distances.pairs - compared.distances.samples)
-    further = further[~np.isnan(further)]
-    if len(further) < FEWEST_SETS:
-        return 0.0
-    mean, error = float(further.mean()), float(further.std(ddof=1)) / math.sqrt(len(further))
-    return mean if mean > 2 * error else 0.0
+def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
+    """How much further apart captions of unlike pictures are than those of one, where clearly."""
+    means = {}
+    each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
+    for name, distances in each.items():
+        further = compared.by_set(distances.beyond) if distances else np.empty(0)
+        further = further[~np.isnan(further)]
+        if len(further) >= FEWEST_SETS:
+            mean, error = further.mean(), further.std(ddof=1) / math.sqrt(len(further))
+            means |= {name: float(mean)} if mean > 2 * error else {}
+    return means
 
 
 def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
@@ -143,23 +147,29 @@ def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> st
     significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
     if any(significant):
         return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
-    return _UNLIKE if any(map(_beyond_samples, comparisons)) else ""
+    return _UNLIKE if any(map(_unlike_pictures, comparisons)) else ""
 
 
 def _distance_text(name: str, value: float) -> str:
     return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{per_100(value)} points"
 
 
-def _base(compared: GroupsCompared) -> str:
-    """A sentence on how alike captions are if nothing differs."""
+def _base(compared: GroupsCompared) -> Iterator[str]:
+    """Sentences on how alike captions are if nothing differs."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
-        return f"two captions of one picture differ by {per_100(same)} of 100 content words"
+        yield f"two captions of one picture differ by {per_100(same)} of 100 content words"
+    if edited := compared.edit_distances:
+        same_or_edit = per_100(compared.mean_over_sets(edited.samples))
+        yield f"captions of a picture and its edits differ by {same_or_edit} of 100 content words"
+    if not math.isnan(same):
+        return
     equal, n_sets = compared.n_equal, compared.n_sets
     text = f"captions without words for the person are equal in {equal} of {n_sets} sets"
     if equal == n_sets:
-        return f"{text}: they change in at most {per_100(1 - 0.05 ** (1 / n_sets))} %"
-    return f"{text}; any difference between pictures may change the others"
+        yield f"{text}: they change in at most {per_100(1 - 0.05 ** (1 / n_sets))} %"
+    else:
+        yield f"{text}; any difference between pictures may change the others"
 
 
 def _power(compared: GroupsCompared) -> Iterator[str]:

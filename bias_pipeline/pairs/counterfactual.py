@@ -48,6 +48,8 @@ class Counterfactual(Metric):
     * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.
+    * ``edits``, ``beyond_edits``: the same if captions of a picture's neutral edits, such as crops,
+      are further captions of it. They are there if labels have a column ``edit``.
     * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and a
       change in the same direction in all sets. With ``backgrounds=drawn`` neither can decide the
       answer.
@@ -203,10 +205,11 @@ class _Parts:
         )
 
     def _distances(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
-        distances = one.distances
-        samples, beyond = distances.samples, distances.pairs - distances.samples
-        yield PartName("samples", group=one.label), self._part(one.mean_over_sets(samples))
-        yield PartName("beyond_samples", group=one.label), self._part(one.mean_over_sets(beyond))
+        for name, distances in (("samples", one.distances), ("edits", one.edit_distances)):
+            if distances is None:
+                continue
+            for part, values in ((name, distances.samples), (f"beyond_{name}", distances.beyond)):
+                yield PartName(part, group=one.label), self._part(one.mean_over_sets(values))
         for name, (value, p_value) in one.distance_tests.items():
             yield PartName(name, group=one.label), self._part(value, p_value)
 

@@ -67,6 +67,11 @@ class SetDistances:
     samples: Float64Array  # (M,)
     crossed: Float64Array  # (P,)
 
+    @property
+    def beyond(self) -> Float64Array:
+        """(M,) how much further apart captions of two pictures are than those of one picture."""
+        return self.pairs - self.samples
+
     @classmethod
     def from_vectors(
         cls, contrasts: Contrasts, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
