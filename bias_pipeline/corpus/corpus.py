@@ -118,7 +118,7 @@ class Corpus(ReadCache, Sequence[Record]):
             describe it and are absent; empty if none declined.
         samples: if the captioner wrote several captions of each image, a corpus for each further
             caption.
-        edits: captions of neutral edits of the pictures, such as crops: a corpus for each further
+        edits: captions of edits of the pictures, such as crops: a corpus for each further
             edit. Only metrics of sets of pictures read them.
         tables: name to rows that transforms write about their work; not part of the digest.
         shown_under: the terms under which its pictures may be shown to others; empty: they may not.

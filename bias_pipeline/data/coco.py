@@ -352,7 +352,7 @@ class _Contents:
             human = images.rename(sources.human, human, like_model)
             model = images.rename(sources.model, model, like_human)
         joined = _Contents(
-            self.labels.renamed(raw, partial(images.rename, sources.labels)),
+            self.labels.with_ids(raw, partial(images.rename, sources.labels)),
             model,
             images.rename(sources.human, self.human),
             None
@@ -390,7 +390,7 @@ class _Contents:
         if not short:
             return self, ()
         shortened = _Contents(
-            self.labels.renamed(
+            self.labels.with_ids(
                 _rename_images(self.labels.raw, short), partial(_rename_images, names=short)
             ),
             _rename_images(self.model, short),

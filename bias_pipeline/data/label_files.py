@@ -72,11 +72,11 @@ class Labels:
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
     # Canonical image id to its set of pictures that differ in a person's group alone (column `set`)
     sets: Mapping[str, str] = field(default_factory=dict)
-    # Canonical id of a neutral edit, such as a crop, to that of its picture (column `edit`, read
+    # Canonical id of an edited picture, such as a crop, to that of its picture (column `edit`, read
     # only beside a column `set`)
     edits: Mapping[str, str] = field(default_factory=dict)
 
-    def renamed(
+    def with_ids(
         self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> Labels:
         """The labels with other image ids; ``raw`` has them, ``rename`` gives them to the rest."""

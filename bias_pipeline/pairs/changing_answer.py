@@ -134,7 +134,7 @@ def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
     means = {}
     each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
     for name, distances in each.items():
-        further = compared.by_set(distances.beyond) if distances else np.empty(0)
+        further = compared.by_set(distances.excess) if distances else np.empty(0)
         further = further[~np.isnan(further)]
         if len(further) >= FEWEST_SETS:
             mean, error = further.mean(), further.std(ddof=1) / math.sqrt(len(further))

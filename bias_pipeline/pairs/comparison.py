@@ -161,8 +161,8 @@ class GroupsCompared:
     @cached_property
     def edit_distances(self) -> SetDistances | None:
         """The distances if captions of a picture's edits are further captions of the picture."""
-        said = self.pictures.with_edits
-        return self._distances(said.words, said.pictures) if said else None
+        edited = self.pictures.with_edits
+        return self._distances(edited.words, edited.pictures) if edited else None
 
     def _distances(self, words: sparse.csr_array, pictures: IntArray) -> SetDistances:
         kernel = KERNELS[self.pictures.distance]

@@ -48,7 +48,7 @@ class Counterfactual(Metric):
     * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.
-    * ``edits``, ``beyond_edits``: the same if captions of a picture's neutral edits, such as crops,
+    * ``edits``, ``beyond_edits``: the same if captions of a picture's edits, such as crops,
       are further captions of it. They are there if labels have a column ``edit``.
     * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and a
       change in the same direction in all sets. With ``backgrounds=drawn`` neither can decide the
@@ -208,7 +208,7 @@ class _Parts:
         for name, distances in (("samples", one.distances), ("edits", one.edit_distances)):
             if distances is None:
                 continue
-            for part, values in ((name, distances.samples), (f"beyond_{name}", distances.beyond)):
+            for part, values in ((name, distances.samples), (f"beyond_{name}", distances.excess)):
                 yield PartName(part, group=one.label), self._part(one.mean_over_sets(values))
         for name, (value, p_value) in one.distance_tests.items():
             yield PartName(name, group=one.label), self._part(value, p_value)

@@ -68,7 +68,7 @@ class SetDistances:
     crossed: Float64Array  # (P,)
 
     @property
-    def beyond(self) -> Float64Array:
+    def excess(self) -> Float64Array:
         """(M,) how much further apart captions of two pictures are than those of one picture."""
         return self.pairs - self.samples
 
