@@ -15,6 +15,7 @@ from bias_pipeline.metrics.counting.object_answer import per_100
 from bias_pipeline.metrics.value_names import DECIDING, PartName
 from bias_pipeline.pairs.comparison import GroupsCompared
 from bias_pipeline.pairs.group_gaps import GroupGap
+from bias_pipeline.pairs.several_groups import GroupShares, SeveralGroups
 from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 from bias_pipeline.stats.sign_flips import FEWEST_SETS
@@ -35,7 +36,10 @@ _DRAWN_WITH_IT = {
 _UNLIKE = "the pictures are described differently; the group was not shown to be the reason"
 
 
-def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer:
+def answer_of(
+    comparisons: Sequence[GroupsCompared], backgrounds: str, several: SeveralGroups | None
+) -> Answer:
+    """The answer; with three groups or more, it rests on all groups at once."""
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
@@ -47,7 +51,16 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
     significant.sort(key=lambda each: (each[1].adjusted_p, -abs(each[1].value)))
     named = [gap.name for _, gap in significant]
     sentences = [gap_sentence(one, gap) for one, gap in significant]
-    p_value = smallest_p(comparisons, 1.0)
+    p_value = smallest_p(comparisons, several, 1.0)
+    if several:
+        pairs = {gap.name: [] for _, gap in significant}
+        for (_, gap), sentence in zip(significant, sentences, strict=True):
+            pairs[gap.name].append(sentence)
+        clear = [one for one in several.classes if one.adjusted_p < ALPHA]
+        clear.sort(key=lambda one: (one.adjusted_p, -one.range))
+        named = [one.name for one in clear]
+        sentences = [_sentence_on_all(several, one) for one in clear]
+        beside = [text for name in named for text in pairs.get(name, ())] + beside
     if backgrounds == ALIKE:
         for one in comparisons:
             for name, p in distance_p_values(one).items():
@@ -76,9 +89,13 @@ def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
     }
 
 
-def smallest_p(comparisons: Sequence[GroupsCompared], default: float) -> float:
+def smallest_p(
+    comparisons: Sequence[GroupsCompared], several: SeveralGroups | None, default: float
+) -> float:
     """The smallest p of a class about the person; ``default`` if no class is tested."""
     each = [gap.adjusted_p for one in comparisons for gap in one.deciding]
+    if several:
+        each = [one.adjusted_p for one in several.classes]
     return min((p for p in each if not math.isnan(p)), default=default)
 
 
@@ -110,6 +127,14 @@ def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
         f"{per_100(high)}] points more of {of}{beyond}, p {gap.adjusted_p:.2g}; the test usually "
         f"misses differences below {per_100(gap.misses)} points"
     )
+
+
+def _sentence_on_all(several: SeveralGroups, one: GroupShares) -> str:
+    shares = (
+        f"{group} {per_100(share)} %"
+        for group, share in zip(several.groups, one.shares, strict=True)
+    )
+    return f"{one.name} ({', '.join(shares)} of captions): Cochran's Q, p {one.adjusted_p:.2g}"
 
 
 def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:

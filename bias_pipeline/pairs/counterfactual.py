@@ -27,6 +27,7 @@ from bias_pipeline.pairs.changing_answer import (
 from bias_pipeline.pairs.comparison import GroupsCompared, SetPictures
 from bias_pipeline.pairs.group_gaps import GroupGap
 from bias_pipeline.pairs.said_of_people import LENGTH, Wordings
+from bias_pipeline.pairs.several_groups import SeveralGroups
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import neutral_rate
@@ -46,6 +47,8 @@ class Counterfactual(Metric):
       (``agency`` and so on). If annotators describe all the captioner's pictures, the difference in
       their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
     * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
+      Of three groups or more, ``class:NAME`` is the largest share minus the smallest, with the p of
+      Cochran's Q, on which the answer rests; ``class:NAME:GROUP against OTHER`` compares two.
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.
     * ``edits``, ``beyond_edits``: the same if captions of a picture's edits, such as crops,
@@ -92,10 +95,11 @@ class Counterfactual(Metric):
         del splits
         pictures = self._pictures(corpus)
         comparisons = self._comparisons(pictures)
-        answer = answer_of(comparisons, self.backgrounds)
+        several = _several_groups(pictures, comparisons)
+        answer = answer_of(comparisons, self.backgrounds, several)
         around = [(one, outer) for one in comparisons if (outer := one.backgrounds)]
         return Score(
-            dict(_Parts(self, pictures, comparisons)),
+            dict(_Parts(self, pictures, comparisons, several)),
             audit={self.info.name: facts(answer, comparisons, self.backgrounds)},
             notes=[
                 *corpus.notes,
@@ -154,6 +158,15 @@ class Counterfactual(Metric):
         return compared
 
 
+def _several_groups(
+    pictures: SetPictures, comparisons: Sequence[GroupsCompared]
+) -> SeveralGroups | None:
+    """All groups at once; None for two groups, or if too few sets have all groups."""
+    groups = sorted({code for one in comparisons for code in one.compared})
+    several = SeveralGroups(pictures, groups)
+    return several if len(groups) > 2 and several.has_enough_sets else None
+
+
 def _varies(corpus: Corpus, attribute: str) -> bool:
     """Whether some set has pictures of two groups of an attribute."""
     if attribute not in corpus.groupings:
@@ -166,9 +179,13 @@ def _varies(corpus: Corpus, attribute: str) -> bool:
 
 class _Parts:
     def __init__(
-        self, metric: Counterfactual, pictures: SetPictures, comparisons: Sequence[GroupsCompared]
+        self,
+        metric: Counterfactual,
+        pictures: SetPictures,
+        comparisons: Sequence[GroupsCompared],
+        several: SeveralGroups | None,
     ) -> None:
-        self.metric, self.comparisons = metric, comparisons
+        self.metric, self.comparisons, self.several = metric, comparisons, several
         corpus = pictures.corpus
         self.used = np.zeros(len(corpus), bool)
         for one in comparisons:
@@ -178,8 +195,13 @@ class _Parts:
 
     def __iter__(self) -> Iterator[tuple[PartName, Number]]:
         largest = largest_gap(self.comparisons, self.metric.stats.level)
-        score = self._part(largest, smallest_p(self.comparisons, math.nan))
+        score = self._part(largest, smallest_p(self.comparisons, self.several, math.nan))
         yield SCORE, replace(score, range=self.metric.info.range)
+        for one_class in self.several.classes if self.several else ():
+            name = f"class:{one_class.name}"
+            yield PartName(name), self._part(one_class.range, one_class.adjusted_p)
+            for group, share in zip(self.several.groups, one_class.shares, strict=True):
+                yield PartName(name, group=group), self._part(share)
         for one in self.comparisons:
             yield from self._distances(one)
             for gap in one.gaps:

@@ -61,18 +61,26 @@ class SignFlips:
     def p_value(
         self, observed: Float64Array | float, null: Float64Array, *, mid: bool = False
     ) -> Float64Array:
-        """How often a statistic of the null is at least as large as observed.
+        """How often a statistic of the null is at least as large as observed."""
+        return p_of_null(observed, null, complete=self.complete, mid=mid)
 
-        With ``mid``, patterns that give exactly the observed value count half: otherwise a test of
-        few distinct values would reject too rarely (Lancaster 1961).
-        """
-        rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
-        weight = 0.5 if mid else 1.0
-        larger = (null > observed + rounding).sum(axis=0)
-        equal = (np.abs(null - observed) <= rounding).sum(axis=0)
-        added = 0 if self.complete else 1  # the observed pattern itself
-        p_values: Float64Array = (larger + weight * (equal + added)) / (len(null) + added)
-        return p_values
+
+def p_of_null(
+    observed: Float64Array | float, null: Float64Array, *, complete: bool, mid: bool = False
+) -> Float64Array:
+    """How often a statistic of the null is at least as large as observed.
+
+    A null that is not complete lacks the observed pattern itself, which is added. With ``mid``,
+    patterns that give exactly the observed value count half: otherwise a test of few distinct
+    values would reject too rarely (Lancaster 1961).
+    """
+    rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
+    weight = 0.5 if mid else 1.0
+    larger = (null > observed + rounding).sum(axis=0)
+    equal = (np.abs(null - observed) <= rounding).sum(axis=0)
+    added = 0 if complete else 1
+    p_values: Float64Array = (larger + weight * (equal + added)) / (len(null) + added)
+    return p_values
 
 
 def mean_p(keys: UIntArray, values: Float64Array) -> float:

@@ -279,8 +279,8 @@ def test_more_than_two_groups_are_compared_two_by_two():
         .compute(replace(corpus, groupings={"gender": three}), splits=())
         .parts
     )
-    labels = {name.group for name in parts if name.startswith("class:named")}
-    assert labels == {"female against male", "other against male", "other against female"}
+    labels = {name.group for name in parts if name.startswith("class:named:")}
+    assert labels == {*names, "female against male", "other against male", "other against female"}
 
 
 def test_an_unbiased_captioner_of_twins_is_no_yes_and_adjectives_are_found():
