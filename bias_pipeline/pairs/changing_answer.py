@@ -53,7 +53,7 @@ def answer_of(
     sentences = [gap_sentence(one, gap) for one, gap in significant]
     p_value = smallest_p(comparisons, several, 1.0)
     if several:
-        pairs = {gap.name: [] for _, gap in significant}
+        pairs: dict[str, list[str]] = {gap.name: [] for _, gap in significant}
         for (_, gap), sentence in zip(significant, sentences, strict=True):
             pairs[gap.name].append(sentence)
         clear = [one for one in several.classes if one.adjusted_p < ALPHA]
@@ -156,7 +156,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
 
 def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
     """How much further apart captions of unlike pictures are than those of one, where clearly."""
-    means = {}
+    means: dict[str, float] = {}
     each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
     for name, distances in each.items():
         further = compared.by_set(distances.excess) if distances else np.empty(0)
