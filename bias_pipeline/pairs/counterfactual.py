@@ -197,11 +197,8 @@ class _Parts:
         largest = largest_gap(self.comparisons, self.metric.stats.level)
         score = self._part(largest, smallest_p(self.comparisons, self.several, math.nan))
         yield SCORE, replace(score, range=self.metric.info.range)
-        for one_class in self.several.classes if self.several else ():
-            name = f"class:{one_class.name}"
-            yield PartName(name), self._part(one_class.range, one_class.adjusted_p)
-            for group, share in zip(self.several.groups, one_class.shares, strict=True):
-                yield PartName(name, group=group), self._part(share)
+        if self.several:
+            yield from self._of_all(self.several)
         for one in self.comparisons:
             yield from self._distances(one)
             for gap in one.gaps:
@@ -209,6 +206,13 @@ class _Parts:
             for word in one.words[:MOST_WORDS]:
                 name = PartName(f"word:{word.name}", group=one.label)
                 yield name, self._part(word.second - word.first, word.p_value)
+
+    def _of_all(self, several: SeveralGroups) -> Iterator[tuple[PartName, Number]]:
+        for one in several.classes:
+            name = f"class:{one.name}"
+            yield PartName(name), self._part(one.range, one.adjusted_p)
+            for group, share in zip(several.groups, one.shares, strict=True):
+                yield PartName(name, group=group), self._part(share)
 
     def _part(
         self, estimate: Estimate | float, p_value: float = math.nan, unit: str = "fraction"
