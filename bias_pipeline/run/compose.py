@@ -281,7 +281,13 @@ def corpus_of(
         raise UsageError(
             f"{error}; {dataset.name} has labels of {_labelled_attributes(dataset)}"
         ) from error
-    corpus, *more = (scored.apply(sample, dataset.blank_limit) for sample in drawn)
+    corpus, *more = (
+        replace(
+            scored.apply(sample, dataset.blank_limit),
+            edits=tuple(scored.apply(edit, dataset.blank_limit) for edit in sample.edits),
+        )
+        for sample in drawn
+    )
     notes = language_notes(language_shares(corpus, attribute), attribute)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
