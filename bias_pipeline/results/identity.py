@@ -23,6 +23,7 @@ _PROSE = frozenset({"source"})  # says where words come from; left out only in o
 # keep their ids.
 LATER: Mapping[str, Mapping[str, object]] = {
     "Attribute": {"language": ENGLISH},
+    "Frozen": {"dtype": "float32"},
     "Grit": {"backbone": "own"},
 }
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
