@@ -22,7 +22,7 @@ _PROSE = frozenset({"source"})  # says where words come from; left out only in o
 # Class to parameters that were added later, each with the value under which runs stored before
 # keep their ids.
 LATER: Mapping[str, Mapping[str, object]] = {
-    "Attribute": {"language": ENGLISH},
+    "Attribute": {"language": ENGLISH, "english_check": None},
     "Grit": {"backbone": "own"},
 }
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
