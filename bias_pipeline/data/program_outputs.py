@@ -1,8 +1,8 @@
 """Captions as other programs write them, recognised by the keys of a file's first entry.
 
-These are lmms-eval's samples, answers of a batch of OpenAI, Anthropic, Gemini and services like them,
-LLaVA's conversations and answers, chats, and VLMEvalKit's sheets. Each becomes rows of image id, the
-model's captions and, if the file has them, human captions.
+These are lmms-eval's samples, answers of a batch of OpenAI, Anthropic, Gemini and services like
+them, LLaVA's conversations and answers, chats, and VLMEvalKit's sheets. Each becomes rows of image
+id, the model's captions and, if the file has them, human captions.
 """
 
 from __future__ import annotations
