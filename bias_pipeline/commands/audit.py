@@ -78,16 +78,16 @@ def command(words: Sequence[str]) -> int:
     """Audit a file of captions; messages that advise settings name the options of audit."""
     with lines_as(in_options):
         try:
-            with with_config_dir(_config_dir(words)):
+            with with_config_dir(config_dir_in(words)):
                 return _audit(words)
         except BiasPipelineError as error:
             error.args = (in_options(str(error)),)
             raise
 
 
-def _config_dir(words: Sequence[str]) -> Path | None:
+def config_dir_in(words: Sequence[str]) -> Path | None:
     """The user's folder of YAML files, which decides what other options may name."""
-    early = Parser(f"{PROGRAM} audit", add_help=False, allow_abbrev=False)
+    early = Parser(PROGRAM, add_help=False, allow_abbrev=False)
     early.add_argument(_CONFIG_DIR)
     folder: str | None = early.parse_known_args(list(words))[0].config_dir
     if folder is None:
@@ -273,11 +273,7 @@ def parser() -> Parser:
         help="audit only this attribute; repeat for more (default: every attribute that the "
         "labels have)",
     )
-    parser.add_argument(
-        _CONFIG_DIR,
-        metavar="DIR",
-        help="your own YAML files, such as DIR/attribute/NAME.yaml; they are data, not code",
-    )
+    add_config_dir(parser)
     parser.add_argument(
         "--captions",
         type=Path,
@@ -349,6 +345,15 @@ def parser() -> Parser:
     add_settings(parser)
     arguments.add_column_options(parser)
     return parser
+
+
+def add_config_dir(parser: Parser) -> None:
+    """Add ``--config-dir``."""
+    parser.add_argument(
+        _CONFIG_DIR,
+        metavar="DIR",
+        help="your own YAML files, such as DIR/attribute/NAME.yaml; they are data, not code",
+    )
 
 
 def _overrides(options: Namespace, out: Path) -> list[str]:

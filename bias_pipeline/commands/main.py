@@ -207,6 +207,7 @@ _MODULES = {
     "analysis collocations": "bias_pipeline.language.commands.words",
     "analysis alignment": "bias_pipeline.language.commands.words",
     "data": "bias_pipeline.commands.data",
+    "data check_lists": "bias_pipeline.commands.check_lists",
     "data convert": "bias_pipeline.published.commands.data_files",
     "data fetch": "bias_pipeline.published.commands.data_files",
     "data draw": "bias_pipeline.scenes.commands.data_draw",
@@ -312,6 +313,11 @@ WORDS = (
     ),
     Command("analysis pairs", "pairs of captions for rate --pairs", f"--out FILE.csv {KEYS}"),
     Command("data validate", "check a data set's files and print what they contain", KEYS),
+    Command(
+        "data check_lists",
+        "do word lists of another language hide a group as well as English ones?",
+        "CAPTIONS ENGLISH --attributes LABELS --only NAME --config-dir DIR",
+    ),
     Command("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
     Command("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),
     Command(

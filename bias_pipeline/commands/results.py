@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
+from bias_pipeline.commands.audit import add_config_dir, config_dir_in
 from bias_pipeline.commands.audit_settings import add_settings
 from bias_pipeline.commands.compare_audits import (
     audited_files,
@@ -33,6 +34,7 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
+from bias_pipeline.io.paths import with_config_dir
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report import baseline
 from bias_pipeline.report.compared_questions import (
@@ -82,6 +84,12 @@ length and vocabulary. The reason is printed where a number does not decide.
 
 
 def compare_command(words: Sequence[str]) -> int:
+    """Run the cells that have not been run, compare the captioners, and print the comparison."""
+    with with_config_dir(config_dir_in(words)):
+        return _compare(words)
+
+
+def _compare(words: Sequence[str]) -> int:
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [  # the name of a file may contain =
         word
@@ -89,7 +97,8 @@ def compare_command(words: Sequence[str]) -> int:
         if not word.startswith("-") and ("=" not in word or Path(word).is_file())
     ]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
-    rest += _words_of(options)
+    if options.gold and options.attributes is None:  # audits add gold labels themselves
+        rest.append(f"dataset.gold={quote_value(str(options.gold))}")
     if len(set(names)) < (1 if options.baseline else 2):
         hint = arguments.file_like_an_option(words)
         given = f"{names[0]} alone" if len(names) > 1 else len(names)
@@ -143,14 +152,6 @@ def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int])
         if gated:
             looks.check(options.looks)
     return gate() if gated else 0
-
-
-def _words_of(options: Namespace) -> list[str]:
-    """The options written as words of ``run``."""
-    words = [f"--config-dir={options.config_dir}"] if options.config_dir else []
-    if options.gold and options.attributes is None:  # audits add gold labels themselves
-        words.append(f"dataset.gold={quote_value(str(options.gold))}")
-    return words
 
 
 def _cells(
@@ -270,9 +271,7 @@ def compare_parser() -> Parser:
         help="longest time for each attribute and captioner, in minutes",
     )
     add_settings(parser)
-    parser.add_argument(
-        "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
-    )
+    add_config_dir(parser)
     arguments.add_least_coverage(parser)
     parser.add_argument(
         "--alike",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import filterfalse, repeat
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
@@ -162,6 +164,7 @@ class CocoDataset(Dataset):
         layout.check_used()
         check_separator(layout)
         contents, renamed = contents.with_short_ids()
+        contents, edited = contents.without_edits()
         images = self._images(contents)
         pictures, unseen = readable_pictures(
             contents.pictures, images, self.images, strict=self.strict
@@ -199,8 +202,19 @@ class CocoDataset(Dataset):
             file=str(path.resolve()) if path else "",
             objects_file=str(objects or "") if self.strict else "",
         )
+        edits = [
+            Corpus.build(
+                mended_columns(_records(images, contents.of_edits(each), attribute.name), {})[0],
+                dataset=self.name,
+                captioner=corpus.captioner,
+                groups={attribute.name: (labels.groups, labels.map)},
+                blank_limit=self.blank_limit,
+            )
+            for each in edited
+        ]
         share = match.file_share(contents.model)
-        return replace(corpus, prompts=captioner_file.prompts, file_share=share)
+        prompts = captioner_file.prompts
+        return replace(corpus, prompts=prompts, file_share=share, edits=tuple(edits))
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
         path = self.files["attributes"]
@@ -338,7 +352,7 @@ class _Contents:
             human = images.rename(sources.human, human, like_model)
             model = images.rename(sources.model, model, like_human)
         joined = _Contents(
-            replace(self.labels, raw=raw, sets=images.rename(sources.labels, self.labels.sets)),
+            self.labels.with_ids(raw, partial(images.rename, sources.labels)),
             model,
             images.rename(sources.human, self.human),
             None
@@ -349,6 +363,26 @@ class _Contents:
         )
         return joined, images.notes
 
+    def without_edits(self) -> tuple[_Contents, Sequence[Mapping[str, str]]]:
+        """A copy without edited pictures, and for each further edit of a picture its captions."""
+        edits = self.labels.edits
+        raw, model = (
+            {image: text for image, text in texts.items() if image not in edits}
+            for texts in (self.labels.raw, self.model)
+        )
+        edited: dict[str, list[str]] = defaultdict(list)
+        for image in sorted(edits.keys() & self.model.keys()):
+            edited[edits[image]].append(self.model[image])
+        each = [
+            {image: texts[number] for image, texts in edited.items() if number < len(texts)}
+            for number in range(max(map(len, edited.values()), default=0))
+        ]
+        return replace(self, labels=replace(self.labels, raw=raw), model=model), each
+
+    def of_edits(self, captions: Mapping[str, str]) -> _Contents:
+        """The contents with captions of edits, and without what they share with the pictures."""
+        return replace(self, model=captions, human={}, objects=None, pictures=PictureFiles({}))
+
     def with_short_ids(self) -> tuple[_Contents, Sequence[str]]:
         """A copy with short ids instead of file names in every file, and a note on changes."""
         others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
@@ -356,10 +390,8 @@ class _Contents:
         if not short:
             return self, ()
         shortened = _Contents(
-            replace(
-                self.labels,
-                raw=_rename_images(self.labels.raw, short),
-                sets=_rename_images(self.labels.sets, short),
+            self.labels.with_ids(
+                _rename_images(self.labels.raw, short), partial(_rename_images, names=short)
             ),
             _rename_images(self.model, short),
             _rename_images(self.human, short),

@@ -105,7 +105,7 @@ _WRITTEN = frozenset(
 _PEOPLES = frozenset(
     words_of(
         "humancaption, humancaptions, reference, references, ref, refs, groundtruth, gt, "
-        "gtcaption, captionlist"
+        "gtcaption, captionlist, comment"
     )
 )
 

@@ -85,6 +85,8 @@ def _separator(heading: str, separators: Sequence[str]) -> str:
 def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:
     """Whether a first row of two cells is not a heading but a picture's id and its caption.
 
+    Flickr30k numbers an image's captions behind its file name (``7.jpg#0``).
+
     Example:
         >>> lacks_heading(["1000", "a dog"], []), lacks_heading(["image_id", "caption"], [])
         (True, False)
@@ -92,4 +94,4 @@ def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:
     plain = {plain_name(name) for name in (*known, *IMAGE.names)}
     if len(names) != 2 or any(plain_name(name) in plain for name in names):
         return False
-    return names[0].isdigit() or names[0].lower().endswith(ENDINGS)
+    return names[0].isdigit() or names[0].partition("#")[0].lower().endswith(ENDINGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
+from bias_pipeline.data.frames import is_absent
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.label_values import (
     NO_GROUP,
@@ -28,7 +30,7 @@ from bias_pipeline.data.label_values import (
     with_labels,
     with_map,
 )
-from bias_pipeline.data.tables import Rows, open_rows
+from bias_pipeline.data.tables import Rows, is_whole, open_rows
 from bias_pipeline.errors import (
     AbsentLabelError,
     DataError,
@@ -45,9 +47,9 @@ MAJORITY = "majority"
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
 _WHO = ("annotator", "rater")  # the second is how rate writes it
-_SET = "set"
+_SET, _EDIT = "set", "edit"
 _PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
-_BESIDE = ("split", _SET, *_WHO, "confidence")
+BESIDE = ("split", _SET, _EDIT, *_WHO, "confidence")  # columns that are no attributes
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -68,6 +70,17 @@ class Labels:
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
     # By canonical image id, its set of pictures that differ only in a person's group (column `set`)
     sets: Mapping[str, str] = field(default_factory=dict)
+    # Canonical id of an edited picture, such as a crop, to that of its picture (column `edit`, read
+    # only beside a column `set`)
+    edits: Mapping[str, str] = field(default_factory=dict)
+
+    def with_ids(
+        self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> Labels:
+        """The labels with other image ids; ``raw`` has them, ``rename`` gives them to the rest."""
+        originals = {old: new for new, old in rename({i: i for i in self.edits.values()}).items()}
+        edits = {image: originals.get(old, old) for image, old in rename(self.edits).items()}
+        return replace(self, raw=raw, sets=rename(self.sets), edits=edits)
 
 
 def label_map(
@@ -119,7 +132,7 @@ def read_labels(
     named = [layout.label_column] if layout.label_column else []
     one_hot = [name for names in column_names(labels, attribute) for name in names.values()]
     wanted = (
-        *(*_LONG, *_BESIDE, *layout.columns_wanted(IMAGE), *named),
+        *(*_LONG, *BESIDE, *layout.columns_wanted(IMAGE), *named),
         *(labels.field, attribute.name, *one_hot),
     )
     rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
@@ -159,6 +172,7 @@ def _read_columns(
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     sets: dict[str, object] = {}
+    edits: dict[str, object] = {}
     n_rows = 0
     for block, ids, read in noting_names(rows, first, key, layout).read(
         partial(rows.ids, name=key), partial(rows.labels, name=field)
@@ -172,16 +186,43 @@ def _read_columns(
         named = zip(ids, block.columns.get("split", ()), strict=False)
         parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
         sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
+        edits.update(zip(ids, block.columns.get(_EDIT, ()), strict=False))
     rows.note_mended(layout)
     labels = _interpret(rows.path, field, raw.items(), labels, attribute, layout)
-    return Labels(
-        raw, labels, groups, parts, _repetition_note(n_rows - len(raw)), sets=_named_sets(sets)
-    )
+    read = Labels(raw, labels, groups, parts, _repetition_note(n_rows - len(raw)))
+    return _with_sets(read, sets, edits, rows.path)
+
+
+def _with_sets(
+    labels: Labels, sets: Mapping[str, object], edits: Mapping[str, object], path: Path
+) -> Labels:
+    """The labels with the columns of sets and of edits, if these name sets."""
+    named = _named_sets(sets)
+    originals = {
+        image: canonical_id(int(cell) if is_whole(cell) else cell)
+        for image, cell in edits.items()
+        if named and not is_absent(cell) and str(cell).strip()
+    }
+    group_of = labels.map.group_of
+    for image, original in originals.items():
+        if original not in labels.raw or original in originals:
+            what = "itself an edit" if original in originals else "not in the file"
+            raise DataError(
+                f"{path}: image {image} is an edit of {original}, which is {what}; the column "
+                "'edit' has the id of the picture that was edited, and is empty for a picture"
+            )
+        label, edited = (group_of(labels.raw[one]) for one in (original, image))
+        if edited not in (label, None):
+            raise DataError(
+                f"{path}: image {image} is labelled {edited}, and {original}, of which it is an "
+                f"edit, {label}; an edit must leave the group as it is"
+            )
+    return replace(labels, sets=named, edits=originals)
 
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
     """The set of each image; empty if the column names parts of a split instead."""
-    named = {image: str(name).strip() for image, name in sets.items() if name is not None}
+    named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
 
@@ -271,10 +312,11 @@ def _read_votes(
     repeated = 0
     images: dict[str, None] = {}
     sets: dict[str, object] = {}
+    edits: dict[str, object] = {}
     for number, row in rows.items:
         image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
         images[image] = None
-        sets[image] = row.get(_SET)
+        sets[image], edits[image] = row.get(_SET), row.get(_EDIT)
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue
@@ -300,7 +342,7 @@ def _read_votes(
         annotator,
         _repetition_note(repeated),
     )
-    return replace(counts, sets=_named_sets(sets))
+    return _with_sets(counts, sets, edits, rows.path)
 
 
 def _unify_spellings(

@@ -27,6 +27,7 @@ from bias_pipeline.data.frames import (
     is_several,
     write_frame,
 )
+from bias_pipeline.data.label_files import BESIDE
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.paths import group_choices, safe_name
 
@@ -221,7 +222,8 @@ def _items_of(item: object) -> Iterable[Any]:
 def _by_image(labels: Labels) -> object:
     """Labels by image: lists of attributes become a list, and mappings of attributes a mapping.
 
-    Other labels stay as they are. Keys count as attributes if they are names of known attributes.
+    Other labels stay as they are. Keys count as attributes if they are names of known attributes;
+    columns of labels files, such as ``set``, may stand beside them.
 
     Example:
         >>> _by_image({"gender": {7: "male"}, "race": {7: "dark", 8: "light"}})
@@ -229,8 +231,11 @@ def _by_image(labels: Labels) -> object:
     """
     if not isinstance(labels, Mapping) or not labels:
         return labels
-    if set(labels) <= set(group_choices("attribute")) and all(
-        isinstance(one, Mapping) or _is_series(one) for one in labels.values()
+    attributes = set(labels) - {*BESIDE}
+    if (
+        attributes
+        and attributes <= {*group_choices("attribute")}
+        and all(isinstance(one, Mapping) or _is_series(one) for one in labels.values())
     ):
         tables = {name: dict(_pairs(one, name)) for name, one in labels.items()}
         images = dict.fromkeys(image for table in tables.values() for image in table)

@@ -2,7 +2,8 @@
 
 ``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
 ``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
-``b'a dog'``. A print is read whole or not at all; nothing is executed.
+``b'a dog'``. Language models write JSON between the signs of a block of code. A print is read whole
+or not at all; nothing is executed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_FENCED = re.compile(r"\s*```(?:json|text)?\s*\n(.*\S)\s*```\s*", re.DOTALL | re.IGNORECASE)
 _DEPTH = 8
 _NEAR = 60  # characters in a message
 
@@ -43,7 +45,24 @@ _SURELY = re.compile(
 )
 _FIRST_TWO = frozenset(
     {f"{opening}{sign}" for opening in "[({" for sign in "'\"bBuU[({Nn<als \n\r\t]f"}
-    | {"b'", 'b"', "B'", 'B"', "np", "nu", "bu", "ar", "li", "tu", "se", "fr", "st", "by", "ob"}
+    | {
+        "``",
+        "b'",
+        'b"',
+        "B'",
+        'B"',
+        "np",
+        "nu",
+        "bu",
+        "ar",
+        "li",
+        "tu",
+        "se",
+        "fr",
+        "st",
+        "by",
+        "ob",
+    }
 )
 
 
@@ -64,7 +83,7 @@ def may_be_printed(text: str) -> bool:
     """
     if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # nearly all captions return here
         return False
-    return bool(_LIST.match(text) or _PERHAPS.match(text))
+    return bool(_LIST.match(text) or _PERHAPS.match(text) or _FENCED.fullmatch(text))
 
 
 def any_printed(texts: Sequence[str]) -> bool:
@@ -74,17 +93,21 @@ def any_printed(texts: Sequence[str]) -> bool:
 
 
 def printed_texts(text: str) -> list[str] | None:
-    """The texts of a print, a blank for each gap (None, nan); None if the cell is plain text.
+    r"""The texts of a print, a blank for each gap (None, nan); None if the cell is plain text.
 
     Example:
         >>> printed_texts('''['a dog' "a man's cat"]''')
         ['a dog', "a man's cat"]
         >>> printed_texts("[{'generated_text': 'a dog'}]"), printed_texts("b'a dog'")
         (['a dog'], ['a dog'])
+        >>> printed_texts('```json\n{"caption": "a dog"}\n```')
+        ['a dog']
         >>> printed_texts("('left') a dog")
     """
     if not may_be_printed(text):
         return None
+    if fenced := _FENCED.fullmatch(text):
+        return printed_texts(fenced[1]) or [fenced[1]]
     text = text.strip()
     try:
         value = _value_of(text)
@@ -196,7 +219,13 @@ def texts_in(value: Any) -> list[str]:
     Example:
         >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")
         (['a dog', '', 'a cat'], ['a dog'])
+        >>> texts_in({"raw": ["a dog", "a cat"], "sentid": [7, 8]})
+        ['a dog', 'a cat']
     """
+    if isinstance(value, Mapping):  # Hugging Face's datasets make a mapping of a list of mappings
+        lists = [part for part in value.values() if isinstance(part, list) and part]
+        texts = [part for part in lists if all(isinstance(text, str) for text in part)]
+        value = texts[0] if len(texts) == 1 else value
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return [_text_of(item) for item in (value if isinstance(value, list) else [value])]

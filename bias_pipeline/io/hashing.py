@@ -51,7 +51,7 @@ PURPOSES = (
     "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute", "examples",
     "words out", "words in", "captioner's words out", "leaning", "label noise",
     "description folds", "annotator alike", "annotator's length", "cells", "gold", "gold draw",
-    "sign flips",
+    "sign flips", "exchanged groups",
 )  # fmt: skip
 _SALTS = {
     **dict(zip(PURPOSES, hash_ids(PURPOSES), strict=True)),

@@ -10,6 +10,7 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,6 +34,25 @@ def n_threads() -> int:
     """The threads to read and compute with: ``OMP_NUM_THREADS``, by default one for each core."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
     return int(setting) if setting.isdecimal() and int(setting) else n_cores()
+
+
+@lru_cache(maxsize=1)
+def has_bf16() -> bool:
+    """Whether this processor supports products of bfloat16 matrices."""
+    try:
+        with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
+            cpu_flags = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return False
+    return "avx512_bf16" in cpu_flags or "amx_bf16" in cpu_flags
+
+
+def let_threads_sleep() -> None:
+    """Have PyTorch's threads sleep while they wait, if it is not imported yet.
+
+    They wait busily otherwise, and take the cores from the threads that read photos.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def free_memory() -> int | None:

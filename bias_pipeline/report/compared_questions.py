@@ -18,7 +18,7 @@ from bias_pipeline.report.gate import Comparison, Decision
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table, p_cell
 from bias_pipeline.report.tables import ARROWS, captioners, metric_name
-from bias_pipeline.report.verdict import JUDGED, verdict
+from bias_pipeline.report.verdict import JUDGED, OF_SETS, verdict
 from bias_pipeline.report.verdict_sentences import rank
 from bias_pipeline.results.rows import Result
 
@@ -93,6 +93,7 @@ class ComparedQuestion:
         one, two = (self._cell(value) for value in decision.distances or decision.values)
         name = f"{metric_name(decision.metric, decision.attribute)} "
         name += ARROWS.get(direction_of(decision.part), "")
+        name += f" {decision.part}" if decision.question in OF_SETS else ""
         distance = "distance from the no-bias value, " if decision.distances else ""
         text = f"{name.strip()} {distance}A {one}, B {two}"
         if math.isnan(difference.ci_low):

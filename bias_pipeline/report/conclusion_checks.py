@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bias_pipeline.corpus.attribute import ENGLISH
 from bias_pipeline.corpus.corpus import BLANK_WARNING, SIDES
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
@@ -13,18 +14,15 @@ from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import BEYOND, SCORE, sibling_name
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import text_settings
-from bias_pipeline.text.caption_language import unchecked_reason, untestable
+from bias_pipeline.text.caption_language import ENGLISH_PARTS, list_name, untestable
 from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
 NO_RULE = "it changes with longer or shorter captions, even without bias"
 DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # the metrics that decide most often
-# Questions whose numbers rest on word lists, by masked words, named groups or refusals.
-BY_LISTS = (
-    "leakage", "misgendering", "assuming", "tasks", "mentions", "describing", "inventing",
-    "changing", "declining",
-)  # fmt: skip
+# Questions whose numbers rest on the attribute's words alone, masked or found.
+_BY_LISTS = ("leakage", "misgendering", "mentions")
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 
@@ -159,13 +157,19 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 def foreign_to_lists(result: Result) -> str:
     """Why a result that rests on word lists tests nothing; empty if it tests something.
 
-    Lists must fit the captions' language, and only our English lists were checked.
+    Lists must fit the captions, and lists of another language must have been compared with ours.
     """
-    if result.facts.metric.question not in BY_LISTS:
+    question = result.facts.metric.question
+    if question not in (*_BY_LISTS, *ENGLISH_PARTS):
         return ""
     language = result.facts.language
     shares = {side: language.shares.get(side, math.nan) for side in SIDES}
-    reason = untestable(shares, language.lists) or unchecked_reason(language.lists)
+    reason = untestable(shares, language.lists)
+    if not reason and language.lists not in ("", ENGLISH):  # empty in results of earlier versions
+        if question in ENGLISH_PARTS:
+            reason = f"{ENGLISH_PARTS[question]} are English"
+        elif language.unchecked:
+            reason = f"lists {list_name(language.lists)} {language.unchecked}"
     return f"cannot be tested: {reason}" if reason else ""
 
 

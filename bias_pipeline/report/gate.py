@@ -7,7 +7,7 @@ change with longer or shorter captions. A decision uses only numbers that stay t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -19,9 +19,10 @@ from bias_pipeline.errors import (
     NotApplicableError,
     UsageError,
     inflect,
+    some_of,
 )
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
-from bias_pipeline.metrics.value_names import MODEL, sibling_name
+from bias_pipeline.metrics.value_names import DECIDING, MODEL, sibling_name
 from bias_pipeline.report import conclusion_checks
 from bias_pipeline.report.compare import (
     LEVEL,
@@ -36,10 +37,12 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.power import detectable
 from bias_pipeline.report.verdict import BY_RULES, OwnAnswer
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
+from bias_pipeline.stats.set_differences import size_difference
+from bias_pipeline.stats.sign_flips import FEWEST_SETS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -127,7 +130,8 @@ class Decision:
                 f"{'; '.join(self.doubts)}"
             )
         p = self.difference.p_value
-        numbers += ", p < 0.001 after Holm" if p < 0.001 else f", p {p:.3f} after Holm"
+        if not math.isnan(p):
+            numbers += ", p < 0.001 after Holm" if p < 0.001 else f", p {p:.3f} after Holm"
         verdict = self._comparison() if self.margin is None else self._against_margin(self.margin)
         return f"{self.name}{by}: {verdict} ({numbers})"
 
@@ -199,11 +203,15 @@ def decisions(
 ) -> list[Decision]:
     """Compare the first captioner with each other, by headlines of otherwise equal cells."""
     all_decisions = [
-        _decision(first, other, headline, draws, margin, limits)
+        decision
         for first, *others in group_by_cell(results)
         for headline in HEADLINES
         for other in others
         if all(_row(result, headline) for result in (first, other))
+        for decision in (
+            _set_decisions(first, other, headline, margin, limits)
+            or [_decision(first, other, headline, draws, margin, limits)]
+        )
     ]
     sure = [decision for decision in all_decisions if not decision.doubts]
     adjusted = iter(holm([decision.difference.p_value for decision in sure]))
@@ -211,6 +219,57 @@ def decisions(
         d if d.doubts else replace(d, difference=replace(d.difference, p_value=next(adjusted)))
         for d in all_decisions
     ]
+
+
+def _set_decisions(
+    first: Result, other: Result, headline: str, margin: float | None, limits: Limits
+) -> list[Decision]:
+    """A decision for each part that both have by set of pictures, and that can be tested."""
+    differences = {}
+    for part, pair in _paired_sets(first, other).items():
+        rows = [_row(result, part) for result in (first, other)]
+        ends = [(row.ci_low, row.ci_high) for row in rows if row]
+        differences[part] = size_difference(*pair, ends)
+    if margin is None:
+        known = {part: one for part, one in differences.items() if one.p_value == one.p_value}
+        order = sorted(known, key=lambda part: (known[part].p_value, -abs(known[part].value)))
+    else:
+        order = sorted(differences, key=lambda part: -differences[part].ci_high)
+    few = () if order else (f"fewer than {FEWEST_SETS} sets of pictures differ between them",)
+    made = []
+    for part in order or list(differences)[:1]:
+        rule, difference = EvidenceRule(part), differences[part]
+        decision = _decision_by(first, other, headline, rule, difference, margin, limits)
+        ours, theirs = _values((first, other), part)
+        doubts = (*decision.doubts, *few)
+        made.append(replace(decision, doubts=doubts, distances=(abs(ours), abs(theirs))))
+    return made
+
+
+def _paired_sets(
+    first: Result, other: Result
+) -> dict[str, tuple[Mapping[str, float], Mapping[str, float]]]:
+    """Part to both captioners' differences between groups, by set of pictures."""
+    metric = first.rows[0].metric
+    stored = [mapping_in(result.facts.audit, metric, "sets") for result in (first, other)]
+    return {
+        part: (ours, theirs)
+        for compared in stored[0]
+        for part, ours in mapping_in(stored[0], compared, DECIDING).items()
+        if (theirs := mapping_in(stored[1], compared, DECIDING, part))
+    }
+
+
+def _notes_on_sets(results: Sequence[Result]) -> Iterator[str]:
+    """Notes on sets of pictures that only one of two captioners has."""
+    for first, *others in group_by_cell(results):
+        for other in others:
+            pairs = _paired_sets(first, other).values()
+            if alone := sorted({name for ours, theirs in pairs for name in {*ours} ^ {*theirs}}):
+                yield (
+                    f"{inflect(len(alone), 'sets of pictures are')} left out ({some_of(alone)}): "
+                    f"only one of {first.rows[0].captioner} and {other.rows[0].captioner} has them"
+                )
 
 
 def _decision(
@@ -221,11 +280,25 @@ def _decision(
     margin: float | None,
     limits: Limits,
 ) -> Decision:
-    _check_margin_of(margin, first, headline)
     reading = conclusion_checks.evidence_rules(first, other).get(headline)
+    part = reading.part if reading else headline
+    difference = _difference((first, other), part, draws)
+    return _decision_by(first, other, headline, reading, difference, margin, limits)
+
+
+def _decision_by(
+    first: Result,
+    other: Result,
+    headline: str,
+    reading: EvidenceRule | None,
+    difference: Estimate,
+    margin: float | None,
+    limits: Limits,
+) -> Decision:
+    """The decision by the part of the rule; without a rule, a doubt about the headline."""
+    _check_margin_of(margin, first, headline)
     pair = (first, other)
     part = reading.part if reading else headline
-    difference = _difference(pair, part, draws)
     row = _row(first, part) or _row(first, headline)
     assert row is not None
     return Decision(
@@ -445,10 +518,12 @@ def compare_results(
     if skipped and not any(others for _, *others in group_by_cell(apart)):
         reasons = "; ".join(": ".join(filter(None, one)) for one in skipped.items())
         raise NotApplicableError(f"no metric can be compared ({reasons}); choose another metric")
-    if not tables and not _lacks_score(apart):
-        raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
+    paired = any(not math.isnan(one.difference.value) for one in made)
+    if not tables and not paired and not _lacks_score(apart):
+        raise DataError(_nothing_to_compare(apart))
     notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
+    notes |= dict.fromkeys(_notes_on_sets(apart))
     return Comparison(tables, made, namesakes, skipped, [*notes], apart)
 
 

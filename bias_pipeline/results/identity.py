@@ -22,7 +22,8 @@ _PROSE = frozenset({"source"})  # says where words come from; left out only in o
 # By class, the parameters that were added later, each with the value with which earlier runs
 # keep their ids.
 LATER: Mapping[str, Mapping[str, object]] = {
-    "Attribute": {"language": ENGLISH},
+    "Attribute": {"language": ENGLISH, "english_check": None},
+    "Frozen": {"dtype": "float32"},
     "Grit": {"backbone": "own"},
 }
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")

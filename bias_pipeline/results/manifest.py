@@ -14,6 +14,7 @@ from typing import Any
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.metrics.base import LABELLED, TRAITS, EvidenceRule
 from bias_pipeline.results.plain_data import plain_values, reader_of
+from bias_pipeline.text.caption_language import UNCHECKED
 from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 
@@ -42,6 +43,7 @@ class LanguageFacts:
 
     lists: str = ""  # language of the word lists
     shares: Mapping[str, float] = field(default_factory=dict)  # share of captions in it, by side
+    unchecked: str = UNCHECKED  # why lists of another language give no answer; empty if they do
 
 
 @dataclass(frozen=True)

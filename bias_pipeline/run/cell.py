@@ -32,7 +32,7 @@ from bias_pipeline.results.manifest import CorpusFacts, LanguageFacts, Manifest,
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import NAMED
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, drop_void_interval, with_p_value
-from bias_pipeline.text.caption_language import language_shares
+from bias_pipeline.text.caption_language import language_shares, unchecked_reason
 from bias_pipeline.text.caption_statistics import captioned_share, speeches
 from bias_pipeline.text.scored_text import declined_images
 
@@ -229,6 +229,7 @@ def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Spl
         speech=speeches(corpus, metric.attribute),
         language=LanguageFacts(
             lists=metric.attribute.language,
+            unchecked=unchecked_reason(metric.attribute),
             shares={
                 str(side): share
                 for side, share in language_shares(corpus, metric.attribute).items()
