@@ -84,7 +84,6 @@ length and vocabulary. The reason is printed where a number does not decide.
 
 
 def compare_command(words: Sequence[str]) -> int:
-    """Run the cells that have not been run, compare the captioners, and print the comparison."""
     with with_config_dir(config_dir_in(words)):
         return _compare(words)
 

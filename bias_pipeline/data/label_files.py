@@ -70,8 +70,8 @@ class Labels:
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
     # By canonical image id, its set of pictures that differ only in a person's group (column `set`)
     sets: Mapping[str, str] = field(default_factory=dict)
-    # Canonical id of an edited picture, such as a crop, to that of its picture (column `edit`, read
-    # only beside a column `set`)
+    # By canonical id of an edited picture, such as a crop, the id of its picture (column `edit`,
+    # read only beside a column `set`)
     edits: Mapping[str, str] = field(default_factory=dict)
 
     def with_ids(
@@ -214,8 +214,8 @@ def _with_sets(
         label, edited = (group_of(labels.raw[one]) for one in (original, image))
         if edited not in (label, None):
             raise DataError(
-                f"{path}: image {image} is labelled {edited}, and {original}, of which it is an "
-                f"edit, {label}; an edit must leave the group as it is"
+                f"{path}: image {image} is labelled {edited}, and {original}, from which it was "
+                f"edited, {label}; an edit must not change the group"
             )
     return replace(labels, sets=named, edits=originals)
 
