@@ -257,7 +257,7 @@ class PairAnswers:
 
     @property
     def by_place(self) -> Interval:
-        """How much more often raters choose A than B, which only the caption's place can cause."""
+        """How much more often raters choose A than B; only the caption's place can cause this."""
         return _mean(self.first)
 
     @property

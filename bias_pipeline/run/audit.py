@@ -194,7 +194,7 @@ class Source(Protocol):
 
     @property
     def attributes(self) -> Collection[str]:
-        """The attributes that are looked for in the labels."""
+        """The attributes whose labels the audit looks for."""
         ...
 
     def corpus(self, attribute: str) -> Corpus:
