@@ -23,7 +23,7 @@ _WHAT = "gold labels: a table of image_id, value, and rater and chance if known"
 _IMAGE, _VALUE, _ATTRIBUTE, _RATER, _CHANCE = "image_id", "value", "attribute", "rater", "chance"
 _SHOWN = 8
 
-Votes = Mapping[str, Mapping[str, str]]  # image to rater to label
+Votes = Mapping[str, Mapping[str, str]]  # labels by image and rater
 
 
 def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:

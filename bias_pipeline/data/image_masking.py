@@ -362,7 +362,7 @@ class MaskedPhotos:
         'crop=person'
     """
 
-    regions: Mapping[str, tuple[Region, ...]]  # image id to the people and things in the photo
+    regions: Mapping[str, tuple[Region, ...]]  # people and things in each photo, by image id
     masking: ImageMasking  # what is painted over
     crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 

@@ -105,8 +105,8 @@ Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
 
 @dataclass(frozen=True)
 class Audit:
-    corpora: Mapping[str, Corpus]  # attribute to what was scored
-    plans: Mapping[str, Plan]  # attribute to what was run
+    corpora: Mapping[str, Corpus]  # what was scored, by attribute
+    plans: Mapping[str, Plan]  # what was run, by attribute
     results: Results  # of every cell that the data permit
     limits: Limits = LIMITS  # what an answer needs
     exit_code: int = 0  # of the command; 0 unless a cell failed

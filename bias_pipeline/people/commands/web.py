@@ -367,7 +367,7 @@ class ScoredFiles:
 
     # A folder whose files of the same name are read instead; None: no such folder
     data: Path | None = None
-    photos: Mapping[str, Path] = field(default_factory=dict)  # image id to photo
+    photos: Mapping[str, Path] = field(default_factory=dict)  # photos by image id
 
     def __call__(self, result: Result) -> CaptionsBehind:
         """The captions and pictures that a run scored; their digest is not checked yet."""

@@ -20,7 +20,7 @@ class View:
     """The part of an address after the question mark."""
 
     path: str  # the address before the question mark
-    values: Mapping[str, str]  # name to value, without empty ones
+    values: Mapping[str, str]  # values by name, without empty values
 
     @classmethod
     def from_query(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
