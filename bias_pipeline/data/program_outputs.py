@@ -270,7 +270,6 @@ class Conversations(ProgramOutput):
         return Answer(image, texts)
 
     def text_of_turn(self, content: Any) -> Any:
-        """The text of a turn's content."""
         return content
 
     def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -84,8 +84,8 @@ def response(image: str, text: str) -> dict[str, Any]:
 
 def message(image: str, text: str) -> dict[str, Any]:
     """A result of Anthropic's message batches."""
-    answer = {"role": "assistant", "content": [{"type": "text", "text": text}]}
-    return {"custom_id": image, "result": {"type": "succeeded", "message": answer}}
+    reply = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    return {"custom_id": image, "result": {"type": "succeeded", "message": reply}}
 
 
 def candidate(image: str, text: str) -> dict[str, Any]:
