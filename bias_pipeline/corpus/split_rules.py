@@ -43,10 +43,10 @@ class HoldOut(SplitRule):
             own file, as the published LIC code does (so with the same seed every captioner gets a
             different split).
         together: keep copies of an image together (:func:`~bias_pipeline.corpus.split.originals`)
-            in one part, that of the first; otherwise attackers are tested on images they memorised
-            (ours). Without copies a split is the same either way. Copies are separated, with a
-            note, where a group would be left without test or training images. Ignored where
-            ``order`` is ``file``, since the published code does not look for copies.
+            in one part; otherwise attackers are tested on images that they memorised (ours).
+            Without copies a split is the same either way. Copies are separated, with a note, where
+            a group would be left without test or training images. Ignored where ``order`` is
+            ``file``, since the published code does not look for copies.
     """
 
     test_share: PositiveShare = 0.1
@@ -78,15 +78,15 @@ class HoldOut(SplitRule):
         return 0 <= self.validation_share < 1 - self.test_share
 
     def check_trains(self) -> None:
-        """See the base."""
+        """Refuse a test share that leaves no images to learn from."""
         if not self.trains:
             raise UsageError(
                 f"split.test_share={self.test_share} leaves no images to train on; choose less "
-                "than 1 (only metric=retrieval_fairness with debias=none needs none)"
+                "than 1 (only metric=retrieval_fairness with debias=none does not train)"
             )
 
     def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
-        """See the base."""
+        """One split for each seed."""
         rows = rows_by_group(corpus, attribute)
         self._check_sizes({name: len(group) for name, group in rows.items()})
         draw = _DRAWS[self.order]
@@ -244,7 +244,7 @@ class CrossFit(SplitRule):
     """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
-    the same ones. A hold-out tests a fifth or a tenth of the images, and the score depends on
+    the same folds. A hold-out tests a fifth or a tenth of the images, and the score depends on
     which; here every image is tested once per seed.
 
     Attributes:

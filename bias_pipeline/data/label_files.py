@@ -61,16 +61,16 @@ _CUT = 40  # characters of a label in a message
 class Labels:
     """The labels of one attribute."""
 
-    # Canonical image id to the label as the file writes it, for every image of the file
+    # By canonical image id, the label as the file writes it, for every image of the file
     raw: Mapping[str, str]
     # How these labels are read, with a stratum for images on which annotators disagree
     map: LabelMap
     groups: tuple[str, ...]  # the groups the labels can name, in the attribute's order
-    # Canonical image id to its part in the file's own column `split`; empty without the column
+    # By canonical image id, the part in the file's column `split`; empty without the column
     parts: Mapping[str, str]
     notes: tuple[str, ...]  # what a reader of the result must know
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
-    # Canonical image id to its set of pictures that differ in a person's group alone (column `set`)
+    # By canonical image id, its set of pictures that differ only in a person's group (column `set`)
     sets: Mapping[str, str] = field(default_factory=dict)
     # Canonical id of an edited picture, such as a crop, to that of its picture (column `edit`, read
     # only beside a column `set`)
@@ -90,9 +90,9 @@ def label_map(
 ) -> tuple[tuple[str, ...], LabelMap]:
     """The groups that a file of labels can contain, and how it writes them.
 
-    The data set's own map comes first, then the attribute's map of the data set. Without either,
-    the column has the attribute's name and contains group names, so a new attribute needs no map.
-    Group names are always recognised.
+    The data set's own map comes first, then the attribute's map of the data set. Without a map, the
+    column has the attribute's name and contains group names, so a new attribute needs no map. Group
+    names are always recognised.
     """
     names = {group: group for group in attribute.groups}
     plain = LabelMap(attribute.name, names, _UNDECIDED, _UNSURE)
@@ -223,7 +223,7 @@ def _with_sets(
 
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
-    """Image to the name of its set; empty if the column names parts of a split instead."""
+    """The set of each image; empty if the column names parts of a split instead."""
     named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
@@ -373,7 +373,7 @@ def _count_votes(
     annotator: str,
     notes: tuple[str, ...],
 ) -> Labels:
-    """One label for each image: the majority's, or one annotator's."""
+    """One label for each image: the majority's label, or one annotator's."""
     names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
         chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}
@@ -408,7 +408,7 @@ def _disagreement(
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
-    """The weight of a vote; 1 where none is given."""
+    """The weight of a vote; 1 if the file gives no weight."""
     value = row.get("confidence")
     if value in (None, ""):
         return 1.0
@@ -417,7 +417,7 @@ def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
     except (TypeError, ValueError, OverflowError):
         weight = -1.0
     if not 0 <= weight < float("inf"):
-        rows.refuse(number, f"confidence {value!r} is no number of at least 0")
+        rows.refuse(number, f"confidence {value!r} is not a number of at least 0")
     return weight
 
 
@@ -469,7 +469,7 @@ def map_option(label: str, group: str) -> str:
 
 
 def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) -> None:
-    """Note mapped labels that the file lacks; refuse if it lacks all mapped labels."""
+    """Note mapped labels that the file lacks; refuse a file that lacks all of them."""
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
@@ -489,7 +489,7 @@ def _repetition_note(repeated: int) -> tuple[str, ...]:
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
     """A note on how many images have a label of no group, by label.
 
-    Only ``metric=assumed_group`` scores images whose label says that annotators were unsure.
+    Only ``metric=assumed_group`` scores images whose annotators were unsure.
     """
     written = Counter(raw)
     counts = {label: n for label, n in written.items() if labels.group_of(label) is None}

@@ -27,7 +27,7 @@ class PartName(str):
     # or object
     what: str
     direction: str  # one of `DIRECTIONS`; empty if the metric has none
-    group: str  # whose number it is, empty for that of all
+    group: str  # the group of the number; empty if it is about all groups
     object: str  # the object or task of the number; empty if it is about all
     side: str  # `model` or `human`; empty if the number compares the two
     detail: str  # tells several such numbers apart
@@ -76,7 +76,7 @@ MODEL, HUMAN = PartName(side="model"), PartName(side="human")
 # The sides on the images that both describe.
 MODEL_PAIRED = PartName(side="model", detail="paired")
 HUMAN_PAIRED = PartName(side="human", detail="paired")
-# At equal style: an annotator at the captioner's length, and the score minus the annotator's.
+# At equal style: an annotator at the captioner's length, and the score minus the annotator's score.
 ALIKE, BEYOND = (PartName("matched", detail=name) for name in ("alike", "beyond"))
 
 

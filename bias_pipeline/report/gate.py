@@ -1,7 +1,7 @@
 """Decides whether the first captioner is less fair than another.
 
 The leaderboards of :mod:`bias_pipeline.report.compare` rank headlines as published, many of which
-change with longer or shorter captions. A decision uses only numbers that do not change so.
+change with longer or shorter captions. A decision uses only numbers that stay the same.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Decision:
 
     @property
     def winner(self) -> str:
-        """``first`` or ``other``, the significantly fairer (better) captioner, or empty."""
+        """The significantly fairer (better) captioner, as ``first`` or ``other``, or empty."""
         if self.doubts or not self.difference.p_value < 1 - LEVEL:
             return ""
         return "other" if self.difference.value > 0 else "first"
@@ -153,7 +153,7 @@ class Decision:
         }[self.outcome]
 
     def line(self) -> dict[str, object]:
-        """The decision as a line of a table; ``difference`` has the direction of the ranking."""
+        """The decision as a line of a table; ``difference`` is first minus other, as ranked."""
         return {
             "metric": self.metric,
             "headline": self.headline,
@@ -201,7 +201,7 @@ def decisions(
     margin: float | None = None,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """Decisions on the first captioner and each other, by headlines of otherwise equal cells."""
+    """Compare the first captioner with each other, by headlines of otherwise equal cells."""
     all_decisions = [
         decision
         for first, *others in group_by_cell(results)
@@ -321,7 +321,7 @@ def _decision_by(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """The two captioners' numbers; if both know it, minus the annotators', except for quality."""
+    """The two captioners' numbers, minus the annotators' if known for both; not for quality."""
     names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
     for name in (*names, part):
         first, other = (_row(result, name) for result in pair)
@@ -348,7 +348,7 @@ def _difference(
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
 ) -> Estimate:
-    """First minus other, in a part as it is ranked; NaN if either was not resampled."""
+    """First minus other, in a part as it is ranked; NaN unless both were resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         return Estimate(math.nan)
@@ -437,7 +437,7 @@ def _foreign(results: Sequence[Result]) -> list[str]:
 
 
 def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
-    """A clause on each captioner about whom a metric that answers its question cannot tell."""
+    """A clause on each captioner for whom a metric that answers its question cannot tell."""
     answers = ((result.rows[0].captioner, OwnAnswer.of_result(result)) for result in results)
     return [
         f"{captioner}: {answer.why_unanswered}"
@@ -476,7 +476,7 @@ class Comparison:
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """A gate's outcome: ``passed`` if there are decisions without doubts and all passed."""
+        """A gate's outcome: ``passed`` if there are decisions without doubts, and all passed."""
         if self.lost:
             return "worse"
         return "undecided" if self.undecided or not self.decided else "passed"
@@ -488,11 +488,9 @@ class Comparison:
         return "\n".join([*sentences, *skipped, *self.notes])
 
     def lines(self) -> list[dict[str, object]]:
-        """The decisions as plain data."""
         return [decision.line() for decision in self.decisions]
 
     def frame(self) -> DataFrame:
-        """The decisions as a table, one line each."""
         from pandas import DataFrame
 
         return DataFrame(self.lines())
@@ -511,7 +509,7 @@ def compare_results(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results, which begin with the first captioner's."""
+    """Compare results; the first captioner's results come first."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)
@@ -530,7 +528,7 @@ def compare_results(
 
 
 def _lacks_score(results: Sequence[Result]) -> bool:
-    """Whether, among captioners in equal cells, a headline has no value."""
+    """Whether a headline of captioners in equal cells has no value."""
     pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 
@@ -551,7 +549,7 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
 
 
 def _differences(results: Sequence[Result]) -> str:
-    """The end of a clause on the settings in which results differ; empty if they differ in none."""
+    """The end of a clause on the settings in which results differ; empty without differences."""
     values: dict[str, dict[str, None]] = {}
     for result in results:
         row = result.rows[0]
