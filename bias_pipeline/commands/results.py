@@ -76,7 +76,7 @@ WORSE = 1
 
 _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name files of captions with --attributes, folders of audits,
-captioners of a data set (keys are those of `run`), or folders of finished runs. What has not run
+captioners of a data set (with the keys of `run`), or folders of finished runs. What has not run
 yet is run. Differences are paired over images and seeds; p values are adjusted for all decisions
 (Holm). A number decides only if it does not change with longer or shorter captions, and only
 between captioners that describe the same images. Attackers' scores also need captions of similar
@@ -287,7 +287,6 @@ def compare_parser() -> Parser:
 
 
 def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
-    """The exit code for CI."""
     if not comparison.decided:
         raise UndecidedError(
             "gate failed: nothing could be decided, for the reasons above; compare captioners that "
@@ -385,15 +384,16 @@ def _corpus_overrides(sweep: Sweep) -> list[list[str]]:
 
 
 def report_command(words: list[str]) -> int:
-    """Write the page and, with ``--export``, the files for a paper."""
     from bias_pipeline.report.exports import CONTENTS, export
     from bias_pipeline.report.page import report_of_folder, save_page
 
     options = report_parser().parse_args(words)
     if options.error and not options.export:
-        raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
+        raise UsageError(
+            "--error is for the tables of --export DIR; add --export, or leave --error out"
+        )
     if options.eval_results and not options.card:
-        raise UsageError("--eval-results writes beside --card FILE.md; add it")
+        raise UsageError("--eval-results writes beside --card FILE.md; add --card")
     _check_export(options.export, options.folder)
     REPORT.require()
     check_places(options.card)
@@ -453,7 +453,9 @@ def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) 
 
 def _hub_dataset(text: str) -> str:
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", text, re.ASCII):
-        raise ArgumentTypeError(f"{text!r} is no data set of the hub, such as owner/photos")
+        raise ArgumentTypeError(
+            f"{text!r} is not the name of a data set on the hub, such as owner/photos"
+        )
     return text
 
 
@@ -519,7 +521,6 @@ def report_parser() -> Parser:
 
 
 def report_wandb_command(words: list[str]) -> int:
-    """Write the runs as W&B runs, offline or to the server."""
     from bias_pipeline.report.page import finished_results
     from bias_pipeline.run import workspace
     from bias_pipeline.run.push import push

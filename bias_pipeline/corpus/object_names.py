@@ -240,7 +240,7 @@ class ObjectsRead:
 
     # Name to how many images have it; without excluded names and names for no object
     images: Mapping[str, int]
-    meanings: Mapping[str, str]  # name to the known name that it means; unknown ones are absent
+    meanings: Mapping[str, str]  # name to the known name that it means; unknown names are absent
 
     @classmethod
     def match(

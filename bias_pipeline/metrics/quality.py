@@ -1,4 +1,4 @@
-"""Caption quality: are captions as good as annotators', and equally good for all groups?"""
+"""Caption quality: are captions as good as human captions, and equally good for all groups?"""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class Quality(CountingMetric):
     human captions, as papers do, and ``human`` each human caption with the others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
-    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these.
+    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these
+      scores.
       ``gap:model`` may only mean that one group's pictures are harder to describe.
 
     The more images there are, the more weight rare words have, so compare ``model`` only on the
@@ -345,7 +346,7 @@ class _Values:
     def _by_group(
         self, part: PartName, of_groups: Float64Array
     ) -> dict[PartName, CountedNumber | LargestGap]:
-        """Numbers of the groups and their largest gap; only for the model do names have a side."""
+        """Numbers of the groups and their largest gap; names have a side only for the model."""
         side, images = "model" if part == MODEL else "", self.images[part]
         number = CountedNumber(values=of_groups, images=images, unit=_UNIT)
         numbers = number.by_group(self.groups, codes=self.codes, side=side)

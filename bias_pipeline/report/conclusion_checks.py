@@ -54,10 +54,10 @@ LIMITS = Limits()
 
 
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
-    """Headline to the part that may decide; empty for results of earlier versions.
+    """The part that may decide, by headline; empty for results of earlier versions.
 
-    A part whose rule holds at equal style follows no trait there. The part beyond an annotator of
-    the captioner's length decides if each of the results has it.
+    At equal style, a part whose rule holds there follows no trait. The part beyond an annotator of
+    the captioner's length decides if every result has it.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     rules = {}
@@ -76,18 +76,17 @@ def reach_of(result: Result, headline: str) -> float:
 
 
 def _matched_share(result: Result, headline: str, detail: str) -> float:
-    """The value of a headline's part ``matched:DETAIL``; NaN if there is no such part."""
+    """The value of a headline's part ``matched:DETAIL``; NaN without this part."""
     part = f"matched:{detail}"
     return _value_of(result, part if headline == SCORE else sibling_name(headline, part))
 
 
 def _value_of(result: Result, part: str) -> float:
-    """The value of a part; NaN if there is none."""
     return next((row.value for row in result.rows if row.part == part), math.nan)
 
 
 def people_part(part: str) -> str:
-    """The part that has the same number with one annotator as the model, at equal style.
+    """The part with the same number of one annotator in the model's place, at equal style.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")
@@ -105,7 +104,7 @@ _UNITS = {
 
 
 def retained_in(result: Result, headline: str) -> float:
-    """The share of the captioner's words that an alignment kept; 1 if it removed nothing."""
+    """The share of the captioner's words that an alignment kept; 1 if it removed no words."""
     retained = _matched_share(result, headline, "retained")
     return 1.0 if math.isnan(retained) else retained
 
@@ -156,7 +155,7 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 
 
 def foreign_to_lists(result: Result) -> str:
-    """Why a result that rests on words tests nothing; empty if it does.
+    """Why a result that rests on word lists tests nothing; empty if it tests something.
 
     Lists must fit the captions, and lists of another language must have been compared with ours.
     """
@@ -183,7 +182,7 @@ def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, f
 
 
 def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """Why a number cannot be used at all, empty if it can."""
+    """Why a number cannot be used at all; empty if it can."""
     if math.isnan(row.value):
         return NO_VALUE
     coverage = coverage_of(result, row)
@@ -201,7 +200,7 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
 def coverage_of(result: Result, row: Row) -> float:
     """The share of the images in the model's file on which a number rests.
 
-    A user who captions five hundred of ten thousand labelled images asks about these five hundred.
+    Whoever captions five hundred of ten thousand labelled images asks about these five hundred.
     """
     return min(1.0, row.coverage / result.facts.corpus.file_share)
 
@@ -218,13 +217,13 @@ def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> 
 
 
 def _too_few(share: float, of_what: str, limit: float) -> str:
-    """A clause on a share that is below a limit; the share is never rounded up to the limit."""
+    """A clause on a share below a limit, which rounding never brings up to the limit."""
     shown = min(round(100 * share), round(100 * limit) - 1)
     return f"{shown}% {of_what}; {limit:.0%} are needed"
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """A clause on a trait that moves the number and differs from annotators'; empty without any."""
+    """A clause on a trait that moves the number and in which annotators differ, or empty."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
     return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
@@ -232,7 +231,7 @@ def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = 
 def incomparable_reasons(
     first: Result, other: Result, reading: EvidenceRule, limits: Limits = LIMITS
 ) -> Sequence[str]:
-    """Why two captioners cannot be compared by a number; empty if they can."""
+    """Why a number cannot compare two captioners; empty if it can."""
     pair = [(result.rows[0].captioner, result) for result in (first, other)]
     one, two = ((name, caption_statistics_of(result)) for name, result in pair)
     reasons = [
@@ -245,7 +244,7 @@ def incomparable_reasons(
 
 
 def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> str:
-    """A sentence if the fairer of two wins by naming no group; else empty."""
+    """A sentence if the fairer of two captioners wins by naming no group; else empty."""
     silent, other_silent = (caption_statistics_of(result)["neutral"] for result in (fairer, other))
     if not silent - other_silent > limits.neutral:
         return ""
@@ -303,7 +302,7 @@ def _unlike(
     follows: Sequence[str],
     limits: Limits,
 ) -> str:
-    """A clause on the first trait that differs too much or is unknown; empty without any."""
+    """A clause on the first trait that differs too much or is unknown, or empty."""
     for trait in follows:
         (one, value), (two, other_value) = (
             (name, speech[trait]) for name, speech in (first, other)

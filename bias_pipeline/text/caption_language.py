@@ -98,7 +98,7 @@ def english(captions: Captions) -> BoolArray:
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions may be in the language of a code; for English, whether they are.
+    """(C,) whether captions may be in a language; for English, whether they are in English.
 
     Example:
         >>> texts = ["un homme sur un banc", "ein Mann auf einer Bank", "Mann, Hund, Gras"]
@@ -112,7 +112,7 @@ def in_language(captions: Captions, language: str) -> BoolArray:
 
 
 def _of_others(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions are in another language than one that is not English."""
+    """(C,) whether captions are in another language than ``language``, which is not English."""
     of_lists = _having(captions, partial(has_usual_word, language=language))
     others = [
         _having(captions, partial(has_usual_word, language=code))

@@ -293,7 +293,7 @@ def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few_s
     )
     words = ("--attributes", few_scenes.labels, "--captions", few_scenes.people)
     text = ok("audit", longer, *words, "--notes")
-    assert "% of its words as often: at equal style (lic) the others are removed" in text
+    assert "% of the model's words as often: at equal style (lic) the others are removed" in text
     assert re.search(r"on the \d\d % of its words that annotators use as often", text)
 
 
