@@ -118,7 +118,7 @@ class AttackRunner:
     def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
-        """Predictions by position, of all attackers and of attackers that learn from fewer images."""
+        """Predictions by position, of all attackers and of attackers with fewer images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._label_side(part, images)
