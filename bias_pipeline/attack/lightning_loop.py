@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import signals
-from bias_pipeline.io.machine import disable_tf32
+from bias_pipeline.io.machine import disable_tf32, has_bf16
 from bias_pipeline.io.paths import find_included_packages
 from bias_pipeline.models.torchvision import make_importable
 
@@ -117,17 +117,6 @@ def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
 def precision(flags: Mapping[str, Any]) -> str:
     """bfloat16 products if the processor supports them, else float32."""
     return "bf16-mixed" if flags.get("accelerator") != "cpu" or has_bf16() else "32-true"
-
-
-@lru_cache(maxsize=1)
-def has_bf16() -> bool:
-    """Whether this processor supports products of bfloat16 matrices."""
-    try:
-        with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
-            cpu_flags = next((line for line in file if line.startswith("flags")), "")
-    except OSError:
-        return False
-    return "avx512_bf16" in cpu_flags or "amx_bf16" in cpu_flags
 
 
 def context() -> SpawnContext:

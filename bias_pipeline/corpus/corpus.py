@@ -118,6 +118,8 @@ class Corpus(ReadCache, Sequence[Record]):
             describe it and are absent; empty if none declined.
         samples: if the captioner wrote several captions of each image, a corpus for each further
             caption.
+        edits: captions of edits of the pictures, such as crops: a corpus for each further
+            edit. Only metrics of sets of pictures read them.
         tables: name to rows that transforms write about their work; not part of the digest.
         shown_under: the terms under which its pictures may be shown to others; empty: they may not.
             Not part of the digest.
@@ -152,6 +154,7 @@ class Corpus(ReadCache, Sequence[Record]):
     picture_ids: tuple[str, ...] | None = None
     set_ids: tuple[str, ...] | None = None
     samples: tuple[Corpus, ...] = ()
+    edits: tuple[Corpus, ...] = ()
 
     @classmethod
     def build(
@@ -320,6 +323,7 @@ class Corpus(ReadCache, Sequence[Record]):
             set_ids=self.set_ids and tuple(self.set_ids[row] for row in rows),
             declined=self.declined[rows] if len(self.declined) else self.declined,
             samples=tuple(sample.take(rows) for sample in self.samples),
+            edits=tuple(edit.take(rows) for edit in self.edits),
         )
 
     @cached_property
@@ -362,13 +366,15 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(f"declined:{np.flatnonzero(self.declined).tolist()}".encode())
         for sample in self.samples:
             sha.update(sample.digest.encode())
+        for edit in self.edits:
+            sha.update(f"edit:{edit.digest}".encode())
         return sha.hexdigest()
 
     @cached_property
     def reference(self) -> str:
         """SHA-256 (hex) of all that captioners are scored against, without their own captions."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
-        people = replace(self, model=none, vocabulary=None, declined=no, samples=())
+        people = replace(self, model=none, vocabulary=None, declined=no, samples=(), edits=())
         return replace(people, blank_counts={}).digest
 
 

@@ -25,7 +25,7 @@ from bias_pipeline.corpus.split import (
 )
 from bias_pipeline.declared import Count, PositiveShare, Range
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import random_words
+from bias_pipeline.io.hashing import hash_ids, random_words
 
 _TEST, _VALIDATION, _TRAIN = range(3)
 
@@ -161,8 +161,9 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """A corpus of at most ``limit`` images that belong to a group and have a caption.
 
     Which images these are depends on their ids alone: they are the same for all seeds, and for all
-    captioners that describe the same images, and a lower limit gives a subset of a higher one. The
-    data set's name contains the limit, so every row, table and run shows it.
+    captioners that describe the same images, and a lower limit gives a subset of a higher one. Sets
+    of pictures are drawn whole, by their names. The data set's name contains the limit, so every
+    row, table and run shows it.
 
     Args:
         corpus: what is read.
@@ -170,6 +171,9 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
 
     Returns:
         The corpus itself if it has no more images.
+
+    Raises:
+        UsageError: if the first set that is drawn has more images.
 
     Example:
         >>> from bias_pipeline.corpus.attribute import LabelMap
@@ -188,12 +192,11 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     scored = np.flatnonzero(labelled & captioned if captioned.any() else labelled)
     if limit is None or len(scored) <= limit:
         return corpus
-    drawn = random_words("limit", 0, corpus.keys[scored])
-    rows = np.sort(scored[np.argsort(drawn, kind="stable")[:limit]])
+    rows = _first_drawn(corpus, scored, limit)
     chosen = corpus.take(rows)
     which = "labelled images" if len(scored) == labelled.sum() else "labelled images with a caption"
     note = (
-        f"limit={limit}: {limit} of the {len(scored)} {which}, chosen by their ids; a "
+        f"limit={limit}: {len(rows)} of the {len(scored)} {which}, chosen by their ids; a "
         "first look, not a result on the data set"
     )
     return replace(
@@ -204,6 +207,25 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
         },
         notes=(*chosen.notes, note),
     )
+
+
+def _first_drawn(corpus: Corpus, rows: IntArray, limit: int) -> IntArray:
+    """At most ``limit`` of the rows; a set of pictures is drawn whole."""
+    sets = corpus.set_ids or ("",) * len(corpus)
+    keys = corpus.keys.copy()
+    keys[[name != "" for name in sets]] = hash_ids([name for name in sets if name])
+    drawn = rows[np.argsort(random_words("limit", 0, keys[rows]), kind="stable")]
+    cut = sets[drawn[limit]]
+    end = limit
+    while cut and end and sets[drawn[end - 1]] == cut:
+        end -= 1
+    if not end:
+        size = sum(sets[row] == cut for row in rows.tolist())
+        raise UsageError(
+            f"limit={limit}: sets are drawn whole, and set {cut!r} has {size} pictures; set "
+            f"limit={size} or more"
+        )
+    return np.sort(drawn[:end])
 
 
 def _have_caption(corpus: Corpus) -> BoolArray:

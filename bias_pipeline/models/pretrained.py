@@ -32,6 +32,7 @@ from bias_pipeline.models.model_location import (
     require_preprocessing,
     require_vocabulary,
 )
+from bias_pipeline.models.plain_preprocessing import quicken
 
 if TYPE_CHECKING:
     import torch
@@ -204,12 +205,14 @@ def image_processor(model: Pretrained) -> Any:
         check_preprocessing(path, expect(read, dict, path, ""))
     # Torchvision resizes a little differently; results must not depend on its installation.
     recent = int(transformers.__version__.partition(".")[0]) >= 5
-    return transformers.AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
+    processor = transformers.AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
         model.folder,
         local_files_only=True,
         trust_remote_code=False,
         **({"backend": "pil"} if recent else {"use_fast": False}),
     )
+    quicken(processor)
+    return processor
 
 
 class Preprocessing:

@@ -84,7 +84,6 @@ def _section(result: Result, tables: Mapping[str, Sequence[Line]]) -> Section:
 
 
 def _sentences(result: Result) -> list[str]:
-    """A sentence for each conclusion of the run."""
     texts = mapping_in(result.facts.audit, "descriptions").get("sentences", ())
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
@@ -107,7 +106,7 @@ def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
 
 
 def _concepts(lines: Sequence[Line]) -> Table:
-    """A table of concepts with both rates, the own difference and the part beyond annotators."""
+    """A table of concepts: both rates, the model's difference, the part beyond annotators."""
     names = dict.fromkeys((line["others"], line["group"]) for line in lines)
     other, group = next(iter(names)) if len(names) == 1 else ("others", "group")
     several = len(names) > 1
@@ -134,7 +133,7 @@ def _is_of_one_group(line: Line) -> bool:
 
 
 def _remark(line: Line) -> str:
-    """The cell "annotators' part is from": the source of that part, and any note on the concept."""
+    """The cell "annotators' part is from": the source of this part, and any note on the concept."""
     if _is_of_one_group(line):
         return "follows the group in annotators' captions too"
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
@@ -180,7 +179,9 @@ def _slots(lines: Sequence[Line]) -> Table:
     rows: list[list[Cell]] = [
         [
             line["word"],
-            ", ".join(f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if _is_count(key)),
+            ", ".join(
+                f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if key.startswith(_COUNT)
+            ),
             _mark_words(line),
             line["image_id"],
         ]
@@ -191,10 +192,6 @@ def _slots(lines: Sequence[Line]) -> Table:
 
 
 _COUNT = "captions:"
-
-
-def _is_count(key: str) -> bool:
-    return key.startswith(_COUNT)
 
 
 def _mark_words(line: Line) -> Weighted:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_h
 from bias_pipeline.attack.encoder import Encoder, Head, NetEncoder
 from bias_pipeline.attack.probe import Probe
 from bias_pipeline.attack.recipe import TrainerFlags
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
 from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
@@ -124,11 +124,9 @@ class Cell:
         return _seeds(self.tree["seeds"])
 
     def build(self, key: str) -> Any:
-        """The object that a top-level node describes."""
         return instantiate(self.tree[key], key)
 
     def loggers(self) -> Sequence[ResultLogger]:
-        """The result loggers, possibly none."""
         return list(self.build("logger").values()) if self.tree.get("logger") else []
 
     @property
@@ -157,7 +155,7 @@ class Cell:
 
     @cached_property
     def gold(self) -> GoldLabels | None:
-        """The true labels of some images, as configured; None if none are known."""
+        """The configured true labels of some images; None if no true labels are configured."""
         file = self.tree["gold"]
         if file is None:
             return None
@@ -173,7 +171,7 @@ class Cell:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """Further shares of wrong labels, as configured; None if none are."""
+        """The configured further shares of wrong labels; None if none are configured."""
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             from bias_pipeline.data.rating_tables import read_label_errors
@@ -205,7 +203,6 @@ class Cell:
 
     @cached_property
     def _encoder(self) -> Encoder | None:
-        """The encoder, if the metric trains attackers."""
         return self.build("encoder") if "encoder" in self.used else None
 
     def corpus(self) -> Corpus:
@@ -217,7 +214,7 @@ class Cell:
 
     @property
     def attackers(self) -> str:
-        """The settings that decide the attackers, as JSON; empty if the cell trains none."""
+        """The settings that decide the attackers, as JSON; empty if no attacker is trained."""
         decides = catalogue.attackers(self.tree["metric"])
         others = ("dataset", "captioner", "limit", "samples", "seeds")
         return decides and json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
@@ -235,7 +232,7 @@ class Cell:
         )
 
     def choice(self, group: str) -> str:
-        """The file chosen from a group, empty if the metric does not use the group."""
+        """The file chosen from a group; empty if the metric does not use the group."""
         return self.choices.get(group, "") if group in self.used else ""
 
 
@@ -274,7 +271,7 @@ def corpus_of(
     samples: Samples = "mean",
 ) -> Corpus:
     """The corpus of a captioner as it is scored, with notes on its captions."""
-    from bias_pipeline.text.caption_language import language_notes, language_shares
+    from bias_pipeline.text.caption_language import LEFT_OUT, language_notes, language_shares
 
     try:
         readers = dataset.samples(captioner)
@@ -284,8 +281,16 @@ def corpus_of(
         raise UsageError(
             f"{error}; {dataset.name} has labels of {_labelled_attributes(dataset)}"
         ) from error
-    corpus, *more = (scored.apply(sample, dataset.blank_limit) for sample in drawn)
+    corpus, *more = (
+        replace(
+            scored.apply(sample, dataset.blank_limit),
+            edits=tuple(scored.apply(edit, dataset.blank_limit) for edit in sample.edits),
+        )
+        for sample in drawn
+    )
     notes = language_notes(language_shares(corpus, attribute), attribute)
+    if attribute.language != ENGLISH:
+        notes.append(LEFT_OUT)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
         notes.append(
@@ -295,7 +300,6 @@ def corpus_of(
 
 
 def _labelled_attributes(dataset: Dataset) -> str:
-    """The attributes that a data set labels."""
     trees = {name: cell([f"attribute={name}"]).tree for name in group_choices("attribute")}
     attributes = [
         name for name, tree in trees.items() if dataset.name in tree["attribute"].get("labels", ())
@@ -304,7 +308,7 @@ def _labelled_attributes(dataset: Dataset) -> str:
 
 
 def composed_cell(overrides: Sequence[str], options: Namespace) -> Cell:
-    """The cell that overrides describe, each of which has one value."""
+    """The cell of overrides that each have one value."""
     return Sweep([overrides], options)[0]
 
 
@@ -325,7 +329,7 @@ class Sweep(Sequence[Cell]):
         return replace(checked_cell(*self.loader.task(overrides)), overrides=tuple(overrides))
 
     def __getstate__(self) -> dict[str, object]:
-        """What a helper receives; it composes the cells itself."""
+        """What a helper process receives; it composes the cells itself."""
         return {"jobs": self.jobs, "options": self.options}
 
     @cached_property
@@ -335,19 +339,17 @@ class Sweep(Sequence[Cell]):
 
     @cached_property
     def config(self) -> DictConfig:
-        """The configuration of the first cell, with Hydra's part."""
         return self.loader.job(representative_overrides(self.overrides))
 
     @cached_property
     def first_cell(self) -> Cell:
-        """The first cell."""
         return cell_of(self.config)
 
     @cached_property
     def sample(self) -> Sequence[Cell]:
-        """The first cell, then one for each further value of the sweep.
+        """The first cell, and for each key of the sweep a cell per further value.
 
-        Of several captioners only the first is composed: the data set checks their names.
+        Of several captioners only the first is composed, since the data set checks their names.
         """
         named = [
             representative_overrides([word])[0] if word.startswith("captioner=") else word
@@ -358,7 +360,7 @@ class Sweep(Sequence[Cell]):
 
     @property
     def devices(self) -> list[str]:
-        """The GPUs of the command's processes, one for each; empty if none are named."""
+        """The GPUs of the command's processes, one for each process; empty if no GPU is named."""
         return [str(device) for device in self.config.devices or ()]
 
     @property
@@ -385,10 +387,10 @@ def cell_of(config: DictConfig) -> Cell:
 
 
 def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell:
-    """The cell of a configuration given as plain data; references are resolved first."""
+    """The cell of a configuration given as plain data; its references are resolved first."""
     for key in written:
         if not isinstance(key, str):
-            raise UsageError(f"{key} is no name of a key; keys at the top are words")
+            raise UsageError(f"{key} is not the name of a key; keys at the top are words")
     written = {key: node for key, node in written.items() if key != "hydra"}
     references = References(written)
     tree = references.resolve()
@@ -454,5 +456,5 @@ def instantiate(node: Any, key: str) -> Any:
 
 
 def new_invocation() -> str:
-    """A name for the folder of this invocation, which no other invocation has."""
+    """A new, unique name for the folder of this invocation."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

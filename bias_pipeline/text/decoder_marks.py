@@ -27,8 +27,8 @@ _MARK = re.compile(
     r"|</?(?:p|br|div|span|ul|ol|li|b|i|em|strong|h[1-6])\s*/?>"
     r"|<box>.{0,80}?</box>|</?(?:ref|phrase|object)>|<(?:patch_index|loc)_?\d+>|\{(?:<\d+>)+\}"
     r"|\b(?:startseq|endseq|startofseq|endofseq)\b"
-    # GLM's signs of an answer are read with a model's thoughts
-    r"|<[|｜](?!(?:begin|end)_of_box)[^<>|｜\n]{1,40}[|｜]>",
+    # GLM's signs of an answer and gpt-oss's sign of a thought are read with a model's thoughts
+    r"|<[|｜](?!(?:begin|end)_of_box|channel\|>\s*(?:analysis|commentary)\b)[^<>|｜\n]{1,40}[|｜]>",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -50,6 +50,7 @@ _ASKS = re.compile(
     r"|<\|(?:user|system|human)\|>|\[INST\]|(?:^|\n|###)\s*(?:human|user|system|instruction)\s*:)"
     r"|\bUSER\s*:"
 )
+_FINAL = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>")  # gpt-oss, behind its thoughts
 _BEGIN = re.compile(r"(?i)<(?:s|start|bos|sos)>|\bstartseq\b")
 _END = re.compile(
     r"(?i)</s>|<(?:end|eos|eot|end_of_\w+)>|\bendseq\b"
@@ -84,6 +85,7 @@ def _content(text: str) -> str:
 
 def _answer_of_chat(text: str) -> str:
     """The model's first turn of a chat, or the text before another speaker's first turn."""
+    text = _FINAL.split(text)[-1]
     first = _first_turn(text)
     begun = _ANSWERS.search(text)
     if first and begun:

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from bias_pipeline.pairs.distances import common_shift
-from tests.pairs.twin_worlds import compare, twin_corpus
+from experiments.counterfactual.twin_worlds import compare, twin_corpus
 
 pytestmark = pytest.mark.slow
 

@@ -149,12 +149,12 @@ def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]
     return lines
 
 
-_LEAST = 30  # with fewer items, nothing is said
+_LEAST = 30  # with fewer items, rates of errors stay unknown
 _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three or more raters say about errors; failing that, of two raters."""
+    """What the answers of three or more raters say about errors, or else those of two."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
@@ -184,7 +184,7 @@ def _stored_errors(
     path = folder / LABEL_ERRORS
     write_label_errors(path, attribute, groups, label_confusion(several, len(groups)))
     return [
-        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if so many "
+        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if as many "
         "more labels are wrong"
     ]
 
@@ -264,7 +264,7 @@ def read_pair_study(folder: Path) -> PairStudy | None:
 
 
 def _ballots(ratings: Sequence[Rating]) -> dict[str, list[str]]:
-    """Image id to the answers about it."""
+    """The answers by image id."""
     ballots: defaultdict[str, list[str]] = defaultdict(list)
     for rating in ratings:
         ballots[rating.image_id].append(rating.value)
@@ -324,7 +324,7 @@ def number_correlations(
 
 
 def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
-    """Captioner to how often raters say that one caption treats its person differently."""
+    """By captioner, how often raters say that one caption treats its person differently."""
     shares: dict[str, float] = {}
     first = next((study.first for study in studies.values()), None)
     for folder, study in studies.items():

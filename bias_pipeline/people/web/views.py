@@ -24,7 +24,7 @@ class View:
 
     @classmethod
     def from_query(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
-        """The view that an address asks for; names that the page does not know are left out."""
+        """The view that an address requests; names that the page does not know are left out."""
         values = {name: given[name].strip() for name in known if given.get(name, "").strip()}
         if any(len(value) > _LONGEST for value in values.values()):
             raise HTTPException(400, f"a filter has more than {_LONGEST} characters; shorten it")
@@ -76,7 +76,6 @@ class Page(Generic[T]):
 
     @cached_property
     def items(self) -> Sequence[T]:
-        """The items on this page."""
         if self.view.number > self.n_pages:
             raise HTTPException(404, "there is no such page")
         return self.make(slice(self.first_place - 1, self.last_place))
