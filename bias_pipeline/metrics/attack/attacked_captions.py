@@ -54,7 +54,7 @@ class AttackingMetric(Protocol):
         """The corpus as attackers read it."""
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images that have all that attackers need besides captions."""
+        """(N,) images with all inputs of attackers besides captions."""
 
 
 @dataclass(frozen=True, eq=False)
