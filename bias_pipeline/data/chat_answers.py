@@ -83,13 +83,13 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
     if "output" in fields and "choices" not in fields:
         return _response(image, fields, path, where)
     choices: list[Any] = expect(fields.get("choices"), list, path, f"{where}.choices")
-    return _joined(
+    return _all_captions(
         image,
         [_choice(image, choice, path, f"{where}.choices[{k}]") for k, choice in enumerate(choices)],
     )
 
 
-def _joined(image: Any, answers: Sequence[Answer]) -> Answer:
+def _all_captions(image: Any, answers: Sequence[Answer]) -> Answer:
     """The captions of several answers to one request."""
     whole = [answer for answer in answers if not answer.absent]
     if not whole:
@@ -151,7 +151,7 @@ def answer_of_candidates(image: Any, row: Mapping[str, Any], path: Path, where: 
         answers.append(
             _answer(image, text_of_parts(content.get("parts") or ()), fields.get("finishReason"))
         )
-    return _joined(image, answers)
+    return _all_captions(image, answers)
 
 
 def text_of_parts(parts: Sequence[Any]) -> str:

@@ -261,7 +261,7 @@ class Conversations(ProgramOutput):
             self.rows.value(number, row, turns_of), list, self.rows.path, where
         )
         texts = [
-            expect(self.said(turn.get(self.text)), str, self.rows.path, where)
+            expect(self.text_of_turn(turn.get(self.text)), str, self.rows.path, where)
             for turn in turns
             if isinstance(turn, Mapping) and turn.get(key) == model
         ]
@@ -269,8 +269,7 @@ class Conversations(ProgramOutput):
             self.rows.refuse(number, f"{turns_of!r} has no turn of {model!r}; leave the entry out")
         return Answer(image, texts)
 
-    def said(self, content: Any) -> Any:
-        """The text of a turn's content."""
+    def text_of_turn(self, content: Any) -> Any:
         return content
 
     def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -290,7 +289,7 @@ class Chats(Conversations):
     speaker = ("role", "assistant")
     text = "content"
 
-    def said(self, content: Any) -> Any:
+    def text_of_turn(self, content: Any) -> Any:
         return text_of_parts(content) if isinstance(content, list) else content
 
 

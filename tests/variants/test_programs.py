@@ -84,8 +84,8 @@ def response(image: str, text: str) -> dict[str, Any]:
 
 def message(image: str, text: str) -> dict[str, Any]:
     """A result of Anthropic's message batches."""
-    said = {"role": "assistant", "content": [{"type": "text", "text": text}]}
-    return {"custom_id": image, "result": {"type": "succeeded", "message": said}}
+    reply = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    return {"custom_id": image, "result": {"type": "succeeded", "message": reply}}
 
 
 def candidate(image: str, text: str) -> dict[str, Any]:
@@ -95,8 +95,8 @@ def candidate(image: str, text: str) -> dict[str, Any]:
 
 
 def chat(image: str, text: str) -> dict[str, Any]:
-    asked = [{"type": "image"}, {"type": "text", "text": "Is it a man? Describe it."}]
-    turns = [{"role": "user", "content": asked}, {"role": "assistant", "content": text}]
+    request = [{"type": "image"}, {"type": "text", "text": "Is it a man? Describe it."}]
+    turns = [{"role": "user", "content": request}, {"role": "assistant", "content": text}]
     return {"images": [f"coco/{image}.jpg"], "messages": turns}
 
 
