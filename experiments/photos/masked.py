@@ -154,12 +154,12 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
     ]
     rows = named_by(pd.concat(frames, ignore_index=True), files)
     rows["study"] = rows["study"].where(rows["study"] != "scores", rows["metric"])
-    seen = [
+    maps = [
         looks(shown, out, WHOLE, "none", where["boxes"]),
         looks(shown, out, WHOLE, "none", where["outlines"]),
         looks(shown, out, "box", "person_box", where["boxes"]),
     ]
-    pd.concat(seen).to_csv(LOOKS, index=False, float_format="%.6g")
+    pd.concat(maps).to_csv(LOOKS, index=False, float_format="%.6g")
     pairs = {name: (name, WHOLE) for name in COLUMNS[1:]}
     changes = differences(rows, out, SCORES, pairs)
     changes.to_csv(CHANGES, index=False, float_format="%.6g")
