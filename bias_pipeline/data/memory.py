@@ -171,7 +171,6 @@ def _json(row: Row, name: str) -> str:
 
 
 def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
-    """Pairs of an id and its data."""
     if isinstance(data, Mapping) or _is_series(data):
         yield from data.items()
     elif isinstance(data, Iterable) and not isinstance(data, bytes | AbstractSet):

@@ -37,7 +37,7 @@ def user_cache() -> Path:
 
 
 def choices_of(folder: Path) -> list[str]:
-    """The choices of a configuration group; files with a leading underscore are no choices."""
+    """The choices of a configuration group; files with a leading underscore are not choices."""
     return sorted(path.stem for path in folder.glob("[!_]*.yaml"))
 
 

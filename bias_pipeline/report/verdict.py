@@ -169,7 +169,7 @@ class Verdict:
     """All findings on a captioner, ordered by question."""
 
     findings: Sequence[Finding]  # one for every headline, ordered by question
-    # Attribute to the share of the model's words that were compared or described persons
+    # By attribute, the share of the model's words that were compared or described persons
     covered: Mapping[str, float] = field(default_factory=dict)
     # By question and attribute, the p of the answer, corrected for all questions and attributes
     overall: Mapping[tuple[str, str], float] = field(default_factory=dict)

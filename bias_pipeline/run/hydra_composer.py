@@ -517,7 +517,7 @@ class Repository(ConfigRepository):
         return result
 
     def version(self, config_path: str) -> tuple[object, ...] | None:
-        """A value that changes with the file; None for schemas of plugins, which are no files."""
+        """A value that changes with the file; None for schemas of plugins, which are not files."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":
             return None
@@ -570,7 +570,7 @@ _MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:
-    """The path of a configuration file, None if its source is no folder."""
+    """The path of a configuration file, None if its source is not a folder."""
     if source.scheme() != "file":
         return None
     return Path(source.path, source._normalize_file_name(config_path)).resolve()
