@@ -168,6 +168,16 @@ def _of_shared_images(
 
 
 def _difference(lists: Number, english: Number) -> Compared:
+    """Both numbers, and the interval of their difference.
+
+    Raises:
+        DataError: if one of them has no value.
+    """
+    if lists.draws is None or english.draws is None:
+        raise DataError(
+            "captions of the labelled images are too few, or name no group by the words of one "
+            "language; add captions, or words to the lists"
+        )
     difference = paired_difference(lists.draws, english.draws)
     numbers = (lists.value, english.value, difference.ci_low, difference.ci_high)
     return {field: round(value, 4) for field, value in zip(FIELDS, numbers, strict=True)}

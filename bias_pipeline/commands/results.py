@@ -48,6 +48,7 @@ from bias_pipeline.report.gate import Comparison, check_margin, compare_results
 from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.text_formats import (
+    benchmark_file,
     evaluation_results,
     junit,
     model_card,
@@ -416,6 +417,9 @@ def report_command(words: list[str]) -> int:
             raise cannot_write(place, error) from error
         write_file(place, evaluation_results(report, options.eval_results).encode())
         print_out(place)
+        benchmark = options.card.parent / "eval.yaml"
+        write_file(benchmark, benchmark_file(report, options.eval_results).encode())
+        print_out(benchmark)
     return 0
 
 
@@ -500,7 +504,8 @@ def report_parser() -> Parser:
         type=_hub_dataset,
         metavar="OWNER/NAME",
         help="with --card: also write the numbers as .eval_results/bias_pipeline.yaml beside the "
-        "card, as evaluations of this data set of the Hugging Face hub",
+        "card, as evaluations of this data set of the Hugging Face hub, and their tasks as "
+        "eval.yaml, for the repository of the data set",
     )
     parser.add_argument(
         "--error",

@@ -11,8 +11,8 @@ number that decides nothing, or a metric that does not apply, is skipped.
 
 A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
 The interval is among the result's settings, since the hub has no field for intervals. The hub's
-evaluation results (``.eval_results/*.yaml``) name a data set on the hub and a task of this data
-set.
+evaluation results (``.eval_results/*.yaml``) name a data set on the hub and a task of its
+``eval.yaml``.
 """
 
 from __future__ import annotations
@@ -298,14 +298,36 @@ def evaluation_results(report: Report, dataset: str) -> str:
 def _evaluation(row: Row, report: Report, dataset: str) -> dict[str, Any]:
     """An entry; its task names what distinguishes the number, and its notes say the rest."""
     settings = _settings(row, report)
-    of_run = [row.metric, *settings.values()]
     arguments = _arguments(row, report)
     notes = [f"{key}={arguments[key]}" for key in arguments if key not in settings]
     return {
-        "dataset": {"id": dataset, "task_id": re.sub(r"[^\w.]+", "-", "-".join(of_run))},
+        "dataset": {"id": dataset, "task_id": _task_of(row, report)},
         "value": round(row.value, 6),
         "notes": f"bias_pipeline {__version__}: {', '.join(notes)}",
     }
+
+
+def benchmark_file(report: Report, dataset: str) -> str:
+    """The ``eval.yaml`` of a data set on the hub, with the tasks that a model's results name.
+
+    Args:
+        report: runs of one captioner.
+        dataset: the data set's name on the hub.
+    """
+    _, rows = _one_captioner(report)
+    tasks = dict.fromkeys(_task_of(row, report) for row in rows)
+    benchmark = {
+        "name": f"Bias of captions on {dataset}",
+        "description": "How differently a captioner treats groups of people; a task is a metric.",
+        "evaluation_framework": "bias_pipeline",
+        "tasks": [{"id": task} for task in tasks],
+    }
+    return yaml.safe_dump(benchmark, sort_keys=False, allow_unicode=True)
+
+
+def _task_of(row: Row, report: Report) -> str:
+    """A number's name that distinguishes it, in signs that the hub permits."""
+    return re.sub(r"[^\w.]+", "-", "-".join([row.metric, *_settings(row, report).values()]))
 
 
 def _one_captioner(report: Report) -> tuple[str, list[Row]]:

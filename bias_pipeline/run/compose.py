@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_h
 from bias_pipeline.attack.encoder import Encoder, Head, NetEncoder
 from bias_pipeline.attack.probe import Probe
 from bias_pipeline.attack.recipe import TrainerFlags
-from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
@@ -270,7 +270,11 @@ def corpus_of(
     samples: Samples = "mean",
 ) -> Corpus:
     """The corpus of a captioner as it is scored, with notes on its captions."""
-    from bias_pipeline.text.caption_language import LEFT_OUT, language_notes, language_shares
+    from bias_pipeline.text.caption_language import (
+        language_notes,
+        language_shares,
+        notes_on_lists,
+    )
 
     try:
         readers = dataset.samples(captioner)
@@ -287,9 +291,8 @@ def corpus_of(
         )
         for sample in drawn
     )
-    notes = language_notes(language_shares(corpus, attribute), attribute)
-    if attribute.language != ENGLISH:
-        notes.append(LEFT_OUT)
+    notes = notes_on_lists(attribute)
+    notes += language_notes(language_shares(corpus, attribute), attribute)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
         notes.append(

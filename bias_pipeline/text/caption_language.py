@@ -173,8 +173,8 @@ def untestable(shares: Mapping[Side, float], language: str) -> str:
     return f"{LANGUAGE_WORDS} {list_name(language)}, and {few} are" if few else ""
 
 
-UNCHECKED = "are unchecked against English"
 _CHECK = "data check_lists"
+UNCHECKED = f"are unchecked against English; {_CHECK} compares them"
 # Question to what is English in its metrics, so that captions in no other language are tested.
 ENGLISH_PARTS: Mapping[str, str] = {
     "declining": "phrases that decline",
@@ -184,7 +184,7 @@ ENGLISH_PARTS: Mapping[str, str] = {
     "inventing": "words for objects and activities",
     "changing": "concepts of descriptions",
 }
-LEFT_OUT = (
+_LEFT_OUT = (
     "the lists are in another language, and these are English, so they are left out: "
     f"{', '.join(dict.fromkeys(ENGLISH_PARTS.values()))}, synonyms, stock sentences and preambles"
 )
@@ -198,7 +198,7 @@ def unchecked_reason(attribute: Attribute) -> str:
     Example:
         >>> lists = Attribute("x", ("a", "b"), {"a": ["mann"], "b": ["frau"]}, language="de")
         >>> unchecked_reason(lists)
-        'are unchecked against English'
+        'are unchecked against English; data check_lists compares them'
     """
     if attribute.language == ENGLISH:
         return ""
@@ -214,6 +214,15 @@ def unchecked_reason(attribute: Attribute) -> str:
             shares = f"{one['lists']:.1%} against {one['english']:.1%}"
             return f"{verb} {shares}; the latter is English lists, on the same images ({_CHECK})"
     return ""
+
+
+def notes_on_lists(attribute: Attribute) -> list[str]:
+    """What lists of another language than English leave out, and why they give no answer."""
+    if attribute.language == ENGLISH:
+        return []
+    reason = unchecked_reason(attribute)
+    which = f"{attribute.name} gets no answer: lists {list_name(attribute.language)} {reason}"
+    return [_LEFT_OUT, *([which] if reason else [])]
 
 
 def check_sentence(check: ListCheck) -> str:

@@ -112,6 +112,12 @@ def test_captions_in_the_wrong_order_of_languages_are_refused(ends, german):
     assert "english.json: the word lists are of language 'de'" in text
 
 
+def test_lists_whose_words_no_caption_has_are_refused(ends, german):
+    german({"male": "zwei Herren", "female": "zwei Damen"})
+    text = ends(3, "data", "check_lists", *CHECK, *LIST_OPTIONS)
+    assert "name no group by the words of one language" in text
+
+
 def test_lists_in_english_are_not_checked(ends, german):
     german(PLURAL)
     text = ends(2, "data", "check_lists", *CHECK, "--only", "gender")
