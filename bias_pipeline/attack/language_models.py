@@ -1,4 +1,4 @@
-"""Published language models as encoders, and edits of their vectors, which are debiasings.
+"""Published language models as encoders, and edits that debias their vectors.
 
 ``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` are frozen, ``encoder=bert`` is
 fine-tuned with a head on top.
@@ -48,8 +48,8 @@ class Published(NetEncoder):
 
     model: Line  # a folder, or a name on the hub
     revision: Line = MAIN  # of a name on the hub
-    # How the vectors of tokens become one; None: as in the model's own files, else the last token
-    # of a causal model, the mean of others
+    # How the vectors of tokens become one vector; None: as in the model's own files, else the
+    # last token of a causal model and the mean of other models
     pooling: Literal["mean", "cls", "last"] | None = None
 
     @property
@@ -58,7 +58,6 @@ class Published(NetEncoder):
         return find_pretrained(self.model, KINDS, revision=self.revision)
 
     def require(self) -> None:
-        """See the base."""
         model = self.pretrained_model
         require_vocabulary(model.folder, model.files)
 
@@ -95,7 +94,6 @@ class FineTuned(Published):
         return Pooling(pooling.how, False, pooling.lowercase, min(most, default=None))
 
     def require(self) -> None:
-        """See the base."""
         super().require()
         self._pooling(self.pretrained_model)
 
@@ -126,7 +124,6 @@ class FineTuned(Published):
 
 
 def texts_of(data: LabelledCaptions) -> list[str]:
-    """N captions as texts."""
     return [data.captions.text(row) for row in range(len(data.captions))]
 
 
@@ -206,7 +203,6 @@ class Frozen(Published, FeatureEncoder):
         }
 
     def require(self) -> None:
-        """See the base."""
         super().require()
         self._settings(self.pretrained_model)
         _ = self._edits  # raises if the debiasing does not work on texts
@@ -241,7 +237,7 @@ class Frozen(Published, FeatureEncoder):
         return Vectors(vectors, rows, self.standardize)
 
     def vectors(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) the model's vectors of distinct texts; stored ones are read."""
+        """(N, D) the model's vectors of distinct texts; vectors in the cache are read."""
         from bias_pipeline.models.text_vectors import vectors_from
 
         self._embed_missing(texts)
@@ -260,7 +256,7 @@ class Frozen(Published, FeatureEncoder):
 def _load_sentences(
     model: Pretrained, device: str, pooling: Pooling, dtype: Precision
 ) -> Sentences:
-    """The model of the last call, as the sides of a metric use it one after the other."""
+    """The model; it stays loaded, since the sides of a metric use it one after the other."""
     return Sentences(model, device_of(device), pooling, dtype)
 
 

@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 
 
 def command(words: list[str]) -> int:
-    """Write the page and, with ``--export``, the files for a paper."""
     from bias_pipeline.report.exports import CONTENTS, export
     from bias_pipeline.report.page import report_of_folder, save_page
-    from bias_pipeline.report.text_formats import evaluation_results, model_card
+    from bias_pipeline.report.text_formats import benchmark_file, evaluation_results, model_card
 
     options = parser().parse_args(words)
     if options.error and not options.export:
-        raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
+        raise UsageError(
+            "--error is for the tables of --export DIR; add --export, or leave --error out"
+        )
     if options.eval_results and not options.card:
-        raise UsageError("--eval-results writes beside --card FILE.md; add it")
+        raise UsageError("--eval-results writes beside --card FILE.md; add --card")
     _check_export(options.export, options.folder)
     REPORT.require()
     check_places(options.card)
@@ -57,6 +58,9 @@ def command(words: list[str]) -> int:
             raise cannot_write(place, error) from error
         write_file(place, evaluation_results(report, options.eval_results).encode())
         print_out(place)
+        benchmark = options.card.parent / "eval.yaml"
+        write_file(benchmark, benchmark_file(report, options.eval_results).encode())
+        print_out(benchmark)
     return 0
 
 
@@ -88,7 +92,9 @@ def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) 
 
 def _hub_dataset(text: str) -> str:
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", text, re.ASCII):
-        raise ArgumentTypeError(f"{text!r} is no data set of the hub, such as owner/photos")
+        raise ArgumentTypeError(
+            f"{text!r} is not the name of a data set on the hub, such as owner/photos"
+        )
     return text
 
 
@@ -139,7 +145,8 @@ def parser() -> Parser:
         type=_hub_dataset,
         metavar="OWNER/NAME",
         help="with --card: also write the numbers as .eval_results/bias_pipeline.yaml beside the "
-        "card, as evaluations of this data set of the Hugging Face hub",
+        "card, as evaluations of this data set of the Hugging Face hub, and their tasks as "
+        "eval.yaml, for the repository of the data set",
     )
     parser.add_argument(
         "--error",
@@ -153,7 +160,6 @@ def parser() -> Parser:
 
 
 def wandb_command(words: list[str]) -> int:
-    """Write the runs as W&B runs, offline or to the server."""
     from bias_pipeline.report.page import finished_results
     from bias_pipeline.run import workspace
     from bias_pipeline.run.push import push

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.audit import add_config_dir, config_dir_in
 from bias_pipeline.commands.audit_settings import add_settings
 from bias_pipeline.commands.compare_audits import (
     audited_files,
@@ -30,6 +31,7 @@ from bias_pipeline.errors import (
     inflect,
 )
 from bias_pipeline.io.files import check_places, write_file
+from bias_pipeline.io.paths import with_config_dir
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report import baseline
 from bias_pipeline.report.compared_questions import (
@@ -67,7 +69,7 @@ WORSE = 1
 
 _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name files of captions with --attributes, folders of audits,
-captioners of a data set (keys are those of `run`), or folders of finished runs. What has not run
+captioners of a data set (with the keys of `run`), or folders of finished runs. What has not run
 yet is run. Differences are paired over images and seeds; p values are adjusted for all decisions
 (Holm). A number decides only if it does not change with longer or shorter captions, and only
 between captioners that describe the same images. Attackers' scores also need captions of similar
@@ -76,7 +78,11 @@ length and vocabulary. The reason is printed where a number does not decide.
 
 
 def compare_command(words: Sequence[str]) -> int:
-    """Run the cells that have not been run, compare the captioners, and print the comparison."""
+    with with_config_dir(config_dir_in(words)):
+        return _compare(words)
+
+
+def _compare(words: Sequence[str]) -> int:
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [  # the name of a file may contain =
         word
@@ -84,7 +90,8 @@ def compare_command(words: Sequence[str]) -> int:
         if not word.startswith("-") and ("=" not in word or Path(word).is_file())
     ]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
-    rest += _words_of(options)
+    if options.gold and options.attributes is None:  # audits add gold labels themselves
+        rest.append(f"dataset.gold={quote_value(str(options.gold))}")
     if len(set(names)) < (1 if options.baseline else 2):
         hint = arguments.file_like_an_option(words)
         given = f"{names[0]} alone" if len(names) > 1 else len(names)
@@ -138,14 +145,6 @@ def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int])
         if gated:
             looks.check(options.looks)
     return gate() if gated else 0
-
-
-def _words_of(options: Namespace) -> list[str]:
-    """The options written as words of ``run``."""
-    words = [f"--config-dir={options.config_dir}"] if options.config_dir else []
-    if options.gold and options.attributes is None:  # audits add gold labels themselves
-        words.append(f"dataset.gold={quote_value(str(options.gold))}")
-    return words
 
 
 def _cells(
@@ -223,9 +222,8 @@ def compare_parser() -> Parser:
         type=number(NotNegative),
         metavar="DIFFERENCE",
         help=f"like {FLAG}, with a margin in the metric's unit (0.01 is one point): exit code 0 "
-        "only "
-        f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
-        f"{UndecidedError.exit_code} otherwise",
+        f"only if each difference lies below it with its whole interval, {WORSE} if a difference "
+        f"lies above it, {UndecidedError.exit_code} otherwise",
     )
     parser.add_argument(
         "--history",
@@ -265,9 +263,7 @@ def compare_parser() -> Parser:
         help="longest time for each attribute and captioner, in minutes",
     )
     add_settings(parser)
-    parser.add_argument(
-        "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
-    )
+    add_config_dir(parser)
     arguments.add_least_coverage(parser)
     parser.add_argument(
         "--alike",
@@ -282,7 +278,6 @@ def compare_parser() -> Parser:
 
 
 def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
-    """The exit code for CI."""
     if not comparison.decided:
         raise UndecidedError(
             "gate failed: nothing could be decided, for the reasons above; compare captioners that "

@@ -1,6 +1,6 @@
 """What this machine offers: cores, memory, and optional packages.
 
-An optional package is checked before any work, and named in one sentence if it is absent.
+An optional package is checked before any work, and an error names it if it is absent.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def let_threads_sleep() -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes available without swapping, None if the system does not report them."""
+    """Bytes available without swapping; None if the system does not report them."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
@@ -82,7 +82,7 @@ def return_freed_memory() -> None:
 def disable_tf32() -> None:
     """Make GPUs multiply float32 numbers in full; by default cuDNN rounds them to ten bits.
 
-    Then a GPU computes convolutions and recurrent networks as a processor does, except for the
+    A GPU then computes convolutions and recurrent networks as a processor does, except for the
     order of sums. The setting holds for the whole process.
     """
     from torch.backends import cudnn
@@ -132,7 +132,7 @@ not installed: pip install 'bias_pipeline[x]'
 
 
 def extras() -> dict[str, list[Extra]]:
-    """Name of an extra to what needs it."""
+    """What needs each extra, by the extra's name."""
     by_name: dict[str, list[Extra]] = {}
     for extra in (*globals().values(), *LAUNCHERS.values()):
         if isinstance(extra, Extra):
@@ -141,7 +141,7 @@ def extras() -> dict[str, list[Extra]]:
 
 
 def package_folder(module: str) -> Path | None:
-    """The folder of an installed package, None if it is absent; imports nothing.
+    """The folder of an installed package, without importing it; None if it is absent.
 
     Example:
         >>> package_folder("json").name, package_folder("no_such_pen")
@@ -153,7 +153,7 @@ def package_folder(module: str) -> Path | None:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a module is installed; False also if a package that contains it is absent."""
+    """Whether a module is installed; False also if the package that contains it is absent."""
     package = module.rpartition(".")[0]
     return (not package or _is_installed(package)) and find_spec(module) is not None
 

@@ -35,9 +35,9 @@ _KNOWN = ("Transformer", "Pooling", "Normalize")
 
 @dataclass(frozen=True)
 class Pooling:
-    """How the vectors of tokens become one."""
+    """How the vectors of tokens become one vector."""
 
-    how: How  # the mean, the first token's or the last token's
+    how: How  # the mean, or the vector of the first or of the last token
     normalize: bool = False  # whether the vector of a text gets length 1
     lowercase: bool = False  # whether texts are lower-cased first
     # How many tokens are read, with special tokens; None: as many as the model has positions
@@ -73,7 +73,7 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
 
 
 def _how(path: Path) -> How:
-    """The only way of pooling that a file switches on; refused if it is not exactly one we know."""
+    """The way of pooling that a file switches on; refused unless it is a single known way."""
     settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
     named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
@@ -107,7 +107,7 @@ _BATCH = 4096  # tokens per batch; on CPUs a larger batch is slower
 
 
 def default_pooling(kind: str) -> How:
-    """The last token for a causal model, as it has seen the whole text; else the mean."""
+    """The last token for a causal model, since it has seen the whole text; else the mean."""
     return "last" if kind in CAUSAL else "mean"
 
 
@@ -183,7 +183,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def vector_size(config: Any) -> int:
-    """D, the size of a network's token vectors; in some OPTs smaller than in the layers."""
+    """D, the size of a network's token vectors; some OPT models have wider layers inside."""
     return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
 
 

@@ -109,7 +109,7 @@ def _text_model(options: Namespace) -> tuple[Mapping[str, object], Callable[[], 
     if model.kind in CLIP:
         files = {"files": model.files}
         return files, lambda: ClipTexts(model, device_of(device), normalize=normalize)
-    pooling = pooling_of(model, None, normalize)  # as the model's own files say
+    pooling = pooling_of(model, None, normalize)  # as the model's files say
     specification = {"files": model.files, "pooling": pooling.how}
     return specification, lambda: Sentences(model, device_of(device), pooling)
 
