@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
@@ -34,7 +34,7 @@ class Ngram(FeatureEncoder):
         n_grams = int(sizes[-1])
         shape = (len(captions), n_grams)
         # With a million captions an array of 64 bits has a hundred megabytes
-        kind = np.int32 if max(shape) < 2**31 else np.int64
+        kind: Any = np.int32 if max(shape) < 2**31 else np.int64
         grams = np.concatenate(
             [(codes + size).astype(kind) for codes, size in zip(runs, sizes, strict=False)]
         )

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array, Int32Array, IntArray
 from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Side
@@ -254,7 +254,7 @@ class MatchedAlignment(TextTransform):
         return Entries(row[chosen].astype(np.int64), word[chosen].astype(np.int64))
 
 
-def _early_words(times: Float64Array, word: IntArray, most: IntArray) -> BoolArray:
+def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolArray:
     """(E,) whether each time is among the ``most`` smallest of its word, or ties with them."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
