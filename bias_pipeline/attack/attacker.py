@@ -1,4 +1,4 @@
-"""The attacker, its batches, several trained as one module, and its best epoch. Needs PyTorch.
+"""The attacker, its batches, its best epoch, and ensembles of attackers. Needs PyTorch.
 
 An attacker is an encoder and a head that guess the attribute. Batches have captions of almost
 equal length, as in RELIC's attacker.

@@ -122,13 +122,13 @@ class Checkpoint(callbacks.Checkpoint):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Load the losses; random numbers are set when training starts."""
+        """Load the losses; random generators are restored when training starts."""
         assert isinstance(pl_module, Learner)
         self._state = checkpoint[_OUR_KEY]
         pl_module.losses = self._state["losses"][trainer.global_rank]
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Set the random numbers of the checkpoint, if training resumes from one."""
+        """Restore the random generators if training resumes from a checkpoint."""
         if self._state is None:
             return
         self._order.bit_generator.state = json.loads(self._state["order"])

@@ -184,8 +184,8 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help="conclude nothing from a smaller share of the labelled images in the captions' file "
-        f"(default: {COVERAGE})",
+        help="share of the labelled images in the captions' file that a number must use; from "
+        f"less, nothing is concluded (default: {COVERAGE})",
     )
 
 

@@ -113,7 +113,7 @@ def _check_attributes(lists: Attribute, english: Attribute) -> None:
 def compared_lists(
     attributes: Sequence[Attribute], files: Sequence[Path], labels: Path
 ) -> ListCheck:
-    """Compare the lists of an attribute with English ones, on images that both files describe."""
+    """Compare an attribute's lists with English lists, on images that both files describe."""
     cells = [
         _cell("leakage", attribute, file, labels)
         for attribute, file in zip(attributes, files, strict=True)

@@ -160,7 +160,7 @@ class FileKinds:
     """A file and the kinds of content that were recognised in it."""
 
     path: Path
-    kinds: Mapping[str, str] = field(default_factory=dict)  # kind to a description of content
+    kinds: Mapping[str, str] = field(default_factory=dict)  # a description of the content, by kind
     fault: str = ""  # why no kind was recognised
 
 

@@ -85,9 +85,9 @@ def _add_captioner_options(parser: Parser) -> None:
         "--weights",
         type=Path,
         metavar="FILE",
-        help="a table with the columns image and weight (analysis rebalance writes one): captions "
-        "are drawn in proportion to their image's weight, which is 1 for images that the "
-        "table lacks",
+        help="a table with the columns image and weight, as analysis rebalance writes it: "
+        "captions are drawn in proportion to their image's weight, which is 1 for images that "
+        "the table lacks",
     )
     group.add_argument(
         "--each-epoch",

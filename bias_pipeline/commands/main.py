@@ -315,7 +315,7 @@ WORDS = (
     Command("data validate", "check a data set's files and print what they contain", KEYS),
     Command(
         "data check_lists",
-        "do word lists of another language hide a group as well as English ones?",
+        "do word lists of another language hide a group as well as English lists?",
         "CAPTIONS ENGLISH --attributes LABELS --only NAME --config-dir DIR",
     ),
     Command("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),

@@ -41,7 +41,7 @@ ENCODER = "encoder.model"
 class WingWeights:
     """The published weights that a wing reads."""
 
-    kinds: Mapping[str, Iterable[str]]  # key or option to the `model_type`s that it takes
+    kinds: Mapping[str, Iterable[str]]  # by key or option, the `model_type`s that it takes
     # By key, a function that finds a model by name and revision in the wing's own format (not the
     # format of transformers), and returns None for other models
     formats: Mapping[str, Callable[[str, str], Pretrained | None]] = field(default_factory=dict)

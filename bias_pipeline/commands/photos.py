@@ -111,8 +111,9 @@ def add_masking_options(parser: Parser) -> None:
     group.add_argument(
         "--image-masking",
         metavar="NAME",
-        help="hide in the photos: person_segment, person_box, person_part, objects, "
-        f"person_objects, background, some_objects (nothing); {_GROUP}=NAME is the same",
+        help="what to hide in the photos: person_segment, person_box, person_part, objects, "
+        f"person_objects, background or some_objects (default: nothing); {_GROUP}=NAME is the "
+        "same",
     )
     group.add_argument("--crop", choices=("person",), help="crop to the box of the largest person")
     group.add_argument(

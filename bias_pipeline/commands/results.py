@@ -85,7 +85,6 @@ length and vocabulary. The reason is printed where a number does not decide.
 
 
 def compare_command(words: Sequence[str]) -> int:
-    """Run the cells that have not been run, compare the captioners, and print the comparison."""
     with with_config_dir(config_dir_in(words)):
         return _compare(words)
 
@@ -230,9 +229,8 @@ def compare_parser() -> Parser:
         type=number(NotNegative),
         metavar="DIFFERENCE",
         help=f"like {FLAG}, with a margin in the metric's unit (0.01 is one point): exit code 0 "
-        "only "
-        f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
-        f"{UndecidedError.exit_code} otherwise",
+        f"only if each difference lies below it with its whole interval, {WORSE} if a difference "
+        f"lies above it, {UndecidedError.exit_code} otherwise",
     )
     parser.add_argument(
         "--history",

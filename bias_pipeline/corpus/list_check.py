@@ -25,7 +25,7 @@ class ListCheck(Configurable):
         words: digest of the lists that were checked.
         images: how many images both languages describe.
         leak: share of images whose group an attacker guesses from masked captions of as many words.
-        wrong: share of captions that name another group than the label, of those that name one.
+        wrong: share of captions with a wrong group among captions that name a group.
 
     Raises:
         UsageError: if a comparison lacks a number.

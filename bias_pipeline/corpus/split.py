@@ -268,7 +268,7 @@ def _same_captions(captions: Captions) -> Iterator[IntArray]:
 
 
 def _rows_of_equal_keys(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
-    """Each set of two or more of the (M,) rows whose keys, (M, C), are equal."""
+    """Each set of two or more (M,) ``rows`` with equal (M, C) ``keys``."""
     _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")
     for alike in np.split(rows[order], np.cumsum(counts)[:-1]):

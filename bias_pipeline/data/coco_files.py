@@ -63,7 +63,7 @@ _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 class CaptionerFile(NamedTuple):
     """What a captioner's file contains."""
 
-    captions: dict[str, str]  # canonical id to caption, in the file's order
+    captions: dict[str, str]  # captions by canonical id, in the file's order
     repeated: int  # equal repetitions that were collapsed
     unused: int  # captions that were not used
     # Human captions by canonical id, if the file has them beside the captioner's
@@ -308,7 +308,7 @@ class _Written:
     """Human captions, by the rows of a file."""
 
     rows: Rows  # rows of the file
-    images: dict[str, int] = field(default_factory=_index)  # image to its place among all
+    images: dict[str, int] = field(default_factory=_index)  # the place of each image among all
     # The captions of each row; a single text if each cell of the column has one
     captions: list[str | Sequence[str]] = field(default_factory=list)
     # For the rows of each block: numbers, images, ids of annotations (0 for rows

@@ -47,8 +47,6 @@ _NUMBERED = re.compile(r"(\D+?)(\d{1,2})")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of column."""
-
     name: str  # the column of the format itself
     what: str  # a description for messages
     key: str  # configuration key by which a user names the column; the option has the same name

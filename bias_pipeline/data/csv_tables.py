@@ -44,8 +44,9 @@ _LINE_END = re.compile(r"\r\n?|\n")
 def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
     r"""Whether marks enclose cells of a table with tabs; None if its lines do not decide.
 
-    Marks are text if every line has as many cells as the heading, unless all marks enclose whole
-    cells and, in each column, they enclose either all cells or only those that need marks.
+    Marks are text if every line has as many cells as the heading. Even then they enclose cells if
+    all marks enclose whole cells and, in each column, either all cells or only the cells that need
+    marks.
 
     Example:
         >>> encloses_cells(["id\tcaption", '7\t"Stop" on a sign'], 2)

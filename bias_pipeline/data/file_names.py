@@ -12,7 +12,7 @@ from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.json_columns import ObjectColumns
 from bias_pipeline.errors import DataError
 
-Names = Mapping[str, str]  # a file's number of an image to the name of the picture's file
+Names = Mapping[str, str]  # names of pictures' files, by a file's numbers of images
 
 _KEYS = ("cocoid", "id")
 _FILES = ("file_name", "filename")

@@ -25,7 +25,7 @@ class UnmarkedPicture:
 
     id: int  # the image's id
     pixels: Pixels
-    groups: Mapping[str, str]  # label column to the group that is not shown
+    groups: Mapping[str, str]  # the group that is not shown, by label column
 
 
 @dataclass(frozen=True)

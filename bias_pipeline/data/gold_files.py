@@ -19,11 +19,11 @@ from bias_pipeline.data.tables import Rows, check_file, open_rows
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean, inflect
 from bias_pipeline.stats.raters import answer_counts, fleiss
 
-_WHAT = "gold labels: a table of image_id, value, and rater and chance if there are any"
+_WHAT = "gold labels: a table of image_id, value, and rater and chance if known"
 _IMAGE, _VALUE, _ATTRIBUTE, _RATER, _CHANCE = "image_id", "value", "attribute", "rater", "chance"
 _SHOWN = 8
 
-Votes = Mapping[str, Mapping[str, str]]  # image to rater to label
+Votes = Mapping[str, Mapping[str, str]]  # labels by image and rater
 
 
 def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:

@@ -304,7 +304,6 @@ class FeatureMasking(ImageMasking):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether nothing is changed."""
         return not (self.background or self.objects)
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
@@ -363,7 +362,7 @@ class MaskedPhotos:
         'crop=person'
     """
 
-    regions: Mapping[str, tuple[Region, ...]]  # image id to the people and things in the photo
+    regions: Mapping[str, tuple[Region, ...]]  # people and things in each photo, by image id
     masking: ImageMasking  # what is painted over
     crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 

@@ -30,7 +30,7 @@ def read_weights(path: Path, corpus: Corpus) -> Float64Array:
             rows.refuse(
                 number,
                 f"image {image} is not in dataset {corpus.dataset!r}; write the weights for the "
-                "data set that is fitted to",
+                "data set of the fit",
             )
         if not np.isnan(weights[place[image]]):
             rows.refuse(number, f"image {image} has two weights; keep one")

@@ -61,8 +61,6 @@ def _between_semicolons(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Sign:
-    """A separator."""
-
     shown: str  # the separator in messages
     hints: tuple[str, ...]  # every text with the separator has one of these
     split: Callable[[str], Sequence[str]]

@@ -39,8 +39,6 @@ _AT_ONCE = 1 << 24  # bytes of a block of Arrow; no object may be larger
 
 @dataclass(frozen=True)
 class ObjectColumns:
-    """A list of objects."""
-
     first: Mapping[str, Any]  # the first object
     table: Table  # the wanted columns that every object has
 

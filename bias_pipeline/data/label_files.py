@@ -49,7 +49,7 @@ _LONG = ("image_id", "attribute", "value")
 _WHO = ("annotator", "rater")  # the second is how rate writes it
 _SET, _EDIT = "set", "edit"
 _PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
-BESIDE = ("split", _SET, _EDIT, *_WHO, "confidence")  # columns that are no attributes
+BESIDE = ("split", _SET, _EDIT, *_WHO, "confidence")  # columns that are not attributes
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -59,8 +59,6 @@ _CUT = 40  # characters of a label in a message
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of one attribute."""
-
     # By canonical image id, the label as the file writes it, for every image of the file
     raw: Mapping[str, str]
     # How these labels are read, with a stratum for images on which annotators disagree
@@ -72,8 +70,8 @@ class Labels:
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
     # By canonical image id, its set of pictures that differ only in a person's group (column `set`)
     sets: Mapping[str, str] = field(default_factory=dict)
-    # Canonical id of an edited picture, such as a crop, to that of its picture (column `edit`, read
-    # only beside a column `set`)
+    # By canonical id of an edited picture, such as a crop, the id of its picture (column `edit`,
+    # read only beside a column `set`)
     edits: Mapping[str, str] = field(default_factory=dict)
 
     def with_ids(
@@ -216,8 +214,8 @@ def _with_sets(
         label, edited = (group_of(labels.raw[one]) for one in (original, image))
         if edited not in (label, None):
             raise DataError(
-                f"{path}: image {image} is labelled {edited}, and {original}, of which it is an "
-                f"edit, {label}; an edit must leave the group as it is"
+                f"{path}: image {image} is labelled {edited}, and {original}, from which it was "
+                f"edited, {label}; an edit must not change the group"
             )
     return replace(labels, sets=named, edits=originals)
 
@@ -261,7 +259,7 @@ def _label_column(
     if column is None:
         options = map_of_column(first, attribute)
         fix = (
-            f"if the labels are those of {options.split()[1]!r} alone, add {options}"
+            f"to read the column {options.split()[1]!r} alone, add {options}"
             if options
             else f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
             "(dataset.label_column=COLUMN)"
@@ -373,7 +371,7 @@ def _count_votes(
     annotator: str,
     notes: tuple[str, ...],
 ) -> Labels:
-    """One label for each image: the majority's label, or one annotator's."""
+    """One label for each image, of the majority or of one annotator."""
     names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
         chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}

@@ -157,7 +157,7 @@ def _file(
 
 
 def _json(row: Row, name: str) -> str:
-    """A row as JSON, with NumPy's numbers as Python's."""
+    """A row as JSON; NumPy's numbers become Python's numbers."""
 
     def to_plain(value: object) -> object:
         if isinstance(value, np.generic | np.ndarray):
@@ -171,7 +171,6 @@ def _json(row: Row, name: str) -> str:
 
 
 def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
-    """Pairs of an id and its data."""
     if isinstance(data, Mapping) or _is_series(data):
         yield from data.items()
     elif isinstance(data, Iterable) and not isinstance(data, bytes | AbstractSet):

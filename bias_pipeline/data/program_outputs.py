@@ -131,8 +131,8 @@ class Samples(ProgramOutput):
         if sorted(metrics) != self.metrics:
             self.rows.refuse(
                 number,
-                f"its metrics ({', '.join(metrics) or 'none'}) are of another task than those of "
-                f"the entries before it ({', '.join(self.metrics) or 'none'}); keep one task in a "
+                f"its metrics ({', '.join(metrics) or 'none'}) are of another task than the "
+                f"entries before it ({', '.join(self.metrics) or 'none'}); keep one task in a "
                 "file",
             )
         where = f"{self.rows.unit} {number}: 'filtered_resps'"

@@ -207,7 +207,7 @@ def _row(row: object) -> tuple[Traits, str]:
     match row:
         case [int(size), int(written), int(changed), int(inode), str(digest)]:
             return Traits(size, written, changed, inode), digest
-    raise ValueError("is no entry of a ledger")
+    raise ValueError("is not an entry of a ledger")
 
 
 SEAL = "SHA256SUMS"

@@ -37,7 +37,7 @@ def user_cache() -> Path:
 
 
 def choices_of(folder: Path) -> list[str]:
-    """The choices of a configuration group; files with a leading underscore are no choices."""
+    """The choices of a configuration group; files with a leading underscore are not choices."""
     return sorted(path.stem for path in folder.glob("[!_]*.yaml"))
 
 
@@ -199,7 +199,7 @@ def _place(name: str) -> Path:
 
 
 def conf_dirs() -> list[Path]:
-    """The folders of configuration: ours, an audit's ``--config-dir``, and included packages'."""
+    """Folders of configuration: of this package, ``--config-dir``, and of included packages."""
     further = os.environ.get(_CONFIG_DIR)
     folders = [Path(further)] if further else []
     folders += [place / "conf" for place in places().values()]

@@ -38,7 +38,7 @@ QUESTIONS: Mapping[str, str] = {
     "quality": "How well does it describe?",
     "retrieval": "Whom do queries that name no group retrieve?",
 }
-NOT_SHOWN = "not beyond chance"  # reason for cannot_tell, in metrics that answer themselves
+NOT_SHOWN = "not beyond chance"  # a reason why an answer is "cannot tell"
 # How a metric works: attackers guess, captions are counted, their language is rated, or queries
 # retrieve pictures, whatever captions say.
 FAMILIES = ("attack", "counting", "language", "retrieval")

@@ -272,7 +272,7 @@ def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate
 
 
 def worth_of(corrected: Estimate, alone: Estimate, *, drawn_evenly: bool) -> float:
-    """The factor of evenly drawn gold labels alone that would give as narrow an interval."""
+    """How many times as many evenly drawn gold labels alone give as narrow an interval."""
     width = corrected.ci_high - corrected.ci_low
     if not (width > 0 and drawn_evenly):
         return math.nan

@@ -29,7 +29,7 @@ _TRIED = ((61, 47), (35, 90))  # sizes of the photos that are tried
 def quicken(processor: Any) -> None:
     """Replace a processor's ``preprocess`` if only the library's usual steps are in it.
 
-    It stays as it is if its steps are its own, or if the results differ on photos of noise.
+    A processor with steps of its own, or with other results on photos of noise, is not changed.
     """
     from PIL import Image
 
@@ -44,7 +44,7 @@ def quicken(processor: Any) -> None:
 
 
 def _is_plain(processor: Any) -> bool:
-    """Whether all steps are the library's, and a photo is scaled, and not filled up at the end."""
+    """Whether all steps are the library's, and they scale a photo and do not pad it."""
     kind = type(processor)
     backend = next((one for one in kind.__mro__ if one.__name__ == "PilBackend"), None)
     return (

@@ -304,7 +304,7 @@ def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
 
 
 def _by_form(sources: Sequence[Any]) -> list[list[int]]:
-    """Lists of places: the sources that were read, grouped by form.
+    """Places of the sources that were read, grouped by form.
 
     Example:
         >>> _by_form([1, UnreadableError("broken"), 2])

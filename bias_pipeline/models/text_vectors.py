@@ -47,7 +47,7 @@ class Embedded:
 def embed_missing(
     texts: Sequence[str], store: BlockStore, load: Callable[[], TextEmbedder]
 ) -> Embedded:
-    """Embed the texts without cached vectors, the longest last."""
+    """Embed the texts that have no cached vector; long texts come last."""
     wanted = {digest(text): text for text in texts}
     missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
     if not missing:

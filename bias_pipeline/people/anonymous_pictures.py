@@ -33,7 +33,7 @@ _WHAT = "the pictures of anonymous build: a table of image_id and file"
 @dataclass(frozen=True)
 class AnonymousPictures:
     folder: Path  # the folder that `anonymous build` wrote
-    photos: Mapping[str, Path]  # image id to file
+    photos: Mapping[str, Path]  # files by image id
     # The table's line for each image id: prompt and seed, or groups
     lines: Mapping[str, Mapping[str, Any]]
 

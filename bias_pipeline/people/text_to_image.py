@@ -38,7 +38,7 @@ _READ = ("*.json", "*/*.json", "*/*.txt", "*/*.model", "*/*.safetensors")
 @dataclass(frozen=True)
 class ImageModel:
     folder: Path  # the folder of the pipeline
-    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide the pictures
+    files: Mapping[str, str]  # SHA-256 (hex) by name, of all files that decide the pictures
 
 
 def find_image_model(folder: Path) -> ImageModel:

@@ -49,7 +49,7 @@ class CaptionPair:
     group_b: str
     caption_b: str
     alike: float  # cosine of objects and annotators' words of the pictures, in [0, 1]
-    concepts: int  # how many concepts only one of both captions says of a person
+    concepts: int  # concepts that only one of the captions says of its person
 
 
 def caption_pairs(
@@ -62,8 +62,8 @@ def caption_pairs(
     """At most ``most`` pairs of a corpus; fewer if fewer pictures show the same scene."""
     if not len(corpus.human) and corpus.objects is None:
         raise NotApplicableError(
-            f"dataset {corpus.dataset!r}: which pictures show the same scene is known from "
-            "annotators' captions or objects; give dataset.captions=FILE or dataset.instances=FILE"
+            f"dataset {corpus.dataset!r}: annotators' captions or objects must show which "
+            "pictures are of the same scene; give dataset.captions=FILE or dataset.instances=FILE"
         )
     grouping = corpus.groupings[attribute.name]
     chosen = _two_groups(grouping.names, groups, attribute.name)
@@ -257,7 +257,7 @@ class PairAnswers:
 
     @property
     def by_place(self) -> Interval:
-        """How much more often raters choose A than B, which only the caption's place can cause."""
+        """How much more often raters choose A than B; only the caption's place can cause this."""
         return _mean(self.first)
 
     @property

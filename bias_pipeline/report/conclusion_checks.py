@@ -21,7 +21,7 @@ COVERAGE = 0.5
 NO_VALUE = "it has no value"
 NO_RULE = "it changes with longer or shorter captions, even without bias"
 DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # the metrics that decide most often
-# Questions whose numbers rest on the attribute's words alone, masked or found.
+# Questions whose numbers rest only on the attribute's words, masked or found.
 _BY_LISTS = ("leakage", "misgendering", "mentions")
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 

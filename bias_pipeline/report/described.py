@@ -30,13 +30,13 @@ _ALONE = "annotators say it of one group alone"
 _Z = 1.96
 _MARK = 0.5  # the weight of a marked word; words are drawn in two strengths
 HABIT = (
-    "A captioner may share a habit with annotators. So read its own difference beside what goes "
+    "A captioner may share a habit with annotators, so compare its own difference with the part "
     "beyond annotators."
 )
 _READ = (
-    "How many captions of each group have a concept. The own difference compares pictures "
-    "that show the same (in points, with its 95 % interval); what annotators would show, if they "
-    "described as often, is subtracted in “beyond annotators”. The first lines are the clearest."
+    "How many captions of each group have a concept. “own difference” compares pictures that "
+    "show the same (in points, with its 95 % interval). “beyond annotators” subtracts the "
+    "difference of annotators who describe as often. The first lines are the clearest."
 )
 
 Line = Mapping[str, str]

@@ -99,8 +99,8 @@ def with_pictures(
 class _Pictures:
     """Thumbnails and maps; each file is read once."""
 
-    photos: Mapping[str, Path]  # image id to file
-    maps: Mapping[str, DrawnMap]  # image id to a map
+    photos: Mapping[str, Path]  # files by image id
+    maps: Mapping[str, DrawnMap]  # maps by image id
     wanted: set[str] = field(default_factory=set)  # ids of the examples' images
     pictured: set[str] = field(default_factory=set)  # ids shown with a thumbnail
     mapped: set[str] = field(default_factory=set)  # ids shown with a map

@@ -241,8 +241,6 @@ def half_width(runs: Runs) -> float:
 
 @dataclass(frozen=True)
 class RunError:
-    """An error over runs."""
-
     name: str  # the name of its column in files
     size: Callable[[Runs], float]  # computes the error from a number's runs
     legend: str  # what ± means

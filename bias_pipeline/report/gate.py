@@ -249,7 +249,7 @@ def _set_decisions(
 def _paired_sets(
     first: Result, other: Result
 ) -> dict[str, tuple[Mapping[str, float], Mapping[str, float]]]:
-    """Part to both captioners' differences between groups, by set of pictures."""
+    """By part, both captioners' differences between groups, by set of pictures."""
     metric = first.rows[0].metric
     stored = [mapping_in(result.facts.audit, metric, "sets") for result in (first, other)]
     return {

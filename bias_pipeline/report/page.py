@@ -55,7 +55,7 @@ class Report:
     described: str  # a sentence on how many captioners, runs and numbers there are
     sections: Sequence[Section]  # in the order of reading
     caveats: Sequence[str]  # what the numbers cannot say
-    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # run id to its manifest
+    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # manifests by run id
     # By run id, the settings in which the run differs from others of its metric
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rows: Sequence[Row] = ()  # every number of every run
@@ -193,7 +193,6 @@ def report_of(
     behind: ScreenExamples = NOTHING,
     limits: Limits = LIMITS,
 ) -> Report:
-    """The report of some results."""
     apart, namesakes = resolve_name_collisions(results)
     results = with_settings(apart)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}

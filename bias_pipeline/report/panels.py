@@ -26,8 +26,6 @@ _UNITS = {"fraction": "per cent", "quality": "CIDEr-D"}
 
 @dataclass(frozen=True)
 class PanelLine:
-    """One number of a panel."""
-
     name: str  # the metric's or the captioner's name
     meaning: str  # what the number says, in plain words
     number: NumberCell  # the drawn value: minus the annotators' value, if that is known
@@ -243,7 +241,7 @@ def _leading(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _answer(findings: Sequence[Finding], attribute: str) -> str:
-    """The verdict's answer from the findings of one panel."""
+    """The answer of the verdict, from the findings of one panel."""
     questions = [finding.question for finding in findings if finding.question in JUDGED]
     return Verdict(findings).answer(questions[0], attribute) if questions else ""
 

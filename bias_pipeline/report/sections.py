@@ -127,7 +127,7 @@ class _Matrix:
             for finding in verdict(scored, limits).findings
         }
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
-        self.columns: dict[str, str] = {}  # column name to metric
+        self.columns: dict[str, str] = {}  # metrics by name of column
         for result in results:
             for row in result.rows:
                 if row.part in HEADLINES:
@@ -278,7 +278,7 @@ def _ranking(leaderboard: Leaderboard) -> Table:
 
 def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Table]:
     """A table of a headline's parts: a line for each part, a column for each captioner."""
-    names: dict[str, bool] = {}  # part to whether it has a value
+    names: dict[str, bool] = {}  # whether each part has a value
     parts_by_captioner: dict[str, dict[str, Row]] = {}
     for rank in leaderboard.ranks:
         rows = results[rank.row.run_id].rows

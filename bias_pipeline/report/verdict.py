@@ -108,7 +108,7 @@ class Finding:
     question: str  # one of `QUESTIONS`
     row: Row  # the part that may decide; the headline if no part may
     headline: str  # the headline's name
-    # The annotators' value of `row`, or for `mentions` the labels'; NaN if `row` is already a
+    # The annotators' value of `row`, or for `mentions` the value of labels; NaN if `row` is a
     # difference from annotators.
     people: float
     compared: Row  # the row tested for bias: minus the annotators' value, if known
@@ -169,7 +169,7 @@ class Verdict:
     """All findings on a captioner, ordered by question."""
 
     findings: Sequence[Finding]  # one for every headline, ordered by question
-    # Attribute to the share of the model's words that were compared or described persons
+    # By attribute, the share of the model's words that were compared or described persons
     covered: Mapping[str, float] = field(default_factory=dict)
     # By question and attribute, the p of the answer, corrected for all questions and attributes
     overall: Mapping[tuple[str, str], float] = field(default_factory=dict)

@@ -54,10 +54,10 @@ class MetricFacts:
     direction: str = ""  # such as "lower is fairer"
     question: str = ""  # the question that the metric answers, empty if none
     images: str = LABELLED  # the images that the metric is about
-    says: Mapping[str, str] = field(default_factory=dict)  # headline to its meaning
+    says: Mapping[str, str] = field(default_factory=dict)  # the meaning of each headline
     # By headline, what a conclusion may rest on; None in results of earlier versions
     readings: Mapping[str, EvidenceRule] | None = None
-    neutral: Mapping[str, float] = field(default_factory=dict)  # headline to its no-bias value
+    neutral: Mapping[str, float] = field(default_factory=dict)  # the no-bias value of each headline
     untested: Sequence[str] = ()  # headlines without a test
     # By headline, its lowest and highest value; None for no limit
     range: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
@@ -83,11 +83,11 @@ class Manifest:
     started: str = ""  # when the run began, in UTC
     seconds: float = math.nan
     config: Mapping[str, Any] = field(default_factory=dict)  # what the metric was built from
-    keys: Mapping[str, str] = field(default_factory=dict)  # path in config to the key
+    keys: Mapping[str, str] = field(default_factory=dict)  # keys by path in config
     included: Mapping[str, str] = field(default_factory=dict)  # the user's packages and folders
-    plugins: Mapping[str, str] | None = None  # plugin to its release
+    plugins: Mapping[str, str] | None = None  # releases by plugin
     text: Mapping[str, Any] = field(default_factory=dict)  # how captions were read
-    overrides: Sequence[str] | None = None  # the command's; None for a call from Python
+    overrides: Sequence[str] | None = None  # of the command; None for a call from Python
     gold: str | None = None  # digest of the gold labels that corrected the run, if any
     job: Mapping[str, Any] | None = None  # launcher and number; None for a call from Python
     files: Mapping[str, str] | None = None  # checksums of files; None until stored

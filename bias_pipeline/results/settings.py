@@ -160,7 +160,7 @@ def text_settings(result: Result) -> dict[str, str]:
 
 
 def values_of(result: Result) -> dict[str, str]:
-    """Each value that decides numbers, by key, without choices."""
+    """Each value that decides numbers, by key; names of chosen files are left out."""
     row, facts = result.rows[0], result.facts
     return {
         **_values_in(json.dumps([facts.config, facts.keys]), row.dataset),

@@ -308,7 +308,6 @@ class ClipOfScenes:
         return {"version": VERSION, "world": SEED, **asdict(self)}
 
     def folder(self, cache: Path) -> Path:
-        """The folder in the cache that holds the CLIP."""
         text = json.dumps(self.spec, sort_keys=True)
         return cache / "clips" / hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -111,8 +111,6 @@ class Towers(ABC):
 
 @dataclass(frozen=True)
 class ClipTowers(Towers):
-    """A CLIP or SigLIP."""
-
     @property
     def spec(self) -> Mapping[str, object]:
         return {"files": dict(self.model.files)}
@@ -207,8 +205,6 @@ class FiberTowers(WholeTowers):
 
 @dataclass(frozen=True)
 class BlipTowers(WholeTowers):
-    """A BLIP for retrieval."""
-
     judging: ClassVar[str] = "Salesforce/blip-itm-base-coco"
 
     @property

@@ -366,7 +366,6 @@ class RetrievalFairness(Metric):
     def _notes_on_absent(
         self, parts: Mapping[str, Number], view: RetrievalView, ranked: Sequence[Ranked]
     ) -> list[str]:
-        """Notes on absent parts."""
         few = [name for name in view.others if f"other:{name}" not in parts]
         notes = [f"fewer than k={self.k} pictures are labelled with {name}" for name in few]
         if any(ranking.cut for ranking in ranked):

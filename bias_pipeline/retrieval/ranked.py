@@ -228,7 +228,7 @@ def no_judge(rerank: int) -> UsageError:
 
 
 def check_rerank(rerank: int, k: int, ties: Ties) -> None:
-    """Refuse a depth without effect, and settings of ties, which reordering makes unknown."""
+    """Refuse a depth without effect, and settings of ties, which reordered images do not have."""
     if rerank <= k:
         raise UsageError(
             f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "

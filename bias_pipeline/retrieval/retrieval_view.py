@@ -74,7 +74,7 @@ class Retrieved:
     recall: Recall | None  # None if recall is not measured
 
 
-Concepts = Mapping[str, str]  # name to query
+Concepts = Mapping[str, str]  # queries by name
 
 # The 145 neutral concepts of DallEval's first release (Cho, Zala and Bansal 2022, MIT), which Chen
 # and Dou use. "a accountant" and "a healthy" are as in that release; a later release has other

@@ -105,8 +105,8 @@ Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
 
 @dataclass(frozen=True)
 class Audit:
-    corpora: Mapping[str, Corpus]  # attribute to what was scored
-    plans: Mapping[str, Plan]  # attribute to what was run
+    corpora: Mapping[str, Corpus]  # what was scored, by attribute
+    plans: Mapping[str, Plan]  # what was run, by attribute
     results: Results  # of every cell that the data permit
     limits: Limits = LIMITS  # what an answer needs
     exit_code: int = 0  # of the command; 0 unless a cell failed
@@ -132,7 +132,6 @@ class Audit:
         ]
 
     def answers_on(self, attribute: str) -> list[Answer]:
-        """The answers about one attribute."""
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
@@ -195,7 +194,7 @@ class Source(Protocol):
 
     @property
     def attributes(self) -> Collection[str]:
-        """The attributes that are looked for in the labels."""
+        """The attributes whose labels the audit looks for."""
         ...
 
     def corpus(self, attribute: str) -> Corpus:
@@ -441,7 +440,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
         if not math.isnan(row.neutral_rate) and row.attribute not in foreign:
             rates.setdefault(row.attribute, row.neutral_rate)
     shares = ", ".join(f"{percent(rate, 0)} % ({name})" for name, rate in rates.items())
-    silent = f"of its captions {shares} name no group" if rates else ""
+    silent = f"{shares} of its captions name no group" if rates else ""
     trained = (
         "the captioner was trained on captions of this data set"
         if corpus.trained_on_reference

@@ -113,14 +113,13 @@ class Cell:
 
     tree: Mapping[str, Any]  # the configuration as resolved plain data
     used: frozenset[str]  # top-level keys that the metric reaches
-    choices: Mapping[str, str]  # configuration group to the chosen file
+    choices: Mapping[str, str]  # the chosen file of each configuration group
     # Paths in the metric's tree to the keys that set their values
     keys: Mapping[str, str] = field(default_factory=dict)
     overrides: Sequence[str] = ()  # as given, for the manifest
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of the cell."""
         return _seeds(self.tree["seeds"])
 
     def build(self, key: str) -> Any:

@@ -79,7 +79,9 @@ _ORDINARY = frozenset(
         *("probe", "scoring", "split", "stats", "text", "trainer"),
     }
 )
-MOST_CACHED = 500  # composed jobs in a loader's cache, and merges in a process's; 40 kB each
+MOST_CACHED = (
+    500  # composed jobs that a loader caches, and merges that a process caches; 40 kB each
+)
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
@@ -517,7 +519,7 @@ class Repository(ConfigRepository):
         return result
 
     def version(self, config_path: str) -> tuple[object, ...] | None:
-        """A value that changes with the file; None for schemas of plugins, which are no files."""
+        """A value that changes with the file; None for schemas of plugins, which are not files."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":
             return None
@@ -570,7 +572,7 @@ _MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:
-    """The path of a configuration file, None if its source is no folder."""
+    """The path of a configuration file, None if its source is not a folder."""
     if source.scheme() != "file":
         return None
     return Path(source.path, source._normalize_file_name(config_path)).resolve()

@@ -230,7 +230,7 @@ def make_folder(folder: Path) -> None:
         raise unwritable(f"to {folder.parent.parent}", error) from error
 
 
-_OUTCOMES: dict[Path, tuple[object, Mapping[str, Any]]] = {}  # file to its stamp and content
+_OUTCOMES: dict[Path, tuple[object, Mapping[str, Any]]] = {}  # stamp and content of each file
 
 
 def record(folder: Path, outcome: Mapping[str, Any]) -> None:

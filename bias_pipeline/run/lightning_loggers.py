@@ -56,7 +56,7 @@ class TensorBoardLogger(ResultLogger):
 class MlflowLogger(ResultLogger):
     """``logger=mlflow``: one MLflow run for each cell."""
 
-    faults: ClassVar[dict[str, str]] = {}  # server to why it does not answer, empty if it does
+    faults: ClassVar[dict[str, str]] = {}  # by server, why it does not answer, or empty
 
     def __init__(
         self, folder: str, experiment: str = "bias_pipeline", uri: str | None = None

@@ -26,7 +26,7 @@ class SweepOutcome:
     results: Sequence[Result] = ()  # results of the cells that succeeded, in the order of the sweep
     exit_code: int = 0  # of the command
     swept: Sequence[Mapping[str, str]] = ()  # for each result, the overrides in which jobs differ
-    skipped: Mapping[str, str] = field(default_factory=dict)  # label of a cell to the reason
+    skipped: Mapping[str, str] = field(default_factory=dict)  # the reason, by label of a cell
     made: Sequence[Result] = ()  # the results that this process computed, as they are stored
 
     def with_draws(self) -> list[Result]:

@@ -83,7 +83,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         self.faults: list[str] = []  # sentences on references to keys that the configuration lacks
         # Id of a mapping or list, to its value and size
         self._known: dict[int, tuple[Any, int]] = {}
-        self._named: dict[KeyPath, tuple[Any, int]] = {}  # path to value and size
+        self._named: dict[KeyPath, tuple[Any, int]] = {}  # value and size, by path
         self._open: set[KeyPath] = set()
 
     def resolve(self) -> dict[str, Any]:

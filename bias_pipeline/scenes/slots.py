@@ -354,7 +354,7 @@ class BiasSettings:
     # the attribute follow the group that the scene suggests, not the person's group.
     t_to_a: float = 0.0
     # From 0 to 1, neutral 1: the share of each list of synonyms and sentence frames that is used,
-    # counted by frequency. 0: always the most frequent one.
+    # counted by frequency. 0: always the most frequent synonym.
     vocabulary: float = 1.0
     # 0 or more, neutral 1: multiplies the probability of every detail that depends on attributes
     # only through the backdrop (place, backdrop, company, colours, long frames)

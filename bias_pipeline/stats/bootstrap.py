@@ -22,9 +22,9 @@ MOST_VOID = 0.08  # largest share of resamplings without any image; exp(-3) is b
 _BATCH_BYTES = 16_000_000  # the system would take larger arrays back after each batch
 _MOST_STORED = 250_000_000  # the most counts that are stored, such as 1,000 of 250,000 images
 
-# Resampling tested images does not show the effect of other training images. If human captions are
-# compared with human captions, scores of 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC)
-# times as much as resampling estimates; if groups are shuffled, 1.6 times
+# Resampling tested images does not show the effect of other training images. Scores vary
+# more than resampling estimates: 1.0 (accuracy) to 1.35 (LIC) times as much if human captions of
+# 100 to 4,000 images are compared with human captions, and 1.6 times if groups are shuffled
 # (tests/metrics/test_null.py). Ours.
 UNSEEN_TRAINING = 1.6
 

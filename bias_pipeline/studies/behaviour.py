@@ -247,7 +247,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     ),
     "names no group": Behaviour("everybody is a person", CaptionStyle(silent=True)),
     "no group instead of wrong": Behaviour(
-        "everybody is a person, where some women were called men",
+        "everybody is called a person; before, some women were called men",
         CaptionStyle(silent=True),
         before=(CaptionStyle(misgenders=0.4), PLAIN),
     ),

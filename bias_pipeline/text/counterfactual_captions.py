@@ -84,7 +84,7 @@ def _naming(attribute: Attribute) -> Naming:
 def _replace_words(
     listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str
 ) -> Captions:
-    """Captions whose chosen words, (P,) flags, are replaced by their partners or a term."""
+    """Captions with partners for the ``chosen`` (P,) words; ``term`` replaces words without one."""
     words, places = listed.captions, listed.places[chosen]
     types = {word: number for number, word in enumerate(words.types)}
     new = np.arange(len(words.types))

@@ -246,7 +246,7 @@ _Rule = Callable[[Captions, ConceptTable], tuple[IntArray, IntArray]]
 
 
 def _places(sentences: Captions, number: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """(P,) places of numbered words, and their numbers."""
+    """(P,) places of the words that have a number, and (P,) these numbers."""
     numbers = np.array([number.get(word, -1) for word in sentences.types], np.int64)
     numbers = numbers[sentences.tokens] if len(numbers) else np.empty(0, np.int64)
     return np.flatnonzero(numbers >= 0), numbers[numbers >= 0]

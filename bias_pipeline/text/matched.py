@@ -336,7 +336,7 @@ class WordUsage:
 
     @property
     def reach(self) -> float:
-        """Share of the captioner's words that annotators can use as often; NaN without words."""
+        """Share of the captioner's uses of words that annotators can match; NaN without words."""
         total = self.wanted.sum()
         return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 

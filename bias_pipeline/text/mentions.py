@@ -81,13 +81,13 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the first place without these words, from each given place on in steps."""
+        """(P,) the first place with another word, from each given place on in steps."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """Whether one of these words stands at one of the steps; steps below 0 lead backwards."""
+        """(P,) whether one of these words stands at one of the steps; steps below 0 lead back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 

@@ -1,6 +1,6 @@
 """Sets of pictures: false alarms of every test on twins, and a real captioner's captions of PAIRS.
 
-Usage: python -m experiments.counterfactual.study alarms [DRAWS]
+Usage: python -m experiments.counterfactual.study alarms [SETS ...]
        python -m experiments.counterfactual.study pairs DATA [OUTPUTS]
 
 ``alarms`` draws twins of whom all captions are written alike, and counts how often each test has
@@ -28,7 +28,7 @@ from experiments.study import sweep
 
 HERE = Path(__file__).resolve().parent
 ALARMS, ROWS = HERE / "alarms.csv", HERE / "rows.csv"
-SIZES = (20, 50, 200)  # sets
+SIZES = (20, 50, 200)  # sets, unless others are named
 NOISES = (0.0, 0.2)  # the chance that a detail of a picture is drawn anew, whoever is in it
 DRAWS, FIRST_SEED = 400, 20_000
 ALPHA = 0.05
@@ -52,22 +52,22 @@ def p_values(one: GroupsCompared) -> dict[str, float]:
     }
 
 
-def count_alarms(draws: int) -> None:
+def count_alarms(sizes: Sequence[int]) -> None:
     """Write a row for each test, size and noise: how many of the draws reject."""
     with ALARMS.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["sets", "noise", "test", "draws", "rejected", "minutes"])
-        for n_sets in SIZES:
+        for n_sets in sizes:
             for noise in NOISES:
                 started = time.process_time()
                 rejected: dict[str, int] = {}
-                for draw in range(draws):
+                for draw in range(DRAWS):
                     corpus = twin_corpus(n_sets, FIRST_SEED + draw, noise, adjectives=LISTED)
                     for test, p_value in p_values(compare(corpus)).items():
                         rejected[test] = rejected.get(test, 0) + (p_value <= ALPHA)
                 minutes = f"{(time.process_time() - started) / 60:.1f}"
                 for test, number in rejected.items():
-                    table.writerow([n_sets, noise, test, draws, number, minutes])
+                    table.writerow([n_sets, noise, test, DRAWS, number, minutes])
                 file.flush()
 
 
@@ -122,6 +122,6 @@ def score_pairs(data: Path, out: Path) -> None:
 if __name__ == "__main__":
     command, *words = sys.argv[1:]
     if command == "alarms":
-        count_alarms(int(words[0]) if words else DRAWS)
+        count_alarms([*map(int, words)] or SIZES)
     else:
         score_pairs(Path(words[0]), Path(words[1] if len(words) > 1 else "outputs/counterfactual"))

@@ -229,8 +229,8 @@ VARIANTS = [
     Variant(
         "samples of two tasks in one file",
         {"mine.jsonl": SAMPLES + lines([sample(100, "flickr")])},
-        "line 13: its metrics (flickr_Bleu_4, flickr_CIDEr) are of another task than those "
-        "of the entries before it (coco_Bleu_4, coco_CIDEr); keep one task in a file",
+        "line 13: its metrics (flickr_Bleu_4, flickr_CIDEr) are of another task than the entries "
+        "before it (coco_Bleu_4, coco_CIDEr); keep one task in a file",
         code=3,
     ),
     Variant(

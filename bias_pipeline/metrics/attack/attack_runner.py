@@ -118,7 +118,7 @@ class AttackRunner:
     def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
-        """Predictions by caption position: of all attackers, then of those with fewer images."""
+        """Predictions by position, of all attackers and of attackers with fewer images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._label_side(part, images)
@@ -128,7 +128,7 @@ class AttackRunner:
         return self._done[key]
 
     def attack(self, data: LabelledCaptions, shares: Sequence[float] = ()) -> list[Predictions]:
-        """Predictions of all attackers, then of those that learn from each share of the images."""
+        """Predictions of all attackers, then of attackers that learn from a share of the images."""
         check_tested(data, self.splits)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
         predictions = self.settings.predict(data, [self.splits, *fewer])

@@ -33,7 +33,7 @@ from bias_pipeline.text.transform import Transform, apply_transforms
 
 
 class AttackingMetric(Protocol):
-    """The part of a metric that decides its attackers."""
+    """What decides the attackers of a metric."""
 
     attribute: Attribute
     probe: Probe
@@ -54,7 +54,7 @@ class AttackingMetric(Protocol):
         """The corpus as attackers read it."""
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images that have all that attackers need besides captions."""
+        """(N,) images with all inputs of attackers besides captions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class AttackedCaptions:
 def pairs_of(
     attack: AttackRunner, images: BoolArray, cross_fitted: bool, shares: Sequence[float] = ()
 ) -> list[Pair]:
-    """Predictions on both sides: of all attackers, then of those with each share of the images."""
+    """Predictions on both sides: of all attackers, then of attackers with each share of images."""
     model, human = (
         attack.attack_images(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED)
     )

@@ -133,11 +133,11 @@ class CaptionAttack(Metric, ABC):
         return apply_transforms(transforms, corpus)
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images that have all that attackers need besides captions; here nothing."""
+        """(N,) images with all further inputs of attackers; here every image."""
         return np.ones(len(transformed), bool)
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with other inputs of attackers; here none."""
+        """The captions with further inputs of attackers; here none."""
         del transformed
         return data
 

@@ -80,7 +80,7 @@ class PredictionTask:
 
 
 def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
-    """Groups with enough images by labels and by captions, among images of these groups."""
+    """Groups with enough images by labels and by captions; only images of such groups count."""
     groups = np.arange(n_groups)
     while True:
         both = np.isin(labels, groups) & np.isin(predicted, groups)
@@ -107,8 +107,8 @@ class DPA(Metric):
     """Directional predictability amplification (Tokas et al. 2024), in both directions.
 
     ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: they guess the group from
-    the labelled tasks. One side is what the model's caption names (Psi_M), the other labels with as
-    many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
+    the labelled tasks. One side is what the model's caption names (Psi_M), the other side is labels
+    with as many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
     ``a_to_t:object:NAME`` is the score of one task, ``a_to_t:accuracy`` the accuracy that labels
     were brought to, ``<direction>:learning:*`` the score of attackers that learn from fewer images.

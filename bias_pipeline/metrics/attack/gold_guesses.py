@@ -238,7 +238,7 @@ class GuessesUnderBothLabels:
 def _attackers_by_images(score: Score) -> list[Attackers]:
     """The attackers of the compared sides, and of each side alone that has further images.
 
-    At equal style, the attackers with annotators as the captioner are added.
+    At equal style, attackers of annotators who take the captioner's place are added.
     """
 
     def attackers_named(pattern: str) -> list[Predictions]:

@@ -16,14 +16,13 @@ from bias_pipeline.stats.scoring import Scoring
 class GuessSums:
     """Scores of one seed's guesses, without repeating equal scores.
 
-    A task that is false of an image scores as in all images with an equal prediction, such as the
-    images of one group. Only a task that is true of the image has a score of its own, and few
-    tasks are true.
+    Where a task is false, images with equal predictions have equal scores, which are stored once.
+    Where a task is true, which is rare, the image's own score is stored.
 
     Attributes:
-    table: (I, P + C) 1 for an image's prediction among P (all 0 if it was not tested), then
-    how much more each of C tasks scores than if it were false.
-    false: (P, C) scores of each prediction where no task is true.
+        table: (I, P + C) 1 for an image's prediction among P (all 0 if it was not tested), then
+            how much more each of C tasks scores than if it were false.
+        false: (P, C) scores of each prediction where no task is true.
     """
 
     table: sparse.csr_array

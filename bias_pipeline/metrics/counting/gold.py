@@ -134,7 +134,7 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
 
 
 def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
-    """Refuse gold labels of images that differ from all images, by captions and machine labels."""
+    """Refuse gold labels if their images have other captions or machine labels than all images."""
     captions = caption_outcomes(view, "model", view.named_group("model"))
     _check_random(true_labels(view.corpus, gold, captions), captions, gold)
 
@@ -234,7 +234,7 @@ class _Corrected:
         return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
 
     def worth(self, name: PartName, number: Estimate, alone: Estimate) -> float:
-        """How many evenly drawn gold labels are worth one of these, by the interval's width."""
+        """How many times as many evenly drawn gold labels alone give as narrow an interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if self.labels.drawn_evenly or not width > 0:
             return worth_of(number, alone, drawn_evenly=self.labels.drawn_evenly)

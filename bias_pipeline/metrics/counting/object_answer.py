@@ -158,7 +158,7 @@ def per_100(share: float) -> str:
 
 
 def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, object]:
-    """The answer as plain data, for the manifest: by group the score and how alike pictures are."""
+    """The answer as plain data, with each group's score and how alike the pictures are."""
     p_value = None if np.isnan(answer.p_value) else answer.p_value
     pictures = {one.group: dict(one.pictures) for one in contrasts}
     spread = {

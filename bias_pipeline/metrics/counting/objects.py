@@ -248,7 +248,7 @@ class _Parts(ComparedParts):
 
     @property
     def largest_share(self) -> float:
-        """The largest share of captions that may name absent objects, if hardly any captions do."""
+        """Upper end of the interval of the share of captions that invent objects."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high

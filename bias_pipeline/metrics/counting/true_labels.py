@@ -101,7 +101,7 @@ class TrueLabels:
         return sums.reshape(n_cells, -1)
 
     def p_random(self, captions: CaptionOutcomes) -> float:
-        """P of gold images spread this unevenly over cells if they were drawn at random."""
+        """P of gold images as unevenly spread over cells as here, if they were drawn at random."""
         cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(
@@ -128,7 +128,7 @@ class TrueLabels:
         return priors
 
     def _outcome_priors(self, cells: Float64Array) -> Float64Array:
-        """(C,) the prior of what captions say, so that what no caption says may still be said."""
+        """(C,) the prior of outcomes of captions, so that no outcome is impossible."""
         of_machine = cells.reshape(-1, self.n_groups + NO_GROUP_LABELS).sum(axis=0)
         n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
         return np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)

@@ -1,10 +1,10 @@
 """DBAC: directional bias amplification in captions, as functions of qualities and priors.
 
-The paper does not say how to aggregate pairs of groups and tasks, and its authors' code weights
-exact sets of objects (:mod:`bias_pipeline.metrics.attack.dbac_object_sets`); every choice is a
-named parameter. Arrays are (..., G, O): the *given* variable (the attribute for A→T, the task for
-T→A) has G values, and the *other* variable has O values. Leading axes are free (seeds, bootstrap
-samples).
+The paper does not say how to aggregate pairs of groups and tasks, so every choice is a named
+parameter. (Its authors' code weights exact sets of objects, see
+:mod:`bias_pipeline.metrics.attack.dbac_object_sets`.) Arrays are (..., G, O): the *given* variable
+(the attribute for A→T, the task for T→A) has G values, and the *other* variable has O values.
+Leading axes are free (seeds, bootstrap samples).
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Annotators:
 
 @dataclass(frozen=True, eq=False)
 class AtRate:
-    """Annotators' difference at the captioner's rate: two kinds of shares, summed over images."""
+    """Annotators' difference at the captioner's rate, by image and concept."""
 
     residuals: Float64Array  # (N, Q) residuals that are subtracted from the captioner's residuals
     fixed: Float64Array  # (N, Q) further shares that are subtracted
@@ -235,7 +235,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset of the difference of ``times`` as many annotators, near ``difference``."""
+    """Slope and offset of a line for the difference of ``times`` as many annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 

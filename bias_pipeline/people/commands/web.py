@@ -57,7 +57,7 @@ def add_address_options(parser: Parser, others: str) -> None:
         "--port",
         type=number(Port),
         default=PORT,
-        help=f"port; 0 takes any free one (default: {PORT})",
+        help=f"port; 0: any free port (default: {PORT})",
     )
     parser.add_argument(
         "--host",
@@ -273,8 +273,8 @@ def _study(options: Namespace) -> Any:
     if masked is not None and not able:
         lacking = masked.absent(next(iter(photos.values())))
         raise DataError(
-            f"{options.regions} has no {lacking} in any photo of {options.folder}; show them "
-            "whole, or give a file that has one"
+            f"{options.regions} has no {lacking} in any photo of {options.folder}; show the "
+            "photos whole, or give a file that has it"
         )
     study = Study(
         question,
@@ -367,7 +367,7 @@ class ScoredFiles:
 
     # A folder whose files of the same name are read instead; None: no such folder
     data: Path | None = None
-    photos: Mapping[str, Path] = field(default_factory=dict)  # image id to photo
+    photos: Mapping[str, Path] = field(default_factory=dict)  # photos by image id
 
     def __call__(self, result: Result) -> CaptionsBehind:
         """The captions and pictures that a run scored; their digest is not checked yet."""

@@ -203,9 +203,9 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         n_guesses = pq.read_metadata(root / result.run_id / EXCLUSIVE).num_rows
         if n_guesses > MOST_GUESSES:
             raise DataError(
-                f"{root / result.run_id / EXCLUSIVE}: has {n_guesses:,} guesses of attackers; "
-                f"those of a run are added up by image if it has {MOST_GUESSES:,} or fewer, so no "
-                "guesses and no shares are shown"
+                f"{root / result.run_id / EXCLUSIVE}: has {n_guesses:,} guesses of attackers, "
+                f"more than the {MOST_GUESSES:,} that are added up by image, so guesses and "
+                "shares are not shown"
             )
     path = predictions_path(result, root)
     if path is None:

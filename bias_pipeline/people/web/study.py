@@ -64,12 +64,12 @@ class Study:
     """A question about pictures, captions or both, or about pairs of captions."""
 
     question: RatingQuestion  # the question about each item
-    photos: Mapping[str, Path]  # image id to file; empty if only captions are shown
-    captions: Mapping[str, str]  # image id to caption; empty if only pictures are shown
+    photos: Mapping[str, Path]  # files by image id; empty if only captions are shown
+    captions: Mapping[str, str]  # captions by image id; empty if only pictures are shown
     read: PhotoReader = read_photo  # how photos are read
     masking: str = ""  # how photos are masked, in words; empty if they are whole
     consent: str = CONSENT  # the text that raters agree to
-    gold: Mapping[str, str] = field(default_factory=dict)  # image id to a known answer
+    gold: Mapping[str, str] = field(default_factory=dict)  # known answers by image id
     limit: int | None = None  # the most items, the first by their ids; None: all items
     # By id, a second caption, shown as B beside the first; empty if there are no pairs
     beside: Mapping[str, str] = field(default_factory=dict)

@@ -163,8 +163,9 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
     if len(both) >= _LEAST:
         return _of_two(both, len(groups))
     return [
-        f"how often labels err is estimated from at least {_LEAST} items that three raters could "
-        f"tell, or that two could; here are {(n_answers >= LEAST_RATERS).sum()} and {len(both)}"
+        f"how often labels err is estimated from {_LEAST} items or more that three raters could "
+        f"tell (here {(n_answers >= LEAST_RATERS).sum()}), or that two could tell (here "
+        f"{len(both)})"
     ]
 
 
@@ -278,7 +279,7 @@ def pair_lines(folder: Path) -> list[str]:
         return []
     answers = study.answers
     if answers is None:
-        return ["nobody could tell of any pair"]
+        return ["no rater could tell for any pair"]
     one, two = answers.groups
     return [
         f"{study.first.captioner}: in {_percent(answers.treated_differently)} of the answers one "
@@ -338,8 +339,8 @@ def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
             )
         if pair.captioner in shares:
             raise DataError(
-                f"{folder}: is of {pair.captioner}, as another study is; gather one of each "
-                "captioner"
+                f"{folder}: is of {pair.captioner}, and so is another study; gather one study of "
+                "each captioner"
             )
         if study.answers is not None:
             shares[pair.captioner] = study.answers.treated_differently.value

@@ -102,7 +102,7 @@ def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]
 
 
 def shared_rows(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[int, int]:
-    """The file's number of each of our numbers, for special tokens and for words in both.
+    """Map our numbers of words to the file's numbers, for special tokens and words in both.
 
     Example:
         >>> shared_rows({"man": 3, "gender": 4}, {"<unk>": 0, "<pad>": 1, "<bos>": 2, "man": 12})

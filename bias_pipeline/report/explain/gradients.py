@@ -81,7 +81,7 @@ class NetworkFit(WordFit):
     """A neural attacker, whose intercept is the prediction for the baseline."""
 
     attributed: Attributed  # its distinct test captions
-    place: dict[int, int]  # test caption to its index in `attributed`
+    place: dict[int, int]  # index in `attributed` of each test caption
 
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
         at = self.place[row]

@@ -275,7 +275,7 @@ def means_of(examples: Examples) -> Float64Array:
     members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
     for name, rows in zip(examples.names, members, strict=True):
         if not len(rows):
-            raise DataError(f"debias: there is no example of group {name!r} to fit to")
+            raise DataError(f"debias: no example of group {name!r}, to which it must be fitted")
     return np.stack([rows.mean(axis=0) for rows in members])
 
 

@@ -405,7 +405,10 @@ def pairs_parser() -> Parser:
         help=f"pairs at most (default: {PAIRS})",
     )
     parser.add_argument(
-        "--groups", default="", metavar="A,B", help="two groups, if the attribute has more"
+        "--groups",
+        default="",
+        metavar="A,B",
+        help=("the two groups of a pair, if the attribute has more"),
     )
     return parser
 
