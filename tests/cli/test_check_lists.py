@@ -119,7 +119,7 @@ def test_lists_whose_words_no_caption_has_are_refused(ends, german):
 
 
 def test_captions_are_compared_at_the_same_number_of_words(ends, german):
-    """English captions that say more also leak more, and would let German grammar pass."""
+    """Longer English captions also leak more, and would let German grammar pass."""
     german(SINGULAR)
     lines = json.loads(Path("english.json").read_text("utf-8"))
     for line in lines:
