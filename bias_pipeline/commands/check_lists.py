@@ -143,7 +143,7 @@ def compared_lists(
 def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
     """As many captions of each image in both, of as many words: their first ones.
 
-    Longer captions say more of the picture, which also shows the group.
+    Longer captions describe more of the picture, which also shows the group.
 
     Raises:
         DataError: if one side has less than half as many words.
