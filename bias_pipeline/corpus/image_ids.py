@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import cast
+from typing import cast, overload
 
 import numpy as np
 
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.encoding import plain_name_of
 from bias_pipeline.errors import DataError
 
@@ -107,6 +108,33 @@ def are_digits(identifiers: Collection[str]) -> bool:
     """Whether there are ids, and all of them are digits."""
     together = "".join(identifiers)
     return together.isascii() and together.isdigit() and all(identifiers)
+
+
+class NumberedIds(Sequence[str]):
+    """Ids that are whole numbers, ascending, in a tenth of the memory of their texts.
+
+    Example:
+        >>> ids = NumberedIds(np.array([7, 42]))
+        >>> ids[1], ids[:2], list(ids)
+        ('42', ['7', '42'], ['7', '42'])
+    """
+
+    def __init__(self, numbers: IntArray) -> None:
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return list(map(str, self.numbers[place].tolist()))
+        return str(self.numbers[place])
 
 
 def short_id(identifier: str) -> str:

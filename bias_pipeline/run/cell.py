@@ -316,11 +316,11 @@ def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
 def _all_alike(corpus: Corpus) -> str:
     """A note if all captions of the captioner are equal; else empty."""
     captions = corpus.model
-    if len(captions) < 2 or captions.identities.any():
+    if len(captions) < 2 or not captions.all_alike:
         return ""
-    words = " ".join(captions.types[token] for token in captions.tokens[: captions.lengths[0]])
     return (
-        f"all {len(captions)} captions are the same, {words!r}: they say nothing about the images"
+        f"all {len(captions)} captions are the same, {captions.text(0)!r}: they say nothing about "
+        "the images"
     )
 
 

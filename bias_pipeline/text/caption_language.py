@@ -13,7 +13,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, words_of
-from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.text.language_words import (
     has_usual_word,
@@ -88,14 +88,20 @@ def english(captions: Captions) -> BoolArray:
         >>> english(Captions.from_texts(texts)).tolist()
         [True, False, True]
     """
-    words = lowered_words(captions)
-    usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
-    lengths = words.lengths
+    usual, shared, lengths = captions.read(_count_english)
     flags = (usual >= _RATE * lengths) & (usual > 0) | (2 * shared > lengths)
     short = lengths < _LONG
     if usual[short].sum() >= _RATE_OF_SHORT * lengths[short].sum():
         flags |= short
     return flags
+
+
+@each_caption
+def _count_english(captions: Captions) -> tuple[IntArray, IntArray, IntArray]:
+    """(C,) how many words of each caption are English, and shared, and how many it has."""
+    words = lowered_words(captions)
+    usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
+    return usual, shared, words.lengths
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
@@ -106,12 +112,13 @@ def in_language(captions: Captions, language: str) -> BoolArray:
         >>> in_language(Captions.from_texts(texts), "de").tolist()
         [False, True, True]
     """
-    flags = captions.read(english)
+    flags = english(captions)
     if language == ENGLISH:
         return flags
-    return ~(flags | _of_others(captions, language)) | (captions.lengths == 0)
+    return ~(flags | captions.read(_of_others, language)) | (captions.lengths == 0)
 
 
+@each_caption
 def _of_others(captions: Captions, language: str) -> BoolArray:
     """(C,) whether captions are in another language than one that is not English."""
     of_lists = _having(captions, partial(has_usual_word, language=language))
