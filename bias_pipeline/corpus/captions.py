@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -89,6 +89,7 @@ class Captions(ReadCache):
 
     # The V distinct words, each used at least once by a freshly built column
     types: tuple[str, ...]
+    in_memory: ClassVar[bool] = True
     tokens: Int32Array  # (T,) int32, index into `types` of each running word
     starts: IntArray  # (N + 1,) int64, caption `i` is `tokens[starts[i]:starts[i + 1]]`
     image_rows: IntArray  # (N,) int64, the row of the image that each caption describes, ascending
@@ -180,7 +181,11 @@ class Captions(ReadCache):
     @property
     def all_alike(self) -> bool:
         """Whether all captions have the same words."""
-        return not self.identities.any()
+        lengths = self.lengths
+        if (lengths != lengths[:1]).any():
+            return False
+        words = self.tokens.reshape(len(self), -1)
+        return bool((words == words[:1]).all())
 
     def with_texts(self, texts: Mapping[int, str]) -> Captions:
         """The captions with other texts at some rows."""

@@ -274,6 +274,11 @@ class Corpus(ReadCache, Sequence[Record]):
         return {"model": self.model, "human": self.human}[name]
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the words of all captions are in memory."""
+        return self.model.in_memory and self.human.in_memory
+
+    @property
     def each_sample(self) -> tuple[Corpus, ...]:
         """A corpus for each of the captioner's samples; only this corpus if there are no others."""
         return (replace(self, samples=()), *self.samples) if self.samples else (self,)

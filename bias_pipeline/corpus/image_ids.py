@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast, overload
 
 import numpy as np
@@ -16,6 +16,7 @@ from bias_pipeline.errors import DataError
 ENDINGS = (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 _FEW = 5
+_AT_ONCE = 1 << 16  # ids that are written at once
 _SHORT = 18  # digits of ids that are compared as numbers of 64 bits
 
 _COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
@@ -124,6 +125,10 @@ class NumberedIds(Sequence[str]):
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), _AT_ONCE):
+            yield from self[first : first + _AT_ONCE]
 
     @overload
     def __getitem__(self, place: int) -> str: ...

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, TypeVar, cast
+from weakref import finalize
 
 import numpy as np
 from scipy import sparse
@@ -22,9 +24,18 @@ from bias_pipeline.corpus.captions import EACH_CAPTION, Captions, add_numbers, o
 from bias_pipeline.errors import NotApplicableError
 
 T = TypeVar("T")
-NOT_STREAMED = "not with --stream (dataset.stream=true)"
+NOT_STREAMED = "not with --stream"
 _WORDS = 1 << 23  # running words of a block, at least
 _WIDTH = 4  # bytes of a word's number
+
+
+class _WordFile:
+    """A file of words' numbers, which is deleted after the last captions that read it."""
+
+    def __init__(self) -> None:
+        folder = mkdtemp(prefix="captions-")
+        self.path = Path(folder, "words")
+        finalize(self, rmtree, folder, ignore_errors=True)
 
 
 class StreamedCaptions(Captions):
@@ -35,23 +46,17 @@ class StreamedCaptions(Captions):
         types: tuple[str, ...],
         starts: IntArray,
         image_rows: IntArray,
-        file: Path,
-        folder: TemporaryDirectory[str] | None,
+        file: _WordFile,
     ) -> None:
-        known = {"types": types, "starts": starts, "image_rows": image_rows, "file": file}
-        self.__dict__.update(known, folder=folder)  # the folder lives as long as its captions
+        self.__dict__.update(types=types, starts=starts, image_rows=image_rows, file=file)
 
-    file: Path
-    folder: TemporaryDirectory[str] | None
+    in_memory = False
+    file: _WordFile
 
     @property
     def tokens(self) -> Int32Array:  # type: ignore[override]
         """Refused, since all words do not fit into memory."""
         raise NotApplicableError(NOT_STREAMED)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """See the base class; another process does not delete the file."""
-        return {**super().__getstate__(), "folder": None}
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
         """The cached results of a function for all blocks, joined."""
@@ -83,7 +88,7 @@ class StreamedCaptions(Captions):
         return bounds
 
     def _words_between(self, begin: int, end: int) -> Int32Array:
-        return np.fromfile(self.file, np.int32, end - begin, offset=_WIDTH * begin)
+        return np.fromfile(self.file.path, np.int32, end - begin, offset=_WIDTH * begin)
 
     def words(self, row: int) -> list[str]:
         tokens = self._words_between(int(self.starts[row]), int(self.starts[row + 1]))
@@ -146,9 +151,7 @@ class CaptionsWriter:
     """Writes captions to a file, some images after the other, in the order of the images."""
 
     def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="captions-", ignore_cleanup_errors=True)
-        self._path = Path(self._folder.name, "words")
-        self._file = self._path.open("wb")
+        self._file = _WordFile()
         self._numbers: dict[str, int] = {}
         self._lengths: list[Int32Array] = []
         self._rows: list[IntArray] = []
@@ -157,12 +160,12 @@ class CaptionsWriter:
         """Add captions in memory; ``first`` is the row of their first image."""
         number = self._numbers.setdefault
         of_types = [number(word, len(self._numbers)) for word in captions.types]
-        np.array(of_types, np.int32)[captions.tokens].tofile(self._file)
+        with self._file.path.open("ab") as file:
+            np.array(of_types, np.int32)[captions.tokens].tofile(file)
         self._lengths.append(captions.lengths.astype(np.int32))
         self._rows.append(captions.image_rows + first)
 
     def finish(self) -> Captions:
-        self._file.close()
         lengths, rows = (
             np.concatenate(each or [np.empty(0)]) for each in (self._lengths, self._rows)
         )
@@ -170,7 +173,7 @@ class CaptionsWriter:
             return Captions.from_texts([])
         starts = offsets(lengths)
         types = tuple(self._numbers)
-        return StreamedCaptions(types, starts, rows, self._path, self._folder)
+        return StreamedCaptions(types, starts, rows, self._file)
 
 
 def _joined(parts: Sequence[Any]) -> Any:

@@ -98,7 +98,7 @@ class ImageMatch:
     attribute: str  # the attribute whose groups are scored
     strict: bool  # whether what does not fit is refused; else it is noted
     n_captions: int = 0
-    images: _Images = field(default_factory=_Images)  # labelled, and of the parts that are scored
+    n_images: int = 0  # labelled, and of the parts that are scored
     lacking: _Images = field(default_factory=_Images)  # labelled images without a caption
     scored: _Images = field(default_factory=_Images)  # those of them that are in a group
     foreign: _Images = field(default_factory=_Images)  # images of captions that no file knows
@@ -113,7 +113,7 @@ class ImageMatch:
         objects: Mapping[str, frozenset[str]] | None,
     ) -> None:
         """Count images of the files, or of a part of the files."""
-        self.images.add(images)
+        self.n_images += len(images)
         self.n_captions += len(model)
         lacking = set(images).difference(model)
         group_of = labels.map.group_of
@@ -127,7 +127,7 @@ class ImageMatch:
         """Refuse, or note, images without a caption and captions of unknown images."""
         if self.path is None:
             return
-        of_labelled = f"of {self.images.n} labelled images have"
+        of_labelled = f"of {self.n_images} labelled images have"
         if self.scored.n:
             yield self._fault(
                 self.path,
@@ -153,7 +153,7 @@ class ImageMatch:
     @property
     def n_described(self) -> int:
         """How many labelled images have a caption."""
-        return self.images.n - self.lacking.n
+        return self.n_images - self.lacking.n
 
     @property
     def file_share(self) -> float:
@@ -162,14 +162,14 @@ class ImageMatch:
         It is 1 if hardly any caption is of a labelled image, since ids may then fit by accident.
         """
         enough = self.n_described >= LEAST_LABELLED * self.n_captions > 0
-        return self.n_described / self.images.n if enough else 1.0
+        return self.n_described / self.n_images if enough else 1.0
 
     def object_notes(self, path: Path | None) -> Iterator[str]:
         """Refuse, or note, images whose objects the file does not know."""
         if self.objectless.n:
             yield self._fault(
                 path,
-                f"{inflect(self.objectless.n, f'of {self.images.n} labelled images are')} absent, "
+                f"{inflect(self.objectless.n, f'of {self.n_images} labelled images are')} absent, "
                 "so their objects are unknown",
                 self.objectless,
             )

@@ -36,7 +36,6 @@ from bias_pipeline.io.json_files import open_input
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
-STREAMED = "--stream (dataset.stream=true)"
 _LARGEST = 1 << 40  # bytes of a file
 _AT_ONCE = 1 << 17  # rows of a batch
 _BYTES = 1 << 27  # of a batch
@@ -58,7 +57,7 @@ def first_rows(
     folder = is_parquet_folder(path)
     if not folder and path.suffix.lower() != ENDING:
         raise UsageError(
-            f"{path}: {STREAMED} reads Parquet alone; write the file as Parquet, or leave out "
+            f"{path}: --stream reads Parquet alone; write the file as Parquet, or leave out "
             "--stream"
         )
     files = parquet_files(path) if folder else [path]
@@ -83,7 +82,8 @@ def first_rows(
 def image_ids(rows: Rows, key: str) -> IntArray:
     """The distinct ids of a table's images, ascending."""
     ids = [_whole_numbers(rows, batch, 0, number) for number, batch in _batches(rows, [key])]
-    return np.unique(np.concatenate(ids or [np.empty(0, np.int64)]))
+    every = np.sort(np.concatenate([np.empty(0, np.int64), *ids]))
+    return every[np.diff(every, prepend=-1) > 0]
 
 
 @dataclass(frozen=True)
@@ -229,6 +229,6 @@ def _check_whole(rows: Rows, column: Array, whole: Any, first: int) -> None:
         place = int(np.argmax(bad))
         rows.refuse(
             first + place,
-            f"image id {str(column[place].as_py())[:80]!r} is no whole number, and {STREAMED} "
+            f"image id {str(column[place].as_py())[:80]!r} is no whole number, and --stream "
             "sorts images by number; number the images alike in all files, or leave out --stream",
         )

@@ -20,7 +20,8 @@ from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
-from bias_pipeline.errors import inflect
+from bias_pipeline.corpus.streamed_captions import NOT_STREAMED
+from bias_pipeline.errors import NotApplicableError, inflect
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score, check_score
 from bias_pipeline.metrics.corpus_view import objects_read
@@ -54,6 +55,8 @@ def run_cell(
     ``facts`` are further fields of the :class:`Manifest`.
     """
     started = time.time()
+    if not (metric.info.streams or corpus.in_memory):
+        raise NotApplicableError(NOT_STREAMED)
     if gold is not None:
         check_correctable(metric)
     if label_noise is not None:

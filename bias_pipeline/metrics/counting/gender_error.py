@@ -110,6 +110,7 @@ class GenderError(OutcomeMetric):
         neutral=0.0,
         direction="lower is fairer; 0: no caption names the wrong group",
         family="counting",
+        streams=True,
         question="misgendering",
         sources={HENDRICKS_2018: "section 4", BAKR_2024: "Table 3"},
         responses={
@@ -196,6 +197,7 @@ class GroupAccuracy(OutcomeMetric):
         neutral=0.0,
         direction="lower is fairer; 0: all groups are named correctly equally often",
         family="counting",
+        streams=True,
         question="misgendering",
         sources={HENDRICKS_2018: "section 4 (outcome divergence)"},
         ours="the gap is",
