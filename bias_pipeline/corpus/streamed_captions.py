@@ -54,7 +54,7 @@ class StreamedCaptions(Captions):
     file: _WordFile
 
     @property
-    def tokens(self) -> Int32Array:  # type: ignore[override]
+    def tokens(self) -> Int32Array:
         """Refused, since all words do not fit into memory."""
         raise NotApplicableError(NOT_STREAMED)
 
@@ -64,7 +64,7 @@ class StreamedCaptions(Captions):
             raise NotApplicableError(NOT_STREAMED)
         key = (how, words)
         if key not in self._read:
-            self._read[key] = _joined([how(block, *words) for block in self.blocks()])
+            self._read[key] = _join_results([how(block, *words) for block in self.blocks()])
         return cast("T", self._read[key])
 
     def blocks(self) -> Iterator[Captions]:
@@ -124,11 +124,11 @@ class StreamedCaptions(Captions):
             raise NotApplicableError(NOT_STREAMED)
         begins = iter([begin for begin, _ in self._bounds])
 
-        def flagged(block: Captions) -> Captions:
+        def take_here(block: Captions) -> Captions:
             begin = next(begins)
             return block.take(rows[begin : begin + len(block)])
 
-        return self.by_block(flagged)
+        return self.by_block(take_here)
 
     def compact(self) -> Captions:
         return self  # the writer numbers words in the order of their first use
@@ -139,12 +139,12 @@ class StreamedCaptions(Captions):
     def with_texts(self, texts: Mapping[int, str]) -> Captions:
         begins = iter([begin for begin, _ in self._bounds])
 
-        def changed(block: Captions) -> Captions:
+        def with_texts_here(block: Captions) -> Captions:
             begin = next(begins)
             here = {row - begin: texts[row] for row in texts if 0 <= row - begin < len(block)}
             return block.with_texts(here)
 
-        return self.by_block(changed)
+        return self.by_block(with_texts_here)
 
 
 class CaptionsWriter:
@@ -166,21 +166,18 @@ class CaptionsWriter:
         self._rows.append(captions.image_rows + first)
 
     def finish(self) -> Captions:
-        lengths, rows = (
-            np.concatenate(each or [np.empty(0)]) for each in (self._lengths, self._rows)
-        )
-        if not len(rows):
+        if not any(map(len, self._rows)):
             return Captions.from_texts([])
-        starts = offsets(lengths)
-        types = tuple(self._numbers)
-        return StreamedCaptions(types, starts, rows, self._file)
+        lengths: Int32Array = np.concatenate(self._lengths)
+        rows: IntArray = np.concatenate(self._rows)
+        return StreamedCaptions(tuple(self._numbers), offsets(lengths), rows, self._file)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _join_results(parts: Sequence[Any]) -> Any:
     """The results of all blocks as one."""
     first = parts[0]
     if isinstance(first, tuple):
-        return tuple(map(_joined, zip(*parts, strict=True)))
+        return tuple(map(_join_results, zip(*parts, strict=True)))
     if isinstance(first, Counter):
         return sum(parts, Counter())
     if isinstance(first, sparse.csr_array):

@@ -46,7 +46,7 @@ from bias_pipeline.data.coco_files import (
     open_objects,
 )
 from bias_pipeline.data.columns import DECODING, HUMAN, MODEL, SAMPLE, Layout
-from bias_pipeline.data.image_ranges import ImageRanges, first_rows, image_ids
+from bias_pipeline.data.image_ranges import ImageRanges, check_annotations, first_rows, image_ids
 from bias_pipeline.data.joined_captions import may_be_joined
 from bias_pipeline.data.label_files import (
     MAJORITY,
@@ -123,7 +123,7 @@ class StreamedCocoDataset(CocoDataset):
             file_share=reading.match.file_share,
             file=str(path.resolve()),
             objects_file=str(objects or "") if self.strict else "",
-            marked=reading.marked,
+            marked=reading.marked_captions,
             blank_counts={side: reading.blanks_of(side) for side in SIDES},
         )
         return corpus.noting_blanks(self.blank_limit)
@@ -152,16 +152,17 @@ class StreamedCocoDataset(CocoDataset):
         things = objects and open_objects(
             check_file(objects, "dataset.instances"), layout, first_rows
         )
-        table = _Columns(labels.rows, labels.key, [labels.field]).plain(layout)
+        table = _Columns(labels.rows, labels.key, [labels.field]).as_in_file(layout)
         return _Files(
             replace(labels, rows=table.rows),
-            _Columns(model, image, [text]).plain(layout),
-            _Columns(*human).plain(layout) if human else None,
-            _Columns(*things, []).plain(layout) if things else None,
+            _Columns(model, image, [text]).as_in_file(layout),
+            _Columns(*human, _annotations(*human)).as_in_file(layout) if human else None,
+            _Columns(*things, []).as_in_file(layout) if things else None,
             self.caption_index,
         )
 
 
+_ANNOTATION = "id"
 _NOT_READ = "not read with --stream"
 
 
@@ -171,8 +172,9 @@ class _Columns(NamedTuple):
     rows: Rows
     image: str
     texts: Sequence[str]  # columns of captions or labels
+    annotations: str = ""  # column of annotations' ids
 
-    def plain(self, layout: Layout) -> _Columns:
+    def as_in_file(self, layout: Layout) -> _Columns:
         """The same columns; refused if they are not as in the file, or a row is one of several."""
         path, columns = self.rows.path, set(self.rows.columns or ())
         first = next(self.rows.blocks, None)
@@ -181,6 +183,8 @@ class _Columns(NamedTuple):
                 f"{path}: another program's form is {_NOT_READ}; write a table with a column of "
                 f"image ids and one of captions or labels, {_LEAVE_OUT}"
             )
+        if self.annotations:
+            check_annotations(self.rows, self.image, self.annotations)
         if {SAMPLE, DECODING} <= columns:
             raise DataError(
                 f"{path}: several numbered captions an image are {_NOT_READ}; keep one, "
@@ -192,6 +196,12 @@ class _Columns(NamedTuple):
                 f"{_NOT_READ}; drop the other one, {_LEAVE_OUT}"
             )
         return self._replace(rows=replace(self.rows, blocks=iter([first] if first else [])))
+
+
+def _annotations(rows: Rows, image: str, texts: Sequence[str]) -> str:
+    """The column of annotations' ids in a file of human captions; empty if it has none."""
+    del texts
+    return _ANNOTATION if image != _ANNOTATION and _ANNOTATION in (rows.columns or ()) else ""
 
 
 class _Part(NamedTuple):
@@ -394,13 +404,15 @@ class _Reading:
         return any(names is not None for names in self.objects)
 
     @property
-    def marked(self) -> BoolArray:
+    def marked_captions(self) -> BoolArray:
         """(C,) flags of human captions that their file marks; empty if it marks none."""
         marks = np.concatenate(self.marks)
         return marks if marks.any() else np.empty(0, bool)
 
     def blanks_of(self, side: Side) -> IntArray:
-        return np.concatenate(self.blanks[side])
+        each = self.blanks[side]
+        some = any(map(np.any, each))
+        return np.concatenate(each) if some else np.zeros(sum(map(len, each)), np.int64)
 
     def match_notes(self, people: Path | None, objects: Path | None) -> Iterator[str]:
         """Refuse, or note, images that are not in all files."""

@@ -41,6 +41,7 @@ _AT_ONCE = 1 << 17  # rows of a batch
 _BYTES = 1 << 27  # of a batch
 _IMAGES = 1 << 17  # images of a range
 _RANGES = 200  # the most ranges, each of which has an open file
+_ABSENT = -1  # the number of an absent id
 _DIGITS = r"^\s*[0-9]{1,18}\s*$"
 
 
@@ -61,7 +62,8 @@ def first_rows(
             "--stream"
         )
     files = parquet_files(path) if folder else [path]
-    starts, n_rows = [], 0
+    starts: list[tuple[int, Path]] = []
+    n_rows = 0
     for file in files:
         open_input(file, what=what, max_bytes=_LARGEST).close()
         schema, n_more = parquet_head(file)
@@ -83,7 +85,26 @@ def image_ids(rows: Rows, key: str) -> IntArray:
     """The distinct ids of a table's images, ascending."""
     ids = [_whole_numbers(rows, batch, 0, number) for number, batch in _batches(rows, [key])]
     every = np.sort(np.concatenate([np.empty(0, np.int64), *ids]))
-    return every[np.diff(every, prepend=-1) > 0]
+    return every[np.diff(every, prepend=_ABSENT) > 0]
+
+
+def check_annotations(rows: Rows, key: str, annotation: str) -> None:
+    """Refuse an annotation's id that two images have; other faults show within an image's range."""
+    columns = [key, annotation]
+    pairs = [
+        np.stack([_whole_numbers(rows, batch, place, number) for place in (0, 1)])
+        for number, batch in _batches(rows, columns)
+    ]
+    images, numbers = np.concatenate([np.empty((2, 0), np.int64), *pairs], axis=1)
+    order = np.argsort(numbers, kind="stable")
+    same = (
+        (np.diff(numbers[order]) == 0)
+        & (np.diff(images[order]) != 0)
+        & (numbers[order[1:]] != _ABSENT)
+    )
+    if same.any():
+        row = int(order[1:][np.argmax(same)])
+        rows.refuse(row, f"annotation id {numbers[row]} occurs twice with different contents")
 
 
 @dataclass(frozen=True)
@@ -96,8 +117,9 @@ class ImageRanges:
     @classmethod
     def of_images(cls, ids: IntArray, folder: Path) -> ImageRanges:
         """Ranges of about equally many of the images."""
-        images = max(_IMAGES, -(-len(ids) // _RANGES))
-        return cls(ids[images::images], folder)
+        n_ranges = min(_RANGES, -(-len(ids) // _IMAGES))
+        ends = np.linspace(0, len(ids), n_ranges + 1).astype(np.int64)
+        return cls(ids[ends[1:-1]], folder)
 
     def __len__(self) -> int:
         return len(self.edges) + 1
@@ -201,7 +223,7 @@ def _whole_texts(batch: RecordBatch) -> RecordBatch:
 
 
 def _whole_numbers(rows: Rows, batch: RecordBatch, place: int, first: int) -> IntArray:
-    """The ids of a batch as numbers, 0 for absent ids; others are refused, since order is lost."""
+    """The ids of a batch as numbers; ids that are no numbers are refused."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -215,9 +237,9 @@ def _whole_numbers(rows: Rows, batch: RecordBatch, place: int, first: int) -> In
         _check_whole(rows, column, pc.equal(column, pc.round(column)), first)
     elif not pa.types.is_integer(kind):
         _check_whole(rows, column, pa.array(np.zeros(len(column), bool)), first)
-    numbers = pc.fill_null(column.cast(pa.int64()), 0)
+    numbers = column.cast(pa.int64())
     _check_whole(rows, column, pc.greater_equal(numbers, 0), first)
-    ids: IntArray = numbers.to_numpy(zero_copy_only=False)
+    ids: IntArray = pc.fill_null(numbers, _ABSENT).to_numpy(zero_copy_only=False)
     return ids
 
 
@@ -229,6 +251,6 @@ def _check_whole(rows: Rows, column: Array, whole: Any, first: int) -> None:
         place = int(np.argmax(bad))
         rows.refuse(
             first + place,
-            f"image id {str(column[place].as_py())[:80]!r} is no whole number, and --stream "
-            "sorts images by number; number the images alike in all files, or leave out --stream",
+            f"id {str(column[place].as_py())[:80]!r} is no whole number, and --stream "
+            "sorts by number; write whole numbers, alike in all files, or leave out --stream",
         )

@@ -53,14 +53,17 @@ def declines(texts: Sequence[str]) -> BoolArray:
         >>> declines(["I'm sorry, but I can't say.", "ERROR: 429", "a sorry dog"]).tolist()
         [True, True, False]
     """
+    return _find_declining(plain_texts(texts))
+
+
+def _find_declining(plain: Sequence[str]) -> BoolArray:
     match = phrase_pattern("decline").match
-    return np.fromiter((match(*_start(plain)) is not None for plain in plain_texts(texts)), bool)
+    return np.fromiter((match(*_start(text)) is not None for text in plain), bool)
 
 
-def may_have_preamble(texts: Sequence[str]) -> BoolArray:
-    """(N,) whether texts may have a preamble; false for nearly every caption, and fast."""
+def _may_have_preamble(plain: Sequence[str]) -> BoolArray:
+    """(N,) whether plain texts may have a preamble; false for nearly every caption, and fast."""
     match = phrase_pattern("preamble").match
-    plain = plain_texts(texts)
     return np.fromiter((not text[:1].isalpha() or match(text) is not None for text in plain), bool)
 
 
@@ -376,10 +379,11 @@ def _preambles(captions: Captions) -> Counter[str]:
 def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
     """(C,) captions that decline, and how many open with each preamble."""
     texts, places = distinct_openings(captions)
-    flags = declines(texts)
+    plain = plain_texts(texts)
+    flags = _find_declining(plain)
     preambles: Counter[str] = Counter()
     counts = np.bincount(places).tolist()
-    for place in np.flatnonzero(may_have_preamble(texts)).tolist():
+    for place in np.flatnonzero(_may_have_preamble(plain)).tolist():
         if preamble := preamble_of(texts[place]):
             preambles[preamble] += counts[place]
     return flags[places], preambles
@@ -388,11 +392,11 @@ def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
 def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
     """Captions with every text rewritten; unchanged texts are not read again."""
 
-    def rewritten(block: Captions) -> Captions:
+    def rewrite_block(block: Captions) -> Captions:
         texts = [rule(block.text(row)) for row in range(len(block))]
         return Captions.from_texts(texts, block.image_rows)
 
-    return captions.by_block(rewritten)
+    return captions.by_block(rewrite_block)
 
 
 def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:

@@ -69,8 +69,8 @@ def files(tmp_path_factory) -> dict[str, str]:
     spoken = texts(N)
     for place, text in enumerate(UNUSUAL * 20):
         spoken[70 * place] = text
-    described, few = draw.permutation(ids[50:]), ids[: N // 5]
-    people, images = texts(3 * len(few)), np.repeat(few, 3)
+    described, some = draw.permutation(ids[50:]), ids[: N // 5]
+    people, images = texts(3 * len(some)), np.repeat(some, 3)
     people[::30] = ["Quality issues are too severe to recognize visual content."] * len(
         people[::30]
     )
@@ -120,18 +120,18 @@ def corpus(files: Mapping[str, str], *words: str) -> Corpus:
 
 
 @pytest.fixture
-def both(files, small_blocks) -> tuple[Corpus, Corpus]:
+def corpora(files, small_blocks) -> tuple[Corpus, Corpus]:
     return corpus(files), corpus(files, STREAMED)
 
 
-def test_a_streamed_corpus_is_the_corpus_in_memory(both):
-    whole, streamed = both
+def test_a_streamed_corpus_is_the_corpus_in_memory(corpora):
+    whole, streamed = corpora
     assert len([*streamed.model.blocks()]) > 2
     assert (streamed.digest, streamed.reference) == (whole.digest, whole.reference)
 
 
-def test_notes_on_all_captions_together_are_the_same(both):
-    whole, streamed = both
+def test_notes_on_all_captions_together_are_the_same(corpora):
+    whole, streamed = corpora
     assert len(whole.notes) > 12
     assert [*streamed.notes] == [*whole.notes]
 
@@ -157,17 +157,17 @@ def test_a_folder_of_parts_is_streamed_as_one_file(files, tmp_path, small_blocks
     assert corpus(parts, STREAMED).digest == corpus(files).digest
 
 
-def test_streamed_words_are_not_read_all_at_once(both):
+def test_streamed_words_are_not_read_all_at_once(corpora):
     with pytest.raises(NotApplicableError, match="not with --stream"):
-        both[1].model.join(["hot dog"])
+        corpora[1].model.join(["hot dog"])
 
 
-def test_what_is_not_decided_caption_by_caption_is_refused(both):
+def test_what_is_not_decided_caption_by_caption_is_refused(corpora):
     def longest(captions: Captions) -> np.ndarray:
         return captions.lengths[captions.lengths == captions.lengths.max()]
 
     with pytest.raises(NotApplicableError, match="not with --stream"):
-        both[1].model.read(longest)
+        corpora[1].model.read(longest)
 
 
 FEW = range(1, 13)
@@ -177,7 +177,7 @@ def with_row(values: Sequence[object], row: int, value: object) -> list[object]:
     return [*values[:row], value, *values[row + 1 :]]
 
 
-def few(tmp_path: Path, **columns: Sequence[object]) -> dict[str, str]:
+def files_of_twelve(tmp_path: Path, **columns: Sequence[object]) -> dict[str, str]:
     """Files of twelve images in which some columns are replaced."""
     usual = {
         "labels": {"id": FEW, "gender": ["Male", "Female"] * 6},
@@ -197,7 +197,7 @@ def few(tmp_path: Path, **columns: Sequence[object]) -> dict[str, str]:
     [
         (
             {"image_id": with_row([*map(str, FEW)], 2, "c.jpg")},
-            "row 2: image id 'c.jpg' is no",
+            "row 2: id 'c.jpg' is no whole number",
         ),
         ({"image_id": with_row(FEW, 3, None)}, "row 3: image id None is neither"),
         (
@@ -217,7 +217,15 @@ def few(tmp_path: Path, **columns: Sequence[object]) -> dict[str, str]:
 )
 def test_a_fault_names_the_file_the_row_and_a_fix(columns, message, tmp_path):
     with pytest.raises(DataError, match=message):
-        corpus(few(tmp_path, **columns), STREAMED)
+        corpus(files_of_twelve(tmp_path, **columns), STREAMED)
+
+
+def test_an_annotation_of_two_images_is_refused(tmp_path):
+    people = write(
+        tmp_path / "people.parquet", id=[7, 8, 7], image_id=[1, 1, 2], caption=["a", "b", "c"]
+    )
+    with pytest.raises(DataError, match="row 2: annotation id 7 occurs twice with different"):
+        corpus({**files_of_twelve(tmp_path), "people": people}, STREAMED)
 
 
 def test_only_parquet_is_streamed(files, tmp_path):
