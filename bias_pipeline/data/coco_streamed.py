@@ -86,7 +86,7 @@ class StreamedCocoDataset(CocoDataset):
                 f"write a row for each caption, {_LEAVE_OUT}"
             )
         layout = self.layout.blank_copy()
-        files = self._open(path, attribute, layout)
+        files = self._open_files(path, attribute, layout)
         with TemporaryDirectory(prefix="ranges-", ignore_cleanup_errors=True) as folder:
             images = image_ids(files.labels.rows, files.labels.key)
             ranges = ImageRanges.of_images(images, Path(folder))
@@ -128,7 +128,7 @@ class StreamedCocoDataset(CocoDataset):
         )
         return corpus.noting_blanks(self.blank_limit)
 
-    def _open(self, path: Path, attribute: Attribute, layout: Layout) -> _Files:
+    def _open_files(self, path: Path, attribute: Attribute, layout: Layout) -> _Files:
         """The columns of all files."""
         place = self.files["attributes"]
         if place is None:
