@@ -266,7 +266,7 @@ def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) 
         >>> group_task_cells(np.array([0, 0]), np.array([1, 1]), (1, 2)).toarray().tolist()
         [[0.0, 2.0]]
     """
-    if (np.diff(rows) < 0).any():
+    if (rows[1:] < rows[:-1]).any():
         return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
     ends = offsets(np.bincount(rows, minlength=shape[0]))
     table = sparse.csr_array((np.ones(len(rows)), columns, ends), shape=shape)

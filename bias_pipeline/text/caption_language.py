@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Int32Array, IntArray
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, words_of
 from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
@@ -97,11 +97,11 @@ def english(captions: Captions) -> BoolArray:
 
 
 @each_caption
-def _count_english(captions: Captions) -> tuple[IntArray, IntArray, IntArray]:
+def _count_english(captions: Captions) -> tuple[Int32Array, Int32Array, Int32Array]:
     """(C,) how many words of each caption are English, and shared, and how many it has."""
     words = lowered_words(captions)
     usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
-    return usual, shared, words.lengths
+    return usual.astype(np.int32), shared.astype(np.int32), words.lengths.astype(np.int32)
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:

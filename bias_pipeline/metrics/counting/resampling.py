@@ -44,8 +44,8 @@ class ResamplingBlocks:
         while most > FEWEST_BUNDLES and most * n_columns > _CELLS:
             most //= 2  # halved each time, so that tables of similar size get equally many bundles
         parts = np.split(rows, range(_IMAGES, len(rows), _IMAGES))
-        words = [random_words("bundle", 0, keys[part]) % np.uint64(most) for part in parts]
-        of_image = np.concatenate([part.astype(np.int64) for part in words])
+        words = (random_words("bundle", 0, keys[part]) % np.uint64(most) for part in parts)
+        of_image = np.concatenate([part.astype(np.int16) for part in words])
         used = np.flatnonzero(np.bincount(of_image, minlength=most))
         place = np.zeros(most, np.int64)
         place[used] = np.arange(len(used))
