@@ -6,12 +6,13 @@ are English, in another script, or have more of the usual words of a third langu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, Int32Array, IntArray
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, words_of
 from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
@@ -88,20 +89,19 @@ def english(captions: Captions) -> BoolArray:
         >>> english(Captions.from_texts(texts)).tolist()
         [True, False, True]
     """
-    usual, shared, lengths = captions.read(_count_english)
-    flags = (usual >= _RATE * lengths) & (usual > 0) | (2 * shared > lengths)
-    short = lengths < _LONG
-    if usual[short].sum() >= _RATE_OF_SHORT * lengths[short].sum():
-        flags |= short
-    return flags
+    flags, short, words = captions.read(_find_english)
+    return flags | short if words["usual"] >= _RATE_OF_SHORT * words["all"] else flags
 
 
 @each_caption
-def _count_english(captions: Captions) -> tuple[Int32Array, Int32Array, Int32Array]:
-    """(C,) how many words of each caption are English, and shared, and how many it has."""
+def _find_english(captions: Captions) -> tuple[BoolArray, BoolArray, Counter[str]]:
+    """(C,) captions that are English by themselves, and short ones; the words of short ones."""
     words = lowered_words(captions)
     usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
-    return usual.astype(np.int32), shared.astype(np.int32), words.lengths.astype(np.int32)
+    lengths = words.lengths
+    short = lengths < _LONG
+    flags = (usual >= _RATE * lengths) & (usual > 0) | (2 * shared > lengths)
+    return flags, short, Counter(usual=int(usual[short].sum()), all=int(lengths[short].sum()))
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
