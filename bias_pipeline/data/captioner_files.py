@@ -33,17 +33,15 @@ class CaptionerFolder:
 
     @classmethod
     def find(cls, dataset: str, named: str | None, root: Path) -> CaptionerFolder:
-        """The named folder, else ``captioners`` in the data set's folder or beside it."""
+        """The named folder, or ``captioners`` in the data set's folder or beside it."""
         inside, beside = root / "captioners", root.parent / "captioners"
         usual = beside if beside.is_dir() and not inside.is_dir() else inside
         return cls(dataset, Path(named) if named else usual)
 
     def names(self) -> list[str]:
-        """The captioners that have a file, sorted."""
         return sorted(self._stems())
 
     def file(self, captioner: str) -> Path:
-        """The file of a captioner, given by name or by path."""
         stems = self._stems()
         files = stems.get(captioner, [])
         if len(files) > 1:
@@ -96,7 +94,7 @@ class ImageMatch:
 
     path: Path | None  # the file of captions; None for pictures without a captioner
     attribute: str  # the attribute whose groups are scored
-    strict: bool  # whether what does not fit is refused; else it is noted
+    strict: bool  # whether files that do not fit are refused instead of noted
     n_captions: int = 0
     n_images: int = 0  # labelled, and of the parts that are scored
     lacking: _Images = field(default_factory=_Images)  # labelled images without a caption
@@ -124,7 +122,7 @@ class ImageMatch:
             self.objectless.add([*filterfalse(objects.__contains__, images)])
 
     def caption_notes(self) -> Iterator[str]:
-        """Refuse, or note, images without a caption and captions of unknown images."""
+        """Refuse or note images without a caption, and captions of unknown images."""
         if self.path is None:
             return
         of_labelled = f"of {self.n_images} labelled images have"
@@ -165,7 +163,7 @@ class ImageMatch:
         return self.n_described / self.n_images if enough else 1.0
 
     def object_notes(self, path: Path | None) -> Iterator[str]:
-        """Refuse, or note, images whose objects the file does not know."""
+        """Refuse or note images whose objects the file does not know."""
         if self.objectless.n:
             yield self._fault(
                 path,

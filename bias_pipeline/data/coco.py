@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import filterfalse, repeat
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
@@ -53,14 +55,14 @@ T = TypeVar("T")
 
 
 class CocoDataset(Dataset):
-    """Human captions and one captioner's, labels and objects, each in its own file.
+    """Human captions and one captioner's captions, labels and objects, each in a file.
 
-    The images of the label file are scored. Human captions may cover a part of them: then that part
+    The images of the label file are scored. If human captions cover only a part of them, this part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
     every labelled image of a group, and no caption of an image that is in no other file.
 
     Files that are not named are looked for in ``root`` under their usual names, but only if
-    ``attributes`` is not named either: your own labels are never mixed with the files of ``root``.
+    ``attributes`` is not named either: your labels are never mixed with the files of ``root``.
     """
 
     name = "coco"
@@ -113,7 +115,7 @@ class CocoDataset(Dataset):
                 "name them, as dataset.split=test"
             )
         self.caption_index = caption_index if multi_caption else None
-        self.sample = 0  # which of the file's numbered captions is read
+        self.sample = 0  # the number of the caption that is read, in a file with several
         self.split_file = Path(split_file) if split_file else None
         self.split = [split] if isinstance(split, str) else list(split or ())
         self.annotator = annotator
@@ -144,7 +146,7 @@ class CocoDataset(Dataset):
         self._file_of(captioner)
 
     def _file_of(self, captioner: str) -> Path | None:
-        """The captioner's file; None for ``none``, pictures without a captioner."""
+        """The captioner's file; None for ``none``, which is pictures without a captioner."""
         return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -168,6 +170,7 @@ class CocoDataset(Dataset):
         layout.check_used()
         check_separator(layout)
         contents, renamed = contents.with_short_ids()
+        contents, edited = contents.without_edits()
         images = self._images(contents)
         pictures, unseen = readable_pictures(
             contents.pictures, images, self.images, strict=self.strict
@@ -208,7 +211,18 @@ class CocoDataset(Dataset):
             file=str(path.resolve()) if path else "",
             objects_file=str(objects or "") if self.strict else "",
         )
-        return replace(corpus, prompts=captioner_file.prompts, file_share=match.file_share)
+        edits = [
+            Corpus.build(
+                mended_columns(records(images, contents.of_edits(each), attribute.name), {})[0],
+                dataset=self.name,
+                captioner=corpus.captioner,
+                groups={attribute.name: (labels.groups, labels.map)},
+                blank_limit=self.blank_limit,
+            )
+            for each in edited
+        ]
+        prompts = captioner_file.prompts
+        return replace(corpus, prompts=prompts, file_share=match.file_share, edits=tuple(edits))
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
         path = self.files["attributes"]
@@ -250,7 +264,7 @@ class CocoDataset(Dataset):
     def _human(
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        """Human captions; they come from the captioner's file where no other file is named."""
+        """Human captions; without a file of them, they come from the captioner's file."""
         named = self.files["captions"]
         if named:
             return people_once(check_file(named, "dataset.captions"), layout)
@@ -270,7 +284,7 @@ class CocoDataset(Dataset):
         return PictureFiles.read(self.images, self.regions, self.files["instances"], layout)
 
     def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
-        """The files; human captions may be inside the captioner's."""
+        """The files; human captions may be inside the captioner's file."""
         labels = file_of(self.files["attributes"]) if self.files["attributes"] else None
         model = file_of(captioner) if captioner else None
         return _Sources(
@@ -294,7 +308,7 @@ class CocoDataset(Dataset):
 
 
 class _Sources(NamedTuple):
-    """The file of each kind of contents; None where there is no file."""
+    """The file of each kind of contents; None without a file."""
 
     labels: Path | None
     model: Path | None
@@ -346,7 +360,7 @@ class Contents:
             human = images.rename(sources.human, human, like_model)
             model = images.rename(sources.model, model, like_human)
         joined = Contents(
-            replace(self.labels, raw=raw, sets=images.rename(sources.labels, self.labels.sets)),
+            self.labels.with_ids(raw, partial(images.rename, sources.labels)),
             model,
             images.rename(sources.human, self.human),
             None
@@ -362,17 +376,35 @@ class Contents:
         known = (self.labels.raw, self.human, self.objects or {})
         match.add(images, self.labels, self.model, known, self.objects)
 
+    def without_edits(self) -> tuple[Contents, Sequence[Mapping[str, str]]]:
+        """A copy without edited pictures, and for each further edit of a picture its captions."""
+        edits = self.labels.edits
+        raw, model = (
+            {image: text for image, text in texts.items() if image not in edits}
+            for texts in (self.labels.raw, self.model)
+        )
+        edited: dict[str, list[str]] = defaultdict(list)
+        for image in sorted(edits.keys() & self.model.keys()):
+            edited[edits[image]].append(self.model[image])
+        each = [
+            {image: texts[number] for image, texts in edited.items() if number < len(texts)}
+            for number in range(max(map(len, edited.values()), default=0))
+        ]
+        return replace(self, labels=replace(self.labels, raw=raw), model=model), each
+
+    def of_edits(self, captions: Mapping[str, str]) -> Contents:
+        """The contents with captions of edits, and without what they share with the pictures."""
+        return replace(self, model=captions, human={}, objects=None, pictures=PictureFiles({}))
+
     def with_short_ids(self) -> tuple[Contents, Sequence[str]]:
-        """A copy with short ids instead of file names in every file, and a note if any changed."""
+        """A copy with short ids instead of file names in every file, and a note on changes."""
         others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
         short = short_forms(others)
         if not short:
             return self, ()
         shortened = Contents(
-            replace(
-                self.labels,
-                raw=_rename_images(self.labels.raw, short),
-                sets=_rename_images(self.labels.sets, short),
+            self.labels.with_ids(
+                _rename_images(self.labels.raw, short), partial(_rename_images, names=short)
             ),
             _rename_images(self.model, short),
             _rename_images(self.human, short),
@@ -388,7 +420,7 @@ def _rename_images(values: Mapping[str, T], names: Mapping[str, str]) -> dict[st
 
 
 def records(images: Sequence[str], contents: Contents, attribute: str) -> RecordColumns:
-    """Records of the labelled images in the order of the captioner's file."""
+    """Records of the labelled images, in the order of the captioner's file."""
     model, human, objects = contents.model, contents.human, contents.objects
     sets = contents.labels.sets
     ids = [*filter(set(images).__contains__, model), *filterfalse(model.__contains__, images)]
@@ -407,8 +439,8 @@ def records(images: Sequence[str], contents: Contents, attribute: str) -> Record
 
 
 COPIES = (
-    "warning: human captions are the captioner's, word for word, so nothing can differ; "
-    + NAME_HUMAN_CAPTIONS,
+    "warning: human captions are the captioner's captions, word for word, so nothing can "
+    "differ; " + NAME_HUMAN_CAPTIONS,
 )
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
+from bias_pipeline.data.frames import is_absent
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.label_values import (
     NO_GROUP,
@@ -28,7 +30,7 @@ from bias_pipeline.data.label_values import (
     with_labels,
     with_map,
 )
-from bias_pipeline.data.tables import Opener, Rows, open_rows
+from bias_pipeline.data.tables import Opener, Rows, is_whole, open_rows
 from bias_pipeline.errors import (
     AbsentLabelError,
     DataError,
@@ -45,9 +47,9 @@ MAJORITY = "majority"
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
 _WHO = ("annotator", "rater")  # the second is how rate writes it
-_SET = "set"
+_SET, _EDIT = "set", "edit"
 _PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
-_BESIDE = ("split", _SET, *_WHO, "confidence")
+BESIDE = ("split", _SET, _EDIT, *_WHO, "confidence")  # columns that are not attributes
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -57,19 +59,28 @@ _CUT = 40  # characters of a label in a message
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of one attribute."""
-
-    # Canonical image id to the label as the file writes it, for every image of the file
+    # By canonical image id, the label as the file writes it, for every image of the file
     raw: Mapping[str, str]
     # How these labels are read, with a stratum for images on which annotators disagree
     map: LabelMap
     groups: tuple[str, ...]  # the groups the labels can name, in the attribute's order
-    # Canonical image id to its part in the file's own column `split`; empty without the column
+    # By canonical image id, the part in the file's column `split`; empty without the column
     parts: Mapping[str, str]
     notes: tuple[str, ...]  # what a reader of the result must know
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
-    # Canonical image id to its set of pictures that differ in a person's group alone (column `set`)
+    # By canonical image id, its set of pictures that differ only in a person's group (column `set`)
     sets: Mapping[str, str] = field(default_factory=dict)
+    # By canonical id of an edited picture, such as a crop, the id of its picture (column `edit`,
+    # read only beside a column `set`)
+    edits: Mapping[str, str] = field(default_factory=dict)
+
+    def with_ids(
+        self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> Labels:
+        """The labels with other image ids; ``raw`` has them, ``rename`` gives them to the rest."""
+        originals = {old: new for new, old in rename({i: i for i in self.edits.values()}).items()}
+        edits = {image: originals.get(old, old) for image, old in rename(self.edits).items()}
+        return replace(self, raw=raw, sets=rename(self.sets), edits=edits)
 
 
 def label_map(
@@ -77,9 +88,9 @@ def label_map(
 ) -> tuple[tuple[str, ...], LabelMap]:
     """The groups that a file of labels can contain, and how it writes them.
 
-    The data set's own map comes first, then the attribute's map of the data set. Without either,
-    the column has the attribute's name and contains group names, so a new attribute needs no map.
-    Group names are always recognised.
+    The data set's own map comes first, then the attribute's map of the data set. Without a map, the
+    column has the attribute's name and contains group names, so a new attribute needs no map. Group
+    names are always recognised.
     """
     names = {group: group for group in attribute.groups}
     plain = LabelMap(attribute.name, names, _UNDECIDED, _UNSURE)
@@ -126,8 +137,8 @@ def read_labels(
     rows = noting_names(columns.rows, first, columns.key, layout)
     read = columns.read(rows)
     labels = columns.interpret(Counter(read.raw.values()), read.first_with, layout)
-    notes, sets = repetition_note(read.repeated), named_sets(read.sets)
-    return Labels(read.raw, labels, groups, read.parts, notes, sets=sets)
+    whole = Labels(read.raw, labels, groups, read.parts, repetition_note(read.repeated))
+    return _with_sets(whole, read.sets, read.edits, rows.path)
 
 
 def _is_long(first: Mapping[str, Any], layout: Layout) -> bool:
@@ -149,7 +160,7 @@ def _open_labels(
     named = [layout.label_column] if layout.label_column else []
     one_hot = [name for names in column_names(labels, attribute) for name in names.values()]
     wanted = (
-        *(*_LONG, *_BESIDE, *layout.columns_wanted(IMAGE), *named),
+        *(*_LONG, *BESIDE, *layout.columns_wanted(IMAGE), *named),
         *(labels.field, attribute.name, *one_hot),
     )
     rows = opened(path, what=WHAT, wanted=wanted, column="label")
@@ -167,6 +178,7 @@ class RawLabels(NamedTuple):
     raw: dict[str, str]  # canonical image id to its label
     parts: dict[str, str]  # to its part in the column `split`
     sets: dict[str, object]  # to the cell of the column `set`
+    edits: dict[str, object]  # to the cell of the column `edit`
     repeated: int  # equal repetitions that were collapsed
 
     def first_with(self, label: str) -> str:
@@ -190,6 +202,7 @@ class LabelColumns:
         raw: dict[str, str] = {}
         parts: dict[str, str] = {}
         sets: dict[str, object] = {}
+        edits: dict[str, object] = {}
         n_rows = 0
         for block, ids, read in rows.read(
             partial(rows.ids, name=self.key), partial(rows.labels, name=self.field)
@@ -203,7 +216,8 @@ class LabelColumns:
             named = zip(ids, block.columns.get("split", ()), strict=False)
             parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
             sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
-        return RawLabels(raw, parts, sets, n_rows - len(raw))
+            edits.update(zip(ids, block.columns.get(_EDIT, ()), strict=False))
+        return RawLabels(raw, parts, sets, edits, n_rows - len(raw))
 
     def interpret(
         self, counts: Counter[str], first_with: Callable[[str], str], layout: Layout
@@ -252,9 +266,36 @@ def _label_columns(
     return LabelColumns(rows, key, field, groups, labels, attribute)
 
 
+def _with_sets(
+    labels: Labels, sets: Mapping[str, object], edits: Mapping[str, object], path: Path
+) -> Labels:
+    """The labels with the columns of sets and of edits, if these name sets."""
+    named = named_sets(sets)
+    originals = {
+        image: canonical_id(int(cell) if is_whole(cell) else cell)
+        for image, cell in edits.items()
+        if named and not is_absent(cell) and str(cell).strip()
+    }
+    group_of = labels.map.group_of
+    for image, original in originals.items():
+        if original not in labels.raw or original in originals:
+            what = "itself an edit" if original in originals else "not in the file"
+            raise DataError(
+                f"{path}: image {image} is an edit of {original}, which is {what}; the column "
+                "'edit' has the id of the picture that was edited, and is empty for a picture"
+            )
+        label, edited = (group_of(labels.raw[one]) for one in (original, image))
+        if edited not in (label, None):
+            raise DataError(
+                f"{path}: image {image} is labelled {edited}, and {original}, from which it was "
+                f"edited, {label}; an edit must not change the group"
+            )
+    return replace(labels, sets=named, edits=originals)
+
+
 def named_sets(sets: Mapping[str, object]) -> dict[str, str]:
-    """Image to the name of its set; empty if the column names parts of a split instead."""
-    named = {image: str(name).strip() for image, name in sets.items() if name is not None}
+    """The set of each image; empty if the column names parts of a split instead."""
+    named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
 
@@ -291,7 +332,7 @@ def _label_column(
     if column is None:
         options = map_of_column(first, attribute)
         fix = (
-            f"if the labels are those of {options.split()[1]!r} alone, add {options}"
+            f"to read the column {options.split()[1]!r} alone, add {options}"
             if options
             else f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
             "(dataset.label_column=COLUMN)"
@@ -344,10 +385,11 @@ def _read_votes(
     repeated = 0
     images: dict[str, None] = {}
     sets: dict[str, object] = {}
+    edits: dict[str, object] = {}
     for number, row in rows.items:
         image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
         images[image] = None
-        sets[image] = row.get(_SET)
+        sets[image], edits[image] = row.get(_SET), row.get(_EDIT)
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue
@@ -378,7 +420,7 @@ def _read_votes(
         annotator,
         repetition_note(repeated),
     )
-    return replace(counts, sets=named_sets(sets))
+    return _with_sets(counts, sets, edits, rows.path)
 
 
 def _unify_spellings(
@@ -407,7 +449,7 @@ def _count_votes(
     annotator: str,
     notes: tuple[str, ...],
 ) -> Labels:
-    """One label for each image: the majority's, or one annotator's."""
+    """One label for each image, of the majority or of one annotator."""
     names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
         chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}
@@ -442,7 +484,7 @@ def _disagreement(
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
-    """The weight of a vote; 1 where none is given."""
+    """The weight of a vote; 1 if the file gives no weight."""
     value = row.get("confidence")
     if value in (None, ""):
         return 1.0
@@ -451,7 +493,7 @@ def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
     except (TypeError, ValueError, OverflowError):
         weight = -1.0
     if not 0 <= weight < float("inf"):
-        rows.refuse(number, f"confidence {value!r} is no number of at least 0")
+        rows.refuse(number, f"confidence {value!r} is not a number of at least 0")
     return weight
 
 
@@ -503,7 +545,7 @@ def map_option(label: str, group: str) -> str:
 
 
 def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) -> None:
-    """Note mapped labels that the file lacks; refuse if it lacks all mapped labels."""
+    """Note mapped labels that the file lacks; refuse a file that lacks all of them."""
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
@@ -523,7 +565,7 @@ def repetition_note(repeated: int, what: str = "labels") -> tuple[str, ...]:
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
     """A note on how many images have a label of no group, by label.
 
-    Only ``metric=assumed_group`` scores images whose label says that annotators were unsure.
+    Only ``metric=assumed_group`` scores images whose annotators were unsure.
     """
     written = Counter(raw)
     counts = {label: n for label, n in written.items() if labels.group_of(label) is None}

@@ -82,21 +82,43 @@ def divide(photos: Path, out: Path) -> None:
             table.writerow(["id", "gender"])
             scored = [row for row in rows if name == "train" or row[column] in ("Male", "Female")]
             table.writerows([row["id"], row[column]] for row in scored)
-    folder = out / "images"
+    link_photos(photos, test, out / "images")
+
+
+def link_photos(photos: Path, images: Iterable[int], folder: Path) -> Path:
+    """A folder of some of the photos."""
     folder.mkdir(exist_ok=True)
-    for image in test:
+    for image in images:
         link = folder / f"{image:012d}.jpg"
         link.unlink(missing_ok=True)
         link.symlink_to((photos / "images" / link.name).resolve())
+    return folder
 
 
-def caption(out: Path) -> Path:
-    """The file of the fitted captioner's captions."""
-    file = out / f"{OURS}.json"
+def fit(photos: Path, out: Path, name: str = OURS, *options: str) -> Path:
+    """Fit a SAT to the photos to learn from; its folder."""
+    run_once(
+        out / name, "fit", "sat", *learnt_photos(photos, out), *FIT, *options,
+        f"paths.cache={out / 'cache'}", "--out", str(out / name),
+    )  # fmt: skip
+    return out / name
+
+
+def learnt_photos(photos: Path, out: Path) -> tuple[str, ...]:
+    """The photos to learn from, with their captions and labels."""
+    return (
+        "dataset=coco", "captioner=none", f"dataset.captions={out / 'train.json'}",
+        f"dataset.attributes={out / 'train.csv'}", f"dataset.images={photos / 'images'}",
+    )  # fmt: skip
+
+
+def caption(folder: Path, model: Path, name: str, *masking: str) -> Path:
+    """The file of a fitted captioner's captions of a folder of photos, beside the folder."""
+    file = folder.parent / f"{name}.json"
     if not file.exists():
-        written = out / f"written_{OURS}"
-        model = ("--model", str(out / OURS), "--beams", "3", "--out", str(written))
-        bias_pipeline("caption", str(out / "images"), *model)
+        written = folder.parent / f"written_{name}"
+        words = ("--model", str(model), "--beams", "3", "--out", str(written))
+        bias_pipeline("caption", str(folder), *words, *masking)
         bias_pipeline("caption", "--gather", str(written), "--to", str(file))
     return file
 
@@ -189,14 +211,8 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
     photos = data / "photos"
     out.mkdir(parents=True, exist_ok=True)
     divide(photos, out)
-    run_once(
-        out / OURS, "fit", "sat", "dataset=coco", "captioner=none",
-        f"dataset.captions={out / 'train.json'}",
-        f"dataset.attributes={out / 'train.csv'}", f"dataset.images={photos / 'images'}", *FIT,
-        f"paths.cache={out / 'cache'}", "--out", str(out / OURS),
-    )  # fmt: skip
     words = (*scored_photos(photos, out), *COMMON[1:])
-    whole = caption(out)
+    whole = caption(out / "images", fit(photos, out), OURS)
     published = {name: data / "captioners" / f"{name}.json" for name in PUBLISHED}
     labels = labels_of(out / "test.csv")
     changed = muted_files(whole, labels, out)
