@@ -194,7 +194,8 @@ def _of_shared_images(
         labelled = corpus.groupings[attribute.name].codes >= 0
         rows.append(np.flatnonzero(labelled & has_captions(corpus, HUMAN)))
     ids = [
-        [corpus.ids[row] for row in chosen] for corpus, chosen in zip(corpora, rows, strict=True)
+        [corpus.ids[row] for row in chosen.tolist()]
+        for corpus, chosen in zip(corpora, rows, strict=True)
     ]
     shared = set(ids[0]) & set(ids[1])
     if not shared:
