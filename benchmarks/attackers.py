@@ -16,10 +16,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.record import publish, table
-from bias_pipeline.attack.lightning_loop import has_bf16, precision
+from bias_pipeline.attack.lightning_loop import precision
 from bias_pipeline.attack.neural import NeuralProbe
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.io.machine import has_bf16
 from bias_pipeline.run.compose import cell
 
 if TYPE_CHECKING:

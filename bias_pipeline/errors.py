@@ -201,6 +201,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"{f'did you mean {near!r}? ' if near else ''}{listed_names(names)}"
 
 
+def some_of(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are.
+
+    Example:
+        >>> some_of(["bank", "park"]), some_of(list("abcde"))
+        ('bank, park', 'a, b, c and 2 more')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def listed_names(known: Iterable[str]) -> str:
     """All known names, as the end of an error message about a name that is no misspelling.
 
@@ -209,5 +220,4 @@ def listed_names(known: Iterable[str]) -> str:
         'Known: oscar, sat.'
     """
     names = sorted(known)
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return f"Known: {', '.join(names[:_MOST]) or 'none'}{more}."
+    return f"Known: {some_of(names, _MOST) or 'none'}."

@@ -245,7 +245,7 @@ def test_a_checkout_in_front_of_an_installed_copy_is_named(tmp_path, monkeypatch
     installed = install(tmp_path, "0.1.0")
     monkeypatch.setattr(sys, "path", [str(REPOSITORY), str(installed)])
     (sentence,) = installation.doubts()
-    assert f"not the one installed in {installed}: start in another folder" in sentence
+    assert f"not the copy installed in {installed}: start in another folder" in sentence
 
 
 def test_two_versions_in_one_environment_are_named(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""The attacker, its batches, several trained as one module, and its best epoch. Needs PyTorch.
+"""The attacker, its batches, its best epoch, and ensembles of attackers. Needs PyTorch.
 
 An attacker is an encoder and a head that guess the attribute. Batches have captions of almost
 equal length, as in RELIC's attacker.
@@ -57,14 +57,9 @@ class LengthBatches:
     Each epoch permutes the captions, sorts pools of ``pool`` batches by length, cuts them into
     batches and shuffles these, so a batch holds captions of almost equal length.
 
-    Args:
-        rows: (N,) which of them are trained on.
-        targets: (N, ...) the truth.
-        shares: (N,) with which probability each caption is drawn, N times an epoch; None: each
-            once.
-
-    Attributes:
-        order: draws the permutations, epoch after epoch.
+    ``rows`` (N,) are the training captions and ``targets`` (N, ...) their truth. ``shares`` (N,)
+    are the probabilities with which captions are drawn, N times an epoch; None takes each once.
+    The generator ``order`` draws the permutations, epoch after epoch.
     """
 
     def __init__(
@@ -134,7 +129,7 @@ class SharedBatches:
 
 
 class SideBySide:
-    """Batches of several attackers, each in its own order, one of each at a time.
+    """Batches of several attackers; each step has one batch of each, in its own order.
 
     An attacker with fewer batches than the others skips the last steps of an epoch.
     """
@@ -154,12 +149,9 @@ class SideBySide:
 class Attacker(Learner):
     """Guesses K exclusive groups or T independent tasks from captions.
 
-    Two groups have a single output under a sigmoid (as in the LIC code), K > 2 a softmax over K
+    The encoder maps its inputs to vectors (N, D), the head maps vectors to outputs (N, O). Two
+    groups have a single output under a sigmoid (as in the LIC code), K > 2 a softmax over K
     outputs, T tasks one sigmoid each.
-
-    Args:
-        encoder: its inputs, by name, to vectors (N, D).
-        head: vectors (N, D) to outputs (N, O).
     """
 
     def __init__(
@@ -199,7 +191,6 @@ class Attacker(Learner):
         return nn.functional.binary_cross_entropy_with_logits(outputs, wanted)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """The recipe's optimiser and schedule."""
         return optimization(self, self.optimizer, self.schedule)
 
     @torch.no_grad()
@@ -238,11 +229,10 @@ class Ensemble(pl.LightningModule):
         self.sums = torch.zeros(0)
 
     def attackers(self) -> list[Attacker]:
-        """The members."""
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member a generator on the device; on the processor, with its state if alone."""
+        """Give each member a generator; on a processor, in the state it has if trained alone."""
         if self.device.type == "cpu":
             self.generators = [torch.Generator() for _ in self.states]
             for generator, state in zip(self.generators, self.states, strict=True):
@@ -280,14 +270,13 @@ class Ensemble(pl.LightningModule):
         self.sums[number, 1] += n_rows
 
     def on_train_epoch_end(self) -> None:
-        """Record the epoch's mean losses."""
         means = (self.sums[:, 0] / self.sums[:, 1]).tolist()
         for member, mean in zip(self.attackers(), means, strict=True):
             member.losses.append(mean)
         self.log("train_loss", sum(means) / len(means))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """One optimiser that treats each weight alone; it skips members without a batch."""
+        """One optimiser for all members; it skips a member without a batch."""
         first = self.attackers()[0]
         return optimization(self, first.optimizer, first.schedule)
 
@@ -324,7 +313,6 @@ class Best(Callback):
         self.weights: dict[str, Tensor] = {}
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Store the weights if this is the best epoch so far."""
         del trainer
         assert isinstance(pl_module, Attacker)
         loss = self._loss(pl_module)
@@ -335,7 +323,7 @@ class Best(Callback):
 
     @torch.no_grad()
     def _loss(self, attacker: Attacker) -> float:
-        """Mean over the validation part, without dropout."""
+        """Mean loss over the validation part, without dropout."""
         attacker.eval()
         together = int(getattr(attacker.encoder, "together", len(self.rows))) or 1
         total = 0.0
@@ -348,15 +336,12 @@ class Best(Callback):
         return total / len(self.rows)
 
     def state_dict(self) -> dict[str, Any]:
-        """For a checkpoint."""
         return {"loss": self.loss, "weights": self.weights}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """From a checkpoint."""
         self.loss, self.weights = state_dict["loss"], state_dict["weights"]
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Load the best weights."""
         del trainer
         if self.weights:
             pl_module.load_state_dict(self.weights)

@@ -39,7 +39,6 @@ class Learner(pl.LightningModule):
         self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=n_rows)
 
     def on_train_epoch_end(self) -> None:
-        """Record the epoch's mean loss."""
         self.losses.append(float(self.trainer.callback_metrics["train_loss"]))
 
 
@@ -60,11 +59,9 @@ class Ordered(Protocol):
 class Checkpoint(callbacks.Checkpoint):
     """Writes a checkpoint at the end of an epoch, if one is due, and resumes from it.
 
-    Besides Lightning's content it has the states of the random numbers of weights and batches, so a
-    killed training ends with the same numbers.
-
-    Args:
-        every_s: least seconds between two checkpoints.
+    Two checkpoints are at least ``every_s`` seconds apart. Besides Lightning's content a
+    checkpoint has the states of the random numbers of weights and batches, so a killed training
+    ends with the same numbers.
     """
 
     def __init__(self, path: Path, batches: Ordered, every_s: float) -> None:
@@ -87,7 +84,6 @@ class Checkpoint(callbacks.Checkpoint):
         return self.path
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write a checkpoint if one is due."""
         del pl_module
         due = trainer.strategy.broadcast(time.monotonic() - self._last >= self.every_s)
         last = trainer.current_epoch + 1 >= (trainer.max_epochs or 0)
@@ -126,13 +122,13 @@ class Checkpoint(callbacks.Checkpoint):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Load the losses; random numbers are set when training starts."""
+        """Load the losses; random generators are restored when training starts."""
         assert isinstance(pl_module, Learner)
         self._state = checkpoint[_OUR_KEY]
         pl_module.losses = self._state["losses"][trainer.global_rank]
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Set the random numbers of the checkpoint, if training resumes from one."""
+        """Restore the random generators if training resumes from a checkpoint."""
         if self._state is None:
             return
         self._order.bit_generator.state = json.loads(self._state["order"])

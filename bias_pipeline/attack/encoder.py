@@ -41,7 +41,7 @@ class Inputs(Protocol):
     lengths: IntArray
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Name to (B, ...) the arrays of B items, which the network's ``forward`` takes by name."""
+        """Name to the (B, ...) array of B items that the network's ``forward`` takes by name."""
 
 
 class Features(Protocol):
@@ -66,7 +66,7 @@ class SharedFeatures:
     known: BoolArray
 
     def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
-        """(M, ...) numbers of the items at M positions, (R, ...) summed by distinct item."""
+        """Sum (M, ...) numbers of the items at M positions by distinct item, to (R, ...)."""
         n_items, rows = self.matrix.shape[0], self.rows[positions]
         if numbers[:1].size == 1:
             total = np.bincount(rows, numbers.ravel(), n_items).astype(np.float64, copy=False)
@@ -84,7 +84,7 @@ class Items(ABC):
         """The inputs of all N items, fitted to the items of ``train`` alone."""
 
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
-        """The features of S attackers at once, if they differ only in which ones each knows.
+        """The features of S attackers at once, if they differ only in the features that each knows.
 
         Linear attackers then learn together, several times as fast.
 
@@ -177,7 +177,7 @@ class AnsweringEncoder(Encoder):
         """(N, K) log-probabilities of each group's answer."""
 
     def read(self, data: LabelledCaptions) -> Items:
-        """Refuse: it gives no vectors to learn from.
+        """Refuse, because the model gives no vectors to learn from.
 
         Raises:
             UsageError: naming what to choose instead.
@@ -208,7 +208,7 @@ class TextEdits(Configurable, ABC):
 
     @abstractmethod
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """Settings of the edit besides the encoder, None if there is no edit.
+        """The edit's own settings (not the encoder's), None if there is no edit.
 
         Raises:
             BiasPipelineError: if texts of this attribute cannot be edited.
@@ -256,16 +256,16 @@ class Words(Items):
 class WordInputs:
     """Word ids of N captions, padded batch by batch.
 
-    Words of training captions get ids by falling frequency, ties by the alphabet, after the special
-    ones. Words that occur only in other captions are unknown. An empty caption has one pad, whose
-    vector is zero and never trained, so it does not affect <unk>.
+    Words of training captions get ids by falling frequency, ties by the alphabet, after the
+    special ids. Words that occur only in other captions are unknown. An empty caption has one pad,
+    whose vector is zero and never trained, so it does not affect <unk>.
 
     Args:
         captions: all captions.
         train: which of them are trained on.
 
     Attributes:
-        size: how many ids there are, the special ones included.
+        size: how many ids there are, special ids included.
         lengths: (N,) words of each caption, at least 1.
 
     Example:

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import signals
-from bias_pipeline.io.machine import disable_tf32
+from bias_pipeline.io.machine import disable_tf32, has_bf16
 from bias_pipeline.io.paths import find_included_packages
 from bias_pipeline.models.torchvision import make_importable
 
@@ -46,11 +46,10 @@ class CheckpointSettings:
     """Settings of checkpoints."""
 
     folder: str  # of all checkpoints
-    version: int  # of what is trained; checkpoints of other versions are ignored
+    version: int  # of the network; checkpoints of other versions are ignored
     minutes: float  # between two checkpoints; a shorter training writes none
 
     def checkpoint(self, name: str, batches: Ordered) -> Checkpoint:
-        """The checkpoint of a training."""
         from bias_pipeline.attack.checkpoints import Checkpoint
 
         return Checkpoint(Path(self.folder) / f"{name}.ckpt", batches, 60 * self.minutes)
@@ -111,7 +110,7 @@ def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
     except MisconfigurationException as error:
         requested = ", ".join(f"trainer.{k}={settings.get(k)}" for k in ("accelerator", "devices"))
         raise ResourceError(
-            f"{requested}: {error} Choose trainer=cpu, or run on a machine that has one"
+            f"{requested}: {error} Choose trainer=cpu, or run on a machine with this accelerator"
         ) from error
 
 
@@ -120,19 +119,8 @@ def precision(flags: Mapping[str, Any]) -> str:
     return "bf16-mixed" if flags.get("accelerator") != "cpu" or has_bf16() else "32-true"
 
 
-@lru_cache(maxsize=1)
-def has_bf16() -> bool:
-    """Whether this processor supports products of bfloat16 matrices."""
-    try:
-        with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
-            cpu_flags = next((line for line in file if line.startswith("flags")), "")
-    except OSError:
-        return False
-    return "avx512_bf16" in cpu_flags or "amx_bf16" in cpu_flags
-
-
 def context() -> SpawnContext:
-    """A context that starts fresh interpreters, as a fork with threads or a GPU may hang."""
+    """A context that starts fresh interpreters, because a fork with threads or a GPU may hang."""
     # Without this a helper of a sweep would wait, at its end, for processes that wait for work.
     Finalize(None, kill_workers, exitpriority=1)
     # Python's tracker of semaphores ignores Ctrl-C and SIGTERM; a closed terminal would end it.
@@ -158,14 +146,14 @@ def pool(processes: int) -> ProcessPoolExecutor:
 
 
 def kill_workers() -> None:
-    """Kill trainings that are no longer needed, as the program would wait for them at its end.
+    """Kill trainings that are no longer needed: the program would wait for them at its end.
 
-    They are killed, since Lightning catches SIGTERM while it trains.
+    SIGTERM would not end them, since Lightning catches it while it trains.
     """
     for child in active_children():
         child.kill()
-    # Python wakes the thread behind each executor at its end; one that is just closing its pipe
-    # would then print a traceback.
+    # At its end, Python wakes the thread behind each executor; a thread that is just closing its
+    # pipe would then print a traceback.
     for executor in list(_executors):
         executor.shutdown()
     _executors.clear()
@@ -175,7 +163,7 @@ def kill_workers() -> None:
 def prepare_worker() -> None:
     """Make a worker ignore what the whole terminal receives, and end with its parent.
 
-    It finds included packages before it reads what it is given, which may be of their classes.
+    Included packages are found first, because the worker's arguments may be of their classes.
     """
     find_included_packages()
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -210,7 +198,7 @@ WHOLE = Share()
 
 
 def world_size(flags: Mapping[str, Any]) -> int:
-    """The number of processes by Lightning's flags.
+    """The number of processes that Lightning's flags ask for.
 
     Example:
         >>> world_size({"devices": 1}), world_size({"devices": [0, 3]})
@@ -237,7 +225,7 @@ class Ranks:
         self._members = [_start(1, _join, Share(rank, world), port) for rank in range(world)]
 
     def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
-        """The results of a function in each process; its last argument is the process's share."""
+        """Call a function in each process, with the process's share as last argument."""
         futures = [member.submit(_with_share, function, arguments) for member in self._members]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
@@ -247,7 +235,6 @@ class Ranks:
 
 @lru_cache(maxsize=1)
 def ranks(world: int) -> Ranks:
-    """The ranks of this process."""
     return Ranks(world)
 
 

@@ -21,7 +21,7 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 
 VERSION = 10  # raise it whenever any prediction changes
-NUMBERS = 1 << 22  # of labels of all items that are fitted in one call, which fit in memory
+NUMBERS = 1 << 22  # labels of all items of a call; more would not fit in memory
 
 
 class ConvexProbe(Probe):
@@ -29,10 +29,8 @@ class ConvexProbe(Probe):
 
     The objective is strictly convex: predictions depend on the split alone. K = 2 groups give one
     sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
-
-    Args:
-        inverse_penalty: C of ``C * sum of log losses + |w|^2 / 2``, above 0. We chose 0.1 once, on
-            published LIC_M values.
+    ``inverse_penalty`` is C of ``C * sum of log losses + |w|^2 / 2``, above 0; we chose 0.1 once,
+    on published LIC_M values.
     """
 
     quick: ClassVar[bool] = True
@@ -46,7 +44,6 @@ class ConvexProbe(Probe):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Encoder, penalty and version."""
         return {
             "probe": "convex",
             "version": VERSION,
@@ -100,17 +97,12 @@ class ConvexProbe(Probe):
         known: BoolArray | None = None,
         near: Float64Array | None = None,
     ) -> Float64Array:
-        """Weights of S attackers of T tasks.
+        """(F + 1, S, T, K) weights of S attackers of T tasks, intercepts last.
 
-        Args:
-            x: (N, F) features.
-            counts: (N, S) how often each item counts for each attacker.
-            truths: (N, S, T, K) how often each output is true of it, see :func:`outputs_of`.
-            known: (F, S) features that each attacker knows; all if left out.
-            near: (F + 1, 1, 1, K) weights of one attacker of one task, see :func:`fit`.
-
-        Returns:
-            (F + 1, S, T, K) weights, intercepts last.
+        ``x`` has (N, F) features. ``counts`` (N, S) is how often each item counts for each
+        attacker, and ``truths`` (N, S, T, K) how often each output is true of an item, see
+        :func:`outputs_of`. ``known`` (F, S) are the features that each attacker knows, all if left
+        out. ``near`` (F + 1, 1, 1, K) are weights of one attacker of one task, see :func:`fit`.
         """
         _, n_attackers, n_tasks, n_outputs = truths.shape
         if n_tasks > 1:

@@ -1,6 +1,6 @@
 """The networks behind the encoders. Needs PyTorch, and transformers for published models.
 
-Those trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths``
+Networks trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths``
 (N,) at least 1. All return vectors (N, ``output_dim``).
 """
 
@@ -57,7 +57,6 @@ class RecurrentNet(nn.Module):
         self.output_dim = hidden_dim * self.n_ends
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """See the module."""
         embedded = self.dropout(self.vectors(tokens))
         if self.rnn.num_layers == self.n_ends == 1:  # no later word reaches a word's state
             states, _ = self.rnn(embedded)  # (N, L, hidden)
@@ -80,7 +79,6 @@ class GivenNet(nn.Module):
         self.output_dim = size
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(N, D), unchanged."""
         return vectors
 
 
@@ -88,7 +86,6 @@ class BatchNorm(nn.BatchNorm1d):
     """Batch normalisation that uses running statistics for a batch of one row, without spread."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """(N, D) to the same."""
         if self.training and len(input) == 1:
             return nn.functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
@@ -119,7 +116,6 @@ class TransformerNet(nn.Module):
         self.output_dim = embedding_dim
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """See the module."""
         absent = torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None]
         placed = self.vectors(tokens) + positions(tokens.shape[1], self.output_dim).to(
             self.vectors.weight

@@ -1,9 +1,9 @@
 """The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
 
-On processors, one single-threaded process a core: measured on two cores, this is faster than one
-process with two threads (``benchmarks/attackers.py``). On a GPU, one ensemble over stacked weights
-(``attacker.py``). With several devices all processes train the same attacker together, one attacker
-after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
+A processor runs one single-threaded process a core: measured on two cores, this is faster than one
+process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over stacked
+weights (``attacker.py``). With several devices all processes train the same attacker together, one
+attacker after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
     An attacker has failed if its predictions are not finite, or the same for all test captions
-    although these differ. It is counted, never averaged in, and trained again from the next derived
-    seed, at most three times in all.
+    although these differ. A failed attacker is counted, never averaged in, and trained again from
+    the next derived seed, at most three times in all.
     """
 
     def __init__(
@@ -109,7 +109,6 @@ class NeuralProbe(Probe):
             self.recipe = replace(self.recipe, survival=survival)
 
     def job(self, split: Split, images: IntArray, groups: IntArray) -> TrainingJob:
-        """See the base."""
         job = super().job(split, images, groups)
         if self.select == "last":
             return job
@@ -167,8 +166,8 @@ class NeuralProbe(Probe):
     def attacker(self, data: LabelledCaptions, job: TrainingJob) -> Prepared:
         """The attacker of a job, for inspection: trained alone, in this process.
 
-        It is the one that :meth:`train` would train for the job, except for the order of float sums
-        if that trains several at once.
+        The attacker equals what :meth:`train` would train for the job, except for the order of
+        float sums if :meth:`train` trains several at once.
         """
         for attempt in range(ATTEMPTS):
             prepared = train_locally(self.recipe, data, _attempt(job, attempt))

@@ -14,18 +14,19 @@ from scipy.linalg import lapack
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 
 AnyFloat = npt.NDArray[Any]
-Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, those of vectors are not
+Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, features of vectors are not
 
 TOGETHER = 64  # outputs in one batch: more would not fit the processor's cache
 NUMBERS = 1 << 21  # of all items in one batch: the solver's dozen arrays of them fit in memory
 WIDTH = 4  # a batch has a multiple of so many columns: 12 are multiplied as fast as 9
-# Of the gradient, every weight measured in units of its own curvature. With 5e-6 no score of LIC or
-# DBAC moves by more than 1e-4, an attacker takes 1.3 to 1.4 times as long.
+# The largest slope at the end, with every weight in units of its own curvature. With 5e-6 no
+# score of LIC or DBAC moves by more than 1e-4, and an attacker takes 1.3 to 1.4 times as long.
 TOLERANCE = 1e-3
 FORCING = 0.1  # the solver of a step stops when the residual is at most this share of the gradient
 MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
-# Frequent features are solved for together: about one in so many items, at most so many at all; how
-# often they occur together is counted in so many items, and multiplied by so many columns at once.
+# Frequent features are solved for together: one for each ITEMS_EACH items, at most MOST_FREQUENT.
+# How often they occur together is counted in SAMPLED items; a product takes COLUMNS columns at
+# once.
 ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 512, 1 << 14, 16
 TINY = np.finfo(np.float32).tiny
 BLOCK = 1024  # items whose losses are computed at once
@@ -39,24 +40,20 @@ def fit(
     known: BoolArray | None = None,
     near: Float64Array | None = None,
 ) -> Float64Array:
-    """Weights of B logistic regressions that share only their items.
+    """(F + 1, B, K) weights of B logistic regressions that share only their items, intercepts last.
 
     Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, solved by conjugate gradients
     (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale logistic regression",
     with halved steps instead of a trust region), preconditioned. One product with ``x`` serves all
-    regressions, and none changes another's digits. Steps are computed in single precision, which is
-    several times as fast; values and gradients, which decide when a regression stops, in double.
+    regressions, and none changes another's digits. Steps are computed in single precision, which
+    is several times as fast. Values and gradients decide when a regression stops; they are
+    computed in double precision.
 
-    Args:
-        x: (N, F) features.
-        counts: (N, B) how often each item counts in each regression; 0 leaves it out.
-        truths: (N, B, K) how often each output is true of it: K = 1 for a sigmoid, else K groups
-            under a softmax, which sum to ``counts``.
-        known: (F, B) features that each regression may use; all if left out.
-        near: (F + 1, 1, K) weights of a regression that all resemble, from which they start.
-
-    Returns:
-        (F + 1, B, K) weights, intercepts last.
+    ``x`` has (N, F) features. ``counts`` (N, B) is how often each item counts in each regression;
+    0 leaves it out. ``truths`` (N, B, K) is how often each output is true of an item: K = 1 for a
+    sigmoid, else K groups under a softmax, which sum to ``counts``. ``known`` (F, B) are the
+    features that each regression may use, all if left out. ``near`` (F + 1, 1, K) are weights of a
+    similar regression, from which all start.
 
     Example:
         >>> x = sparse.csr_array(np.array([[1.0], [0.0]]))
@@ -100,7 +97,7 @@ def _width(n_fits: int) -> int:
 
 
 def _remaining(going: BoolArray) -> IntArray | None:
-    """Regressions to go on with, filled up with ended ones; None if that would drop none."""
+    """Unfinished regressions, filled up to the width with finished ones; None if all remain."""
     width = _width(int(going.sum()))
     first = np.argsort(~going, kind="stable")[:width]
     return None if width == len(going) else np.sort(first)
@@ -158,7 +155,7 @@ def _loss(
 
 
 def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """(N, B, 1) logarithms of what predictions are divided by, and (N, B, K) predictions."""
+    """(N, B, 1) logarithms of the denominators of predictions, and (N, B, K) predictions."""
     if scores.shape[2] > 1:
         most = scores.max(axis=2, keepdims=True)
         probs = np.exp(scores - most)
@@ -170,7 +167,7 @@ def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
 
 
 class DesignMatrix:
-    """(N, F + 1) features of the items of all regressions, and a one for the intercept; C."""
+    """(N, F + 1) features of the items of all regressions, with a column of ones, and C."""
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
         self.x = _with_ones(x)
@@ -216,7 +213,7 @@ def _squares(x: Matrix) -> Matrix:
 
 
 def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
-    """Some columns in ascending order; SciPy looks each up in each row."""
+    """Some columns in ascending order; faster than SciPy, which searches each row."""
     if isinstance(x, np.ndarray):
         return x[:, chosen]
     place = np.full(x.shape[1], -1, x.indices.dtype)
@@ -238,20 +235,20 @@ def _invert(block: AnyFloat) -> AnyFloat:
 
 @dataclass(frozen=True, eq=False)
 class UsualInverse:
-    """About the inverse of a usual regression's second derivatives, but for its scale.
+    """The inverse of a usual regression's second derivatives, approximately and up to a factor.
 
-    Conjugate gradients with it need a quarter to two thirds of the products. The most frequent
+    Conjugate gradients that use it need a quarter to two thirds of the products. The most frequent
     features are inverted together, by how often each two of them occur in one item; each other
-    feature alone. All items count, whatever items a regression uses, so that regressions of one
-    level share the inverse.
+    feature is inverted alone. All items count, whatever items a regression uses, so that
+    regressions of one level share the inverse.
     """
 
     frequent: IntArray  # (M,) features inverted together
     block: AnyFloat  # (M, M) their inverse
-    alone: AnyFloat  # (F, 1, 1) the others'
+    alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
-        """(F, B, K) times the inverse; always as many columns at once, so that none counts."""
+        """(F, B, K) residuals times the inverse; every product has equally many columns."""
         directions = residual * self.alone
         part = residual[self.frequent].reshape(len(self.frequent), -1)
         padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
@@ -268,8 +265,8 @@ class _Design:
 
     items: DesignMatrix
     x: Matrix  # (N, F + 1)
-    # (F + 1, N). Of a sparse matrix it is a view: a product then adds to (F, B) numbers, which fit
-    # into a cache, and reads those of the N items one after the other.
+    # (F + 1, N), a view if the matrix is sparse: a product then adds to (F, B) numbers, which fit
+    # into a cache, and reads the numbers of the N items one after the other.
     transposed: Matrix | sparse.csc_array
     single: tuple[Matrix, Matrix | sparse.csc_array]  # both in single precision
 
@@ -295,7 +292,7 @@ class _Fits:
     """State of a batch's regressions; the second axis of all arrays is B."""
 
     place: IntArray  # (1, B) their indices in the batch
-    going: BoolArray  # (1, B) which ones are unfinished; the others only fill the arrays
+    going: BoolArray  # (1, B) whether they are unfinished; the others only fill the arrays
     levels: IntArray  # (1, B) how small their curvature is, see `_levels`
     counts: Float64Array  # (N, B, 1), see `fit`
     truths: Float64Array  # (N, B, K), see `fit`
@@ -318,7 +315,7 @@ class _Fits:
         known: AnyFloat,
         near: Float64Array | None,
     ) -> _Fits:
-        """The start: no feature has a weight, every output its base rate; or weights near by."""
+        """Start at the base rates, with no weight on features, or at the weights ``near``."""
         n_items, n_fits, n_outputs = truths.shape
         squares = np.asarray(_squares(design.x).T @ counts)[:, :, None]
         penalty = np.append(np.ones(len(squares) - 1), 0.0)[:, None, None]

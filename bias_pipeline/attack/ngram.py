@@ -47,10 +47,7 @@ class Ngram(FeatureEncoder):
         return NgramItems(grams_of_all, starts, n_grams, self.min_count, captions.identities)
 
     def names(self, captions: Captions, wanted: IntArray) -> list[tuple[str, ...]]:
-        """The words of n-grams.
-
-        Args:
-            wanted: (F,) numbers of n-grams.
+        """The words of the n-grams with the (F,) numbers ``wanted``.
 
         Example:
             >>> captions = Captions.from_texts(["a red dog"])
@@ -85,9 +82,10 @@ class NgramItems(Items):
         return np.bincount(self.grams_of(train), minlength=self.n_grams) >= self.min_count
 
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures:
-        """See the base; a repeated caption is one item."""
+        """The features of distinct captions; a repeated caption is one item."""
         known = np.stack([self._known_grams(train) for train in trains], axis=1)
-        # The columns do not depend on who is trained together, so nor do an attacker's digits.
+        # Columns, and so an attacker's digits, do not depend on which attackers are trained
+        # together.
         used = np.flatnonzero(np.bincount(self.grams, minlength=self.n_grams) >= self.min_count)
         _, first, rows = np.unique(self.texts, return_index=True, return_inverse=True)
         return SharedFeatures(NgramInputs(self, used).matrix(first), rows, known[used])

@@ -25,7 +25,7 @@ from bias_pipeline.io.progress import track
 if TYPE_CHECKING:
     from bias_pipeline.models.text_vectors import Embedded
 
-LOSSES = "-losses"  # after the key of an attacker's predictions, that of its losses
+LOSSES = "-losses"  # the key of losses is the key of predictions with this ending
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,11 @@ class Probe(Configurable, ABC):
         """Predictions of a fresh attacker for each job, in order."""
 
     def cross_fits(self, splits: Sequence[Split]) -> bool:
-        """Whether several attackers of a seed learn, each from the folds that others test."""
+        """Whether each seed has attackers that learn from each other's test images."""
         return every_image_tested(splits)
 
     def fit_predict(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
-        """Train the attackers whose predictions are not stored."""
+        """The predictions of all splits; attackers with stored predictions are not trained."""
         return self.fit_predict_each(data, [splits])[0]
 
     def fit_predict_each(
@@ -219,7 +219,6 @@ class ZeroShotProbe(Probe):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Encoder, normalisation and version."""
         return {
             "probe": "zero_shot",
             "version": VERSION,
@@ -228,7 +227,7 @@ class ZeroShotProbe(Probe):
         }
 
     def cross_fits(self, splits: Sequence[Split]) -> bool:
-        """No: nothing is learnt, so other images would not have taught anything else."""
+        """False: nothing is learnt, so no attacker depends on which images are in a fold."""
         del splits
         return False
 

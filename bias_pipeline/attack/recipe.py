@@ -57,7 +57,6 @@ class Adam(Optimizer):
         }
 
     def build(self, module: nn.Module) -> optim.Optimizer:
-        """See the base."""
         from torch import optim
 
         first, second = self.betas
@@ -78,12 +77,10 @@ class AdamW(Optimizer):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings."""
         settings = {**asdict(self), "betas": list(self.betas), "undecayed": list(self.undecayed)}
         return {"name": "AdamW", **settings}
 
     def build(self, module: nn.Module) -> optim.Optimizer:
-        """See the base."""
         from torch import optim
 
         decayed: list[nn.Parameter] = []
@@ -121,12 +118,11 @@ class Warmup(Schedule):
         [0.5, 1.0, 1.0, 0.125]
     """
 
-    share: Annotated[float, Range(low=0, below=1)] = 0.1  # of all steps, in which it rises
+    share: Annotated[float, Range(low=0, below=1)] = 0.1  # of all steps; the rate rises in it
     # `linear` falls to zero at the end, `constant` stays
     then: Literal["linear", "constant"] = "linear"
 
     def factor(self, step: int, n_steps: int) -> float:
-        """See the base."""
         rising = round(self.share * n_steps)
         if step < rising:
             return (step + 1) / rising
@@ -134,7 +130,7 @@ class Warmup(Schedule):
 
 
 class TrainerFlags(TypedDict, total=False):
-    """Lightning's flags that a configuration may give; every attacker sees all captions once."""
+    """Lightning's flags that a configuration may give; none of them leaves captions out."""
 
     accelerator: Literal["cpu", "gpu", "cuda", "mps", "auto"]
     strategy: Literal[

@@ -34,12 +34,8 @@ def drop(
 ) -> Tensor:
     """Dropout in which each network draws its own part, in the shape that it would draw alone.
 
-    Args:
-        values: (S, ...).
-        rate: share of values that become zero, in [0, 1).
-
-    Returns:
-        (S, ...); zero outside the networks' parts.
+    ``values`` are (S, ...), as is the result, which is zero outside the networks' parts. ``rate``
+    is the share of values that become zero, in [0, 1).
 
     Example:
         >>> generators = [torch.Generator().manual_seed(seed) for seed in (0, 12)]
@@ -88,11 +84,7 @@ def stack_weights(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tenso
 def encode_recurrent(
     nets: Sequence[RecurrentNet], batches: Sequence[Words], generators: Sequence[torch.Generator]
 ) -> Tensor:
-    """The final states of each network for its own batch in training.
-
-    Returns:
-        (S, N, D) final states; rows beyond N_s are meaningless.
-    """
+    """(S, N, D) final states of each network for its own batch; rows beyond N_s are meaningless."""
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
     shapes = [table.shape for table in vectors]
     embedded = drop(side_by_side(vectors), nets[0].dropout.p, shapes, generators)  # (S, N, L, E)
@@ -123,7 +115,7 @@ def encode_recurrent(
 def _between_layers(
     states: Tensor, batches: Sequence[Words], rate: float, generators: Sequence[torch.Generator]
 ) -> Tensor:
-    """(S, N, L, D) factors of the dropout between layers, one draw for each word there is.
+    """(S, N, L, D) factors of the dropout between layers, one draw for each word.
 
     Packed sequences hold the words of all captions by time step, the longest caption first, and
     dropout is drawn in that order; so it is here.
@@ -168,13 +160,9 @@ def _gates(inputs: Tensor, weights: Sequence[Tensor]) -> tuple[Sequence[Tensor],
 def _lstm(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
     """One layer of LSTMs (Hochreiter and Schmidhuber 1997, with forget gates), as ``nn.LSTM``.
 
-    Args:
-        inputs: (B, N, L, D).
-        weights: (B, 4H, D), (B, 4H, H) and two biases (B, 4H).
-        present: (B, N, L) whether there is a word; after the last one the state stays.
-
-    Returns:
-        (B, N, L, H) and (B, N, H) the state after each word and after the last.
+    ``inputs`` are (B, N, L, D), ``weights`` (B, 4H, D), (B, 4H, H) and two biases (B, 4H).
+    ``present`` (B, N, L) says where there is a word. The result is the state after each word, (B,
+    N, L, H), and the state after the last word, (B, N, H).
     """
     by_step, from_state = _gates(inputs, weights)
     state = memory = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
@@ -212,11 +200,7 @@ Sizes = Sequence[tuple[int, int]]  # captions and words of each network's batch
 def encode_transformer(
     nets: Sequence[TransformerNet], batches: Sequence[Words], generators: Generators
 ) -> Tensor:
-    """The vectors of each network for its own batch in training.
-
-    Returns:
-        (S, N, D) means over words; rows beyond N_s are meaningless.
-    """
+    """(S, N, D) means over the words of each network's batch; rows beyond N_s are meaningless."""
     sizes = [(tokens.shape[0], tokens.shape[1]) for tokens, _ in batches]
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
     states = side_by_side(vectors)
@@ -315,11 +299,7 @@ def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
 
 
 def encode(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
-    """The vectors of each encoder for its own batch in training.
-
-    Returns:
-        (S, N, D) vectors; rows beyond N_s are meaningless.
-    """
+    """(S, N, D) vectors of each encoder for its own batch; rows beyond N_s are meaningless."""
     return _ENCODERS[type(nets[0])](nets, batches, generators)
 
 
@@ -351,14 +331,7 @@ def decide(
     rows: Sequence[int],
     generators: Generators,
 ) -> Tensor:
-    """The outputs of each head for its own rows in training.
-
-    Args:
-        vectors: (S, N, D).
-
-    Returns:
-        (S, N, O) outputs.
-    """
+    """(S, N, O) outputs of each head for its own rows of (S, N, D) vectors, in training."""
     for layers in zip(*heads, strict=True):
         first = layers[0]
         if isinstance(first, nn.Linear):

@@ -52,7 +52,6 @@ class Transformer(WordEncoder):
     dropout: Dropout = 0.5  # in [0, 1)
 
     def __post_init__(self) -> None:
-        """Check the sizes."""
         if self.embedding_dim % self.n_heads or self.embedding_dim % 2:
             raise UsageError(
                 f"encoder: embedding_dim={self.embedding_dim} must be even and a multiple of "
@@ -68,13 +67,12 @@ class Transformer(WordEncoder):
 
 @dataclass(frozen=True)
 class Mlp(Head):
-    """Linear layers with ReLU between them; without hidden ones, a single linear layer."""
+    """Linear layers with ReLU between them; without hidden layers, a single linear layer."""
 
     hidden_dims: Sequence[Count] = ()  # sizes of the hidden layers
     dropout: Dropout = 0.0  # on the output of each hidden layer, in [0, 1)
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
-        """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""
         from torch import nn
 
         sizes = [n_inputs, *self.hidden_dims]
@@ -91,12 +89,11 @@ class LicBert(Head):
     hidden_dim: Count = 256  # size of the hidden layer
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One number a group, two groups included."""
+        """One output for each group, also for two groups."""
         del exclusive
         return n_classes
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Sequential:
-        """A network with fresh weights, (N, n_inputs) to (N, n_outputs)."""
         from torch import nn
 
         from bias_pipeline.attack.nets import BatchNorm

@@ -41,18 +41,13 @@ class Prepared:
 def train_attacker(
     recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share = WHOLE
 ) -> ProbeResult:
-    """Train one attacker and predict with it.
-
-    Returns:
-        (M, K) or (M, T) probabilities, M the test captions of the share, and the losses.
-    """
+    """Train one attacker and predict its share of the test captions."""
     return predict(train_locally(recipe, data, job, share), data, share.take(job.test))
 
 
 def train_locally(
     recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share = WHOLE
 ) -> Prepared:
-    """One trained attacker; see :func:`train_attacker`."""
     import torch
 
     prepared = prepare(recipe, data, job, share)
@@ -142,7 +137,7 @@ def prepare(
 def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResult:
     """A trained attacker's predictions for some captions, made where it was trained.
 
-    Where a GPU has no memory for them, the processor makes them.
+    If a GPU has too little memory for them, the processor makes them.
     """
     attacker = prepared.attacker
     try:
@@ -178,7 +173,7 @@ def fit(
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
-    """Lightning's flags, with the precision, and with one step for all parts of a batch."""
+    """Lightning's flags: they set the precision, and make one step for all parts of a batch."""
     trainer_flags = recipe.trainer
     steps = int(trainer_flags.get("accumulate_grad_batches") or 1) * recipe.parts
     chosen = trainer_flags.get("precision") or precision(trainer_flags)

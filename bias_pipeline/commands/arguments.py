@@ -1,4 +1,4 @@
-"""Parsers of options that are no Hydra overrides, and options that several commands share."""
+"""Parses options that are not Hydra's; several commands share some of these options."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"
 MAP = "--map"
 GOLD = (
-    "labels by people for images drawn at random, if LABELS were made by a machine: a table with "
-    "the columns image_id and value, and rater and chance if known (rate --gold-size writes it); "
-    "these labels correct the numbers that docs/labels.md lists"
+    "labels by people for images drawn at random, if a machine made LABELS; they correct the "
+    "numbers that docs/labels.md lists. A table with the columns image_id and value, and rater "
+    "and chance if known (rate --gold-size writes it)"
 )
 _LONGEST = 250  # characters; a longer usage is not printed with an error
 
@@ -35,7 +35,7 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The names of all options that help shows; the long name if an option has two."""
+        """The names of all options in the help; of two names, the long one."""
         known = [action.option_strings for action in self._actions if action.help != SUPPRESS]
         return sorted(options[-1] for options in known if options)
 
@@ -50,7 +50,7 @@ class Parser(ArgumentParser):
         return super().parse_known_args(self._words, namespace)
 
     def _join_values(self, words: Sequence[str]) -> list[str]:
-        """The words; a value that looks like an option is joined to the option before it."""
+        """Join each value that looks like an option to the option before it."""
         joined: list[str] = []
         for word in words:
             name, equals, _ = word.partition("=")
@@ -83,15 +83,13 @@ class Parser(ArgumentParser):
 
 
 def file_like_an_option(words: Sequence[str]) -> str:
-    """How to write a file's name that begins like an option; empty if no word is such a file."""
+    """How to write a file whose name begins with dashes; empty if no word names such a file."""
     names = [word for word in words if word.startswith("-") and Path(word).exists()]
     return f"write ./{names[0]} for the file {names[0]}" if names else ""
 
 
 def number(kind: Any) -> Callable[[str], Any]:
-    """A reader of an option's number, by an annotation of :mod:`bias_pipeline.declared`.
-
-    The reader refuses values that the annotation refuses in a configuration.
+    """A reader of an option's number, which refuses what the annotation refuses in a configuration.
 
     Example:
         >>> from bias_pipeline.declared import Count, Share
@@ -147,7 +145,6 @@ _KEYS = {
 
 
 def add_column_options(parser: ArgumentParser) -> None:
-    """Add a group of options that name the columns of a user's files."""
     group = parser.add_argument_group(
         "your own columns and labels, if audit does not know their names"
     )
@@ -158,8 +155,8 @@ def add_column_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=GROUP",
-        help="what a label means, a group or a known label of no group: M=male; repeat for other "
-        "labels",
+        help="what a label means: a group, as M=male, or a listed label of no group; repeat for "
+        "other labels",
     )
 
 
@@ -180,7 +177,6 @@ def column_overrides(options: Namespace) -> list[str]:
 
 
 def add_least_coverage(parser: ArgumentParser) -> None:
-    """Add the option for the share of images that a conclusion needs."""
     from bias_pipeline.report.conclusion_checks import COVERAGE
 
     parser.add_argument(
@@ -188,13 +184,12 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help="no conclusion from less than this share of the labelled images that the captions' "
-        f"file is about (default: {COVERAGE})",
+        help="share of the labelled images in the captions' file that a number must use; from "
+        f"less, nothing is concluded (default: {COVERAGE})",
     )
 
 
 def add_limits(parser: ArgumentParser) -> None:
-    """Add the options for when a question is answered, and when the answer is no."""
     from bias_pipeline.report.conclusion_checks import LIMITS
 
     add_least_coverage(parser)
@@ -204,7 +199,8 @@ def add_limits(parser: ArgumentParser) -> None:
         default=LIMITS.negligible,
         metavar="SHARE",
         help="equivalence margin: an attacker's score at equal style counts as no bias if its "
-        f"whole interval is less than this above the annotators' (default: {LIMITS.negligible})",
+        "whole interval lies less than this above the annotators' score (default: "
+        f"{LIMITS.negligible})",
     )
 
 

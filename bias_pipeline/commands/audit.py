@@ -78,16 +78,16 @@ def command(words: Sequence[str]) -> int:
     """Audit a file of captions; messages that advise settings name the options of audit."""
     with lines_as(in_options):
         try:
-            with with_config_dir(_config_dir(words)):
+            with with_config_dir(config_dir_in(words)):
                 return _audit(words)
         except BiasPipelineError as error:
             error.args = (in_options(str(error)),)
             raise
 
 
-def _config_dir(words: Sequence[str]) -> Path | None:
+def config_dir_in(words: Sequence[str]) -> Path | None:
     """The user's folder of YAML files, which decides what other options may name."""
-    early = Parser(f"{PROGRAM} audit", add_help=False, allow_abbrev=False)
+    early = Parser(PROGRAM, add_help=False, allow_abbrev=False)
     early.add_argument(_CONFIG_DIR)
     folder: str | None = early.parse_known_args(list(words))[0].config_dir
     if folder is None:
@@ -101,7 +101,7 @@ def _audit(words: Sequence[str]) -> int:
     options, settings = parser().parse_known_args(list(words))
     if settings:
         raise UsageError(
-            f"{settings[0]} is no option of audit, see {PROGRAM} audit --help; settings "
+            f"{settings[0]} is not an option of audit, see {PROGRAM} audit --help; settings "
             f"(key=value) are for {PROGRAM} run and compare"
         )
     started = time.monotonic(), time.process_time()
@@ -180,12 +180,12 @@ def _print_tables(result: Audit) -> None:
 
 @dataclass(frozen=True)
 class FileSource:
-    """The source of an audit of files: what the audit reads, and how it runs cells."""
+    """What an audit of files reads, and how it runs cells."""
 
     overrides: Sequence[str]  # the overrides that all cells share
-    # Attribute to the overrides for its labels
+    # By attribute, the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    # Attribute to the override of its gold labels, for the metrics that they correct
+    # By attribute, the override of its gold labels, for the metrics that they correct
     gold: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -208,7 +208,6 @@ class FileSource:
         return replace(finished, results=finished.with_draws())
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
-        """Print which cells would run."""
         from bias_pipeline.run import planning
 
         return planning.print_plan(self.cells(plans), lenient=True)
@@ -225,7 +224,7 @@ class FileSource:
         return any(word.startswith(_NOISE) for word in self.labels.get(attribute, ()))
 
     def command_for(self, attribute: str, metrics: Sequence[str]) -> str:
-        """The command that runs further metrics without a time limit."""
+        """The command that runs the metrics without a time limit."""
         words = [f"metric={','.join(metrics)}", *self._overrides_of(attribute)]
         return f"{PROGRAM} {shlex.join([*config_dir_flag(), *words])}"
 
@@ -274,11 +273,7 @@ def parser() -> Parser:
         help="audit only this attribute; repeat for more (default: every attribute that the "
         "labels have)",
     )
-    parser.add_argument(
-        _CONFIG_DIR,
-        metavar="DIR",
-        help="your own YAML files, such as DIR/attribute/NAME.yaml; they are data, not code",
-    )
+    add_config_dir(parser)
     parser.add_argument(
         "--captions",
         type=Path,
@@ -302,9 +297,8 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="how often labels are wrong, as rate --gather writes it: also print how scores would "
-        "change if as many more labels were wrong; the audit then takes many times as long "
-        "(see --minutes)",
+        help="how often labels are wrong, as rate --gather writes it: also print how scores "
+        "would change if as many more labels were wrong; takes many times as long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
@@ -353,6 +347,15 @@ def parser() -> Parser:
     return parser
 
 
+def add_config_dir(parser: Parser) -> None:
+    """Add ``--config-dir``."""
+    parser.add_argument(
+        _CONFIG_DIR,
+        metavar="DIR",
+        help="your own YAML files, such as DIR/attribute/NAME.yaml; they are data, not code",
+    )
+
+
 def _overrides(options: Namespace, out: Path) -> list[str]:
     """The overrides that all cells share; labels that do not fit are reported, not refused."""
     overrides = [
@@ -394,7 +397,7 @@ def _labels_of(
     meanings: Mapping[str, Meanings],
     noisy: Collection[str],
 ) -> dict[str, list[str]]:
-    """Attribute to the overrides for its labels; no overrides if its labels do not fit."""
+    """Map each attribute to the overrides for its labels, or to none if its labels do not fit."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
     source = FileSource(overrides, words_by_attribute)
     read = {
@@ -413,9 +416,9 @@ def _labels_of(
 
 
 def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
-    """For each attribute that the gold file labels, the override that names the file.
+    """Map each attribute in the gold file to the override that names the file.
 
-    Refused if the file labels none of the attributes.
+    A file that labels none of the attributes is refused.
     """
     if path is None:
         return {}
@@ -457,7 +460,7 @@ def _group_in(text: str) -> str:
 
 
 def _meanings(name: str) -> Meanings:
-    """The names of an attribute's groups and of its labels' groups; the labels of no group."""
+    """An attribute's groups with the groups of its labels, and its labels of no group."""
     attribute = preset({"attribute": name, "dataset": "coco"}).build("attribute")
     labels = attribute.labels.get("coco")
     written = set(labels.groups) if labels else set()
@@ -501,14 +504,14 @@ def _announce(
         warn(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
         if plan.too_rich:
             warn(
-                f"{which}annotators can use only {plan.reach:.0%} of its words as often: at equal "
-                f"style ({', '.join(plan.matched)}) the others are removed "
+                f"{which}annotators use only {plan.reach:.0%} of the model's words as often: at "
+                f"equal style ({', '.join(plan.matched)}) the others are removed "
                 f"(alignment={MATCHED_BOTH})"
             )
         if plan.by_sentence:
             warn(
                 f"{which}compared by the first sentence of each caption too (lic, without "
-                f"preambles), since annotators can use {plan.first_sentence:.0%} of its words "
+                f"preambles), since annotators use {plan.first_sentence:.0%} of its words as "
                 "often"
             )
         if plan.left_out:

@@ -12,7 +12,7 @@ from bias_pipeline.data.joined_captions import Separator
 from bias_pipeline.declared import Range, Share
 from bias_pipeline.text.scored_text import Declined, Preambles, Stock, Unit
 
-# Option to its key in the configuration, and its reader
+# By option, its key in the configuration and its reader
 _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "--preambles": (
         "text.preambles",

@@ -64,7 +64,7 @@ from bias_pipeline.run.audit import Audit, Plan, labelled_corpora, score_plans
 from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.run.presets import preset
 
-_SEEDS = 2  # as an audit's; counting metrics have none
+_SEEDS = 2  # as in an audit; counting metrics have no seeds
 _ABOUT = f"""\
 Score captions of the benchmark's images: a row of six numbers, each the number that decides its
 question in an audit, and a card that says what they rest on. The list, version {VERSION}, is the
@@ -98,7 +98,6 @@ example:
 
 
 def command(words: Sequence[str]) -> int:
-    """Score a file of captions."""
     options = parser().parse_args(list(words))
     out = options.out or Path("outputs") / f"benchmark-{slug(stem(options.file))}"
     images = "part" if options.part else "list"
@@ -134,8 +133,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--part",
         action="store_true",
-        help="score a file that has too few images of the list on those labelled images of "
-        "val2014 that it has; such rows have a table of their own",
+        help="if the file has too few images of the list: score the labelled images of val2014 "
+        "that it has; such rows are in a table of their own",
     )
     parser.add_argument(
         "--out",
@@ -147,7 +146,7 @@ def parser() -> Parser:
 
 
 def _source(options: Namespace, out: Path) -> FileSource:
-    """The files as an audit reads them, of the list's images alone unless --part is given."""
+    """The files as an audit reads them, restricted to the list's images unless --part is given."""
     named = ("attributes", "captions", "objects")
     words = [word for key in named for word in (f"--{key}", str(getattr(options, key)))]
     as_audit = audit.parser().parse_args([f"--only={ATTRIBUTE}", *words, "--", str(options.file)])
@@ -156,7 +155,7 @@ def _source(options: Namespace, out: Path) -> FileSource:
 
 
 def _checked_labels(path: Path, images: str) -> Labels:
-    """The labels, refused if they are not those that the list was made with."""
+    """Read the labels; refuse labels other than those that the list was made with."""
     attribute = preset({"attribute": ATTRIBUTE, "dataset": "coco"}).build("attribute")
     labels = read_labels(path, "coco", attribute, {})
     wanted = listed_images() if images == "list" else [*labels.raw]
@@ -168,15 +167,15 @@ def _checked_labels(path: Path, images: str) -> Labels:
         )
     if labels_digest(labels.raw, labels.map, wanted) != LABELS[images]:
         raise DataError(
-            f"{path}: its labels are not those of version {VERSION} of the benchmark (their "
-            "digest is another); use images_val2014.csv as Zhao, Wang and Russakovsky (2021) give "
+            f"{path}: its labels are not the labels of version {VERSION} of the benchmark (their "
+            "digest differs); use images_val2014.csv as Zhao, Wang and Russakovsky (2021) give "
             "it out"
         )
     return labels
 
 
 def _check_complete(options: Namespace, corpus: Corpus) -> None:
-    """Refuse captions, human captions or objects that are about too few of the list's images."""
+    """Refuse captions, human captions or objects if they lack too many of the list's images."""
     labelled, unsure = _count_captioned(corpus)
     n, of = labelled.n + unsure.n, labelled.of + unsure.of
     if max(labelled.share, unsure.share) < LEAST:
@@ -250,7 +249,6 @@ def _row(options: Namespace, images: str, result: Audit, labels: Labels) -> Benc
 
 
 def _number(answer: Answer) -> BenchmarkNumber:
-    """The number that decides a question."""
     judged = answer.answer != "not_tested"
     return BenchmarkNumber(
         part=answer.part,
@@ -274,7 +272,7 @@ def _prompt_of(path: Path) -> str:
     try:
         rows = open_rows(path, what="captions", wanted=(DECODING,))
         written_with = [row.get(DECODING) for _, row in rows.items if isinstance(row, Mapping)]
-    except BiasPipelineError:  # such as of a file that is no table
+    except BiasPipelineError:  # such as for a file that is not a table
         written_with = []
     decodings = {str(one or "") for one in written_with} or {""}
     for name, decoding in PROMPTS.items():
@@ -302,7 +300,6 @@ def list_parser() -> Parser:
 
 
 def list_command(words: Sequence[str]) -> int:
-    """Print the list, or link its photos."""
     options = list_parser().parse_args(list(words))
     if (options.photos is None) != (options.out is None):
         raise UsageError("--photos FOLDER and --out DIR go together; give both, or neither")
@@ -358,7 +355,6 @@ def table_parser() -> Parser:
 
 
 def table_command(words: Sequence[str]) -> int:
-    """Print rows as one table."""
     options = table_parser().parse_args(list(words))
     _print_rows([read_row(path) for path in options.rows])
     return 0

@@ -29,7 +29,7 @@ Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # A, others, ski
 
 
 def chosen_metrics(text: str | None) -> list[str]:
-    """The metrics that ``--metrics`` names; empty for the metrics of an audit."""
+    """The metrics that ``--metrics`` names; empty if the metrics of an audit are compared."""
     names = [name.strip() for name in text.split(",")] if text else []
     for name in names:
         if name not in metric_names():

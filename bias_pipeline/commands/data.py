@@ -62,7 +62,7 @@ def validate_command(words: Sequence[str]) -> int:
 
 
 def _print_unknown_objects(corpus: Corpus, vocabulary: TaskVocabulary) -> None:
-    """Print every object name that is no task's, with how many images have the object."""
+    """Print each object name that belongs to no task, with the number of its images."""
     read = ObjectsRead.match(tuple(vocabulary.tasks), corpus.images_by_object, ())
     if read.unknown:
         names = ", ".join(f"{name!r} ({read.images[name]})" for name in read.unknown)
@@ -77,9 +77,9 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
         changed = digest_mismatch(track(files, len(files)))
     if changed:
         warn(
-            f"{inflect(len(changed), f'of {len(files)} pictures have')} changed since the "
-            f"last reading, although nobody wrote to them: {_first_few(changed)}; run again what "
-            "was made from them, and have the disk checked"
+            f"{inflect(len(changed), f'of {len(files)} pictures have')} changed since the last "
+            f"reading, although nobody wrote to them: {_first_few(changed)}; repeat what was "
+            "computed from them, and have the disk checked"
         )
     with bar("pictures"):
         faults = {file: fault_of(file) for file in track(files, len(files))}
@@ -87,7 +87,7 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
     if broken:
         raise DataError(
             f"{inflect(len(broken), f'of {len(files)} pictures are')} broken: "
-            f"{_first_few(broken)}; mend or remove them"
+            f"{_first_few(broken)}; repair or remove them"
         )
 
 
@@ -107,7 +107,7 @@ def validate_parser() -> Parser:
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
-    """Name to value for facts on a corpus, in the order of printing."""
+    """Facts on a corpus by name, in the order of printing."""
     facts = {"images": str(len(corpus))}
     for side in SIDES:
         captions = corpus.side(side)

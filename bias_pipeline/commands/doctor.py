@@ -33,7 +33,7 @@ MODEL, PEOPLE, LABELS, OBJECTS, PHOTOS, RUNS = (
     "photos",
     "finished runs",
 )
-# Kind of file to the option of audit that takes it
+# By kind of file, the option of audit that takes it
 _OPTIONS = {LABELS: "--attributes", PEOPLE: "--captions", OBJECTS: "--objects", PHOTOS: "--images"}
 _GPUS = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
 _SECONDS = 5  # how long a program of another package may take to answer
@@ -76,7 +76,7 @@ def parser() -> Parser:
 
 
 def environment() -> list[str]:
-    """Packages, published weights, and programs beside Python."""
+    """Lines on packages, published weights and other programs."""
     return [
         *installation.versions(),
         "",
@@ -160,12 +160,12 @@ class FileKinds:
     """A file and the kinds of content that were recognised in it."""
 
     path: Path
-    kinds: Mapping[str, str] = field(default_factory=dict)  # kind to a description of content
+    kinds: Mapping[str, str] = field(default_factory=dict)  # a description of the content, by kind
     fault: str = ""  # why no kind was recognised
 
 
 def recognise(path: Path) -> FileKinds:
-    """Try to read a file as every kind; returns the kinds that it is."""
+    """Try to read a file as every kind of file; returns the kinds as which it can be read."""
     from bias_pipeline.data.tables import check_file
 
     if path.is_dir() and (n_runs := sum(1 for _ in path.glob("*/result.json"))):

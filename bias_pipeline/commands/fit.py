@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
 
 CLIP, DEBIAS = "clip", "debias"
-_FITS = {  # what is fitted, to a wing's function, which fits and returns what to print
+_FITS = {  # what is fitted, to the wing's function that fits it and returns what to print
     CLIP: "bias_pipeline.retrieval.commands.fit_retrieval.clip",
     "sat": "bias_pipeline.pictures.commands.fit_captioner.captioner",
     "grit": "bias_pipeline.pictures.commands.fit_captioner.captioner",
@@ -26,11 +26,11 @@ _FITS = {  # what is fitted, to a wing's function, which fits and returns what t
 _ABOUT = (
     "Fit a small CLIP, or a captioner (sat, grit), to a data set's pictures and captions. "
     "encoder.model takes the folder that is written; caption --model takes a captioner's folder "
-    "too. A captioner has the sizes of the encoder (encoder.hidden_dim=256) and the training of "
-    "attackers (attacker.lr=0.001); trainer=ddp and its settings are Lightning's. "
+    "too. encoder.KEY sets a captioner's sizes (encoder.hidden_dim=256), and attacker.KEY its "
+    "training (attacker.lr=0.001); trainer=ddp and its settings are Lightning's. "
     "encoder.grounding=emotion grounds the captions of a sat in their emotions (dataset=artemis, "
-    "or scenes with dataset.world=affect). debias fits a debiasing of a model (encoder.model=..., "
-    "debias=...), and writes numbers that anybody with the model can apply."
+    "or scenes with dataset.world=affect). debias fits a debiasing of a model "
+    "(encoder.model=..., debias=...), and writes numbers that anybody with the model can apply."
 )
 
 
@@ -58,9 +58,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
-        help="for debias: load_debias.py can then also debias the prompts of a generator with the "
-        "same text model, by the edit that was fitted to CLIP's outputs, or by an edit "
-        "fitted to the states of tokens",
+        help="for debias: let load_debias.py also debias prompts of a generator with the same "
+        "text model, by the edit of CLIP's outputs, or by an edit fitted to the states of tokens",
     )
     _add_captioner_options(parser)
     for name, kind, about in (
@@ -86,9 +85,9 @@ def _add_captioner_options(parser: Parser) -> None:
         "--weights",
         type=Path,
         metavar="FILE",
-        help="a table with the columns image and weight (analysis rebalance writes one): captions "
-        "are drawn in proportion to their image's weight, which is 1 for images that the "
-        "table lacks",
+        help="a table with the columns image and weight, as analysis rebalance writes it: "
+        "captions are drawn in proportion to their image's weight, which is 1 for images that "
+        "the table lacks",
     )
     group.add_argument(
         "--each-epoch",

@@ -56,7 +56,6 @@ def plan_parser() -> Parser:
 
 
 def add_machine_option(parser: Parser, *, required: bool = False) -> None:
-    """Add ``--machine``."""
     parser.add_argument(
         "--machine",
         type=Path,
@@ -83,7 +82,6 @@ def machine_labelled(options: Namespace) -> Cell:
 
 
 def plan_command(words: list[str]) -> int:
-    """Print how many gold labels are needed."""
     options = plan_parser().parse_args(words)
     here = machine_labelled(options)
     corpus, metric = here.corpus(), here.build("metric")
@@ -92,14 +90,13 @@ def plan_command(words: list[str]) -> int:
     n_gold = len(pilot.labels_in(corpus)[0])
     width = f"{100 * options.half_width:g} points"
     print_out(
-        f"{corpus.captioner}: of the captions that name one {options.attribute} about "
-        f"{needed.wrong:.1%} name the wrong one, by {n_gold} gold labels",
+        f"{corpus.captioner}: about {needed.wrong:.1%} of the captions "
+        f"that name one {options.attribute} name the wrong one, by {n_gold} gold labels",
         "",
         f"Gold labels that give this share an interval of {width} on either side:",
         f"  drawn evenly, without machine labels        {_label_count(needed.evenly)}",
         f"  drawn by rate --gold-size, with correction  {_label_count(needed.drawn)}",
-        "  the fewest, if each kind of image had as many as it is worth  "
-        f"{_label_count(needed.best)}",
+        f"  drawn best, from each kind as often as is useful  {_label_count(needed.best)}",
     )
     if math.isinf(needed.drawn):
         print_out(

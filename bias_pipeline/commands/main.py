@@ -178,7 +178,7 @@ class Command:
         return function
 
     def find(self, role: str) -> Any:
-        """The function of the command's module for ``command``, ``parser`` or ``options_of``."""
+        """The function for ``command``, ``parser`` or ``options_of`` in the command's module."""
         first, *others = self.name.split()
         module = _MODULES.get(self.name) or _MODULES[first]
         words = others if module.rpartition(".")[2] == first else [first, *others]
@@ -207,6 +207,7 @@ _MODULES = {
     "analysis collocations": "bias_pipeline.language.commands.words",
     "analysis alignment": "bias_pipeline.language.commands.words",
     "data": "bias_pipeline.commands.data",
+    "data check_lists": "bias_pipeline.commands.check_lists",
     "data convert": "bias_pipeline.published.commands.data_files",
     "data fetch": "bias_pipeline.published.commands.data_files",
     "data draw": "bias_pipeline.scenes.commands.data_draw",
@@ -312,6 +313,11 @@ WORDS = (
     ),
     Command("analysis pairs", "pairs of captions for rate --pairs", f"--out FILE.csv {KEYS}"),
     Command("data validate", "check a data set's files and print what they contain", KEYS),
+    Command(
+        "data check_lists",
+        "do word lists of another language hide a group as well as English lists?",
+        "CAPTIONS ENGLISH --attributes LABELS --only NAME --config-dir DIR",
+    ),
     Command("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
     Command("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),
     Command(
@@ -398,7 +404,7 @@ def overview() -> str:
         "",
         *plugins.plugin_lines(),
         f"{PROGRAM} COMMAND --help explains a command; --version prints the version, and with",
-        "--all also those of the packages that are always needed. Options of run:",
+        "--all the versions of the packages that are always needed too. Options of run:",
         "",
     ]
     return "\n".join([*head, WORDS[0].parser().format_help().partition("\n\n")[2].rstrip()])
@@ -428,7 +434,6 @@ _SCRIPTS = {"bash": _SCRIPT, "zsh": f"autoload -U +X bashcompinit && bashcompini
 
 
 def completion_command(words: list[str]) -> int:
-    """Print a shell's script, or the completions of a line."""
     options = completion_parser().parse_args(words)
     script = _SCRIPTS[options.shell or "bash"].splitlines()
     print_out(*(script if options.line is None else completions(options.line)))

@@ -37,22 +37,17 @@ from bias_pipeline.report.table import Cell, NumberCell, Table
 ENCODER = "encoder.model"
 
 
-def _no_networks(metric: Mapping[str, Any]) -> Iterable[str]:
-    del metric
-    return ()
-
-
 @dataclass(frozen=True)
 class WingWeights:
     """The published weights that a wing reads."""
 
-    kinds: Mapping[str, Iterable[str]]  # key or option to the `model_type`s that it takes
-    # Key to a function that finds a model by name and revision in the wing's own format (not that
-    # of transformers), and returns None for other models
+    kinds: Mapping[str, Iterable[str]]  # by key or option, the `model_type`s that it takes
+    # By key, a function that finds a model by name and revision in the wing's own format (not the
+    # format of transformers), and returns None for other models
     formats: Mapping[str, Callable[[str, str], Pretrained | None]] = field(default_factory=dict)
     encoders: tuple[type, ...] = ()  # encoders of such formats
     # Function from a metric's settings to the models that they name without a key of their own
-    networks: Callable[[Mapping[str, Any]], Iterable[str]] = _no_networks
+    networks: Callable[[Mapping[str, Any]], Iterable[str]] = lambda metric: ()
 
 
 _WINGS = (
@@ -85,7 +80,6 @@ def list_parser() -> Parser:
 
 
 def list_command(words: list[str]) -> int:
-    """Print which models encoders and metrics need, and where these models are."""
     list_parser().parse_args(words)
     for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
         lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
@@ -165,7 +159,6 @@ def show_parser() -> Parser:
 
 
 def show_command(words: list[str]) -> int:
-    """Print the models that are named, or the models that a configuration needs."""
     options = show_parser().parse_args(words)
     if any("=" in word for word in options.what):
         return _show_needed(options.what)
@@ -249,7 +242,7 @@ def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) 
 
 
 def _users() -> dict[str, list[str]]:
-    """Type of model to the keys and options that accept it."""
+    """The keys and options that accept a model, by type of model."""
     takers = {ENCODER: dict.fromkeys(KINDS)}
     for wing in _wings():
         for taker, kinds in wing.kinds.items():

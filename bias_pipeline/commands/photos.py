@@ -33,7 +33,6 @@ Threads = Annotated[int, Range(low=1, high=1024)]
 
 
 def photo_parser(command: str, description: str | None, noun: str) -> Parser:
-    """The options that commands on photos share, and their help."""
     parser = Parser(f"{PROGRAM} {command}", description=description)
     parser.add_argument(
         "folder", type=Path, nargs="?", help="folder of photos; folders inside it are ignored"
@@ -59,7 +58,7 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--threads",
         type=number(Threads),
         default=n_threads(),
-        help="how many threads compute; as many more read files (default: OMP_NUM_THREADS, else "
+        help="threads that compute, and as many that read files (default: OMP_NUM_THREADS, else "
         "the cores that Slurm gives the job, else all cores)",
     )
     parser.add_argument(
@@ -88,8 +87,8 @@ def check_photo_options(options: Namespace, *sources: str) -> None:
     gathers = [name for name in ("to", "run", "no_strict") if getattr(options, name)]
     if gathers:
         raise UsageError(
-            f"--{gathers[0].replace('_', '-')} belongs to --gather OUT, which comes after; leave it"
-            " out here"
+            f"--{gathers[0].replace('_', '-')} belongs to --gather OUT, a later command; leave "
+            "it out here"
         )
     if len(given) != 1:
         raise UsageError(f"name one source: {' or '.join(map(_flag, sources))}; or --gather OUT")
@@ -112,8 +111,9 @@ def add_masking_options(parser: Parser) -> None:
     group.add_argument(
         "--image-masking",
         metavar="NAME",
-        help="hide in the photos: person_segment, person_box, person_part, objects, "
-        f"person_objects, background, some_objects (nothing); {_GROUP}=NAME is the same",
+        help="what to hide in the photos: person_segment, person_box, person_part, objects, "
+        f"person_objects, background or some_objects (default: nothing); {_GROUP}=NAME is the "
+        "same",
     )
     group.add_argument("--crop", choices=("person",), help="crop to the box of the largest person")
     group.add_argument(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
+from bias_pipeline.commands.audit import add_config_dir, config_dir_in
 from bias_pipeline.commands.audit_settings import add_settings
 from bias_pipeline.commands.compare_audits import (
     audited_files,
@@ -33,6 +34,7 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
+from bias_pipeline.io.paths import with_config_dir
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report import baseline
 from bias_pipeline.report.compared_questions import (
@@ -46,6 +48,7 @@ from bias_pipeline.report.gate import Comparison, check_margin, compare_results
 from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.text_formats import (
+    benchmark_file,
     evaluation_results,
     junit,
     model_card,
@@ -73,7 +76,7 @@ WORSE = 1
 
 _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name files of captions with --attributes, folders of audits,
-captioners of a data set (keys are those of `run`), or folders of finished runs. What has not run
+captioners of a data set (with the keys of `run`), or folders of finished runs. What has not run
 yet is run. Differences are paired over images and seeds; p values are adjusted for all decisions
 (Holm). A number decides only if it does not change with longer or shorter captions, and only
 between captioners that describe the same images. Attackers' scores also need captions of similar
@@ -82,7 +85,11 @@ length and vocabulary. The reason is printed where a number does not decide.
 
 
 def compare_command(words: Sequence[str]) -> int:
-    """Run the cells that have not been run, compare the captioners, and print the comparison."""
+    with with_config_dir(config_dir_in(words)):
+        return _compare(words)
+
+
+def _compare(words: Sequence[str]) -> int:
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [  # the name of a file may contain =
         word
@@ -90,7 +97,8 @@ def compare_command(words: Sequence[str]) -> int:
         if not word.startswith("-") and ("=" not in word or Path(word).is_file())
     ]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
-    rest += _words_of(options)
+    if options.gold and options.attributes is None:  # audits add gold labels themselves
+        rest.append(f"dataset.gold={quote_value(str(options.gold))}")
     if len(set(names)) < (1 if options.baseline else 2):
         hint = arguments.file_like_an_option(words)
         given = f"{names[0]} alone" if len(names) > 1 else len(names)
@@ -144,14 +152,6 @@ def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int])
         if gated:
             looks.check(options.looks)
     return gate() if gated else 0
-
-
-def _words_of(options: Namespace) -> list[str]:
-    """The options written as words of ``run``."""
-    words = [f"--config-dir={options.config_dir}"] if options.config_dir else []
-    if options.gold and options.attributes is None:  # audits add gold labels themselves
-        words.append(f"dataset.gold={quote_value(str(options.gold))}")
-    return words
 
 
 def _cells(
@@ -229,9 +229,8 @@ def compare_parser() -> Parser:
         type=number(NotNegative),
         metavar="DIFFERENCE",
         help=f"like {FLAG}, with a margin in the metric's unit (0.01 is one point): exit code 0 "
-        "only "
-        f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
-        f"{UndecidedError.exit_code} otherwise",
+        f"only if each difference lies below it with its whole interval, {WORSE} if a difference "
+        f"lies above it, {UndecidedError.exit_code} otherwise",
     )
     parser.add_argument(
         "--history",
@@ -271,9 +270,7 @@ def compare_parser() -> Parser:
         help="longest time for each attribute and captioner, in minutes",
     )
     add_settings(parser)
-    parser.add_argument(
-        "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
-    )
+    add_config_dir(parser)
     arguments.add_least_coverage(parser)
     parser.add_argument(
         "--alike",
@@ -288,7 +285,6 @@ def compare_parser() -> Parser:
 
 
 def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
-    """The exit code for CI."""
     if not comparison.decided:
         raise UndecidedError(
             "gate failed: nothing could be decided, for the reasons above; compare captioners that "
@@ -386,15 +382,16 @@ def _corpus_overrides(sweep: Sweep) -> list[list[str]]:
 
 
 def report_command(words: list[str]) -> int:
-    """Write the page and, with ``--export``, the files for a paper."""
     from bias_pipeline.report.exports import CONTENTS, export
     from bias_pipeline.report.page import report_of_folder, save_page
 
     options = report_parser().parse_args(words)
     if options.error and not options.export:
-        raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
+        raise UsageError(
+            "--error is for the tables of --export DIR; add --export, or leave --error out"
+        )
     if options.eval_results and not options.card:
-        raise UsageError("--eval-results writes beside --card FILE.md; add it")
+        raise UsageError("--eval-results writes beside --card FILE.md; add --card")
     _check_export(options.export, options.folder)
     REPORT.require()
     check_places(options.card)
@@ -420,6 +417,9 @@ def report_command(words: list[str]) -> int:
             raise cannot_write(place, error) from error
         write_file(place, evaluation_results(report, options.eval_results).encode())
         print_out(place)
+        benchmark = options.card.parent / "eval.yaml"
+        write_file(benchmark, benchmark_file(report, options.eval_results).encode())
+        print_out(benchmark)
     return 0
 
 
@@ -451,7 +451,9 @@ def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) 
 
 def _hub_dataset(text: str) -> str:
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", text, re.ASCII):
-        raise ArgumentTypeError(f"{text!r} is no data set of the hub, such as owner/photos")
+        raise ArgumentTypeError(
+            f"{text!r} is not the name of a data set on the hub, such as owner/photos"
+        )
     return text
 
 
@@ -502,7 +504,8 @@ def report_parser() -> Parser:
         type=_hub_dataset,
         metavar="OWNER/NAME",
         help="with --card: also write the numbers as .eval_results/bias_pipeline.yaml beside the "
-        "card, as evaluations of this data set of the Hugging Face hub",
+        "card, as evaluations of this data set of the Hugging Face hub, and their tasks as "
+        "eval.yaml, for the repository of the data set",
     )
     parser.add_argument(
         "--error",
@@ -516,7 +519,6 @@ def report_parser() -> Parser:
 
 
 def report_wandb_command(words: list[str]) -> int:
-    """Write the runs as W&B runs, offline or to the server."""
     from bias_pipeline.report.page import finished_results
     from bias_pipeline.run import workspace
     from bias_pipeline.run.push import push

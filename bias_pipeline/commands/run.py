@@ -177,7 +177,6 @@ hydra.launcher.KEY=VALUE (hydra.launcher.partition=gpu).
 
 
 def submit_command(words: Sequence[str]) -> int:
-    """Submit a sweep and return; prints the job numbers and the command that prints the table."""
     from bias_pipeline.run.launch import check_captioners
 
     sweep = _prepare(arguments.expand_flags(words))
@@ -216,7 +215,6 @@ def _submit_shards(name: str, words: Sequence[str]) -> int:
 
 
 def _shards_parser(name: str) -> Parser:
-    """The parser of a command on photos, with the options for submitting it."""
     parser = _photo_command(name).parser()
     parser.prog = f"{PROGRAM} submit {name}"
     parser.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
@@ -265,7 +263,7 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each job, without the launcher's; composing each job checks it."""
+    """The overrides of each job, without launcher settings; composing a job checks it."""
     from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
 

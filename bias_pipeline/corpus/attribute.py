@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated
 
+from bias_pipeline.corpus.list_check import ListCheck
 from bias_pipeline.declared import Configurable, ConfiguredAs, Text
 from bias_pipeline.errors import DataError, UnlabelledError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import refuse_secrets
@@ -219,6 +222,7 @@ class Attribute(Configurable):
         source: where words and labels come from.
         language: the language of the words, as a code of ISO 639; captions in another language are
             not tested.
+        english_check: how words of another language compare with English ones; None: unknown.
     """
 
     name: Name
@@ -231,6 +235,7 @@ class Attribute(Configurable):
     other_senses: str | Sequence[str] = ()
     source: str = ""
     language: Language = ENGLISH
+    english_check: ListCheck | None = None
 
     def __post_init__(self) -> None:
         """Split words that were given as text; check that they belong to the groups.
@@ -286,6 +291,12 @@ class Attribute(Configurable):
         """Every word that reveals the attribute, sorted."""
         words = {word for group in self.words.values() for word in group}
         return tuple(sorted(words | set(self.also_masked)))
+
+    @property
+    def words_digest(self) -> str:
+        """Digest of all that decides which words are masked and which group they name."""
+        lists = [self.words, self.also_masked, self.other_senses, repr(self.applies_to)]
+        return hashlib.sha256(json.dumps(lists, default=list).encode()).hexdigest()[:12]
 
     def counted_words(self, preset: str | None = None) -> dict[str, tuple[str, ...]]:
         """Group name to the words that count as naming it.

@@ -1,7 +1,7 @@
 """Captions as integer columns, so that rewriting words costs one look-up per distinct word.
 
 A transform of text (tokenise, mask, align) decides word by word. It is therefore applied to the
-few thousand distinct words of a corpus and then gathered over the millions of running ones.
+few thousand distinct words of a corpus and then gathered over the millions of running words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ReadCache:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process gets: all but the cached results, whose functions may be local."""
+        """The state for another process: without cached results, whose functions may be local."""
         state = self.__dict__.copy()
         state.pop("_read", None)
         return state
@@ -71,7 +71,7 @@ class Captions(ReadCache):
         'the dog runs'
     """
 
-    # The V distinct words, each used at least once by a freshly built column
+    # The V distinct words, each used at least once in a new column
     types: tuple[str, ...]
     tokens: Int32Array  # (T,) int32, index into `types` of each running word
     starts: IntArray  # (N + 1,) int64, caption `i` is `tokens[starts[i]:starts[i + 1]]`
@@ -83,8 +83,7 @@ class Captions(ReadCache):
     ) -> Captions:
         """Split texts at white space.
 
-        Args:
-            images: (N,) row of the image of each caption, ascending; 0 .. N - 1 if left out.
+        ``images`` (N,) is the row of the image of each caption, ascending; 0 .. N - 1 if left out.
         """
         index: dict[str, int] = {_SEPARATOR: 0}
         parts = [_split(texts[i : i + _BATCH], index) for i in range(0, len(texts), _BATCH)]
@@ -306,7 +305,7 @@ class Captions(ReadCache):
         return occurrences
 
     def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
-        """Those of the given places at which the phrase begins and stays within one caption."""
+        """The places in ``begins`` at which the phrase begins and stays within one caption."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]
@@ -389,7 +388,7 @@ def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
 
 
 def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
-    """The rank of each code among the distinct ones.
+    """The rank of each code among the distinct codes.
 
     Only distinct codes are sorted, and a table replaces sorting if it need not be too large: to
     sort all codes takes ten times as long.
@@ -423,7 +422,7 @@ def _split(texts: Sequence[str], index: dict[str, int]) -> Int32Array:
 
 
 def _without_overlaps(begins: IntArray, width: int) -> IntArray:
-    """Drop occurrences that overlap the one retained before them ("a b a b a" has one "a b a")."""
+    """Drop occurrences that overlap the last retained one ("a b a b a" has one "a b a")."""
     if len(begins) < 2 or (np.diff(begins) >= width).all():
         return begins
     retained = [int(begins[0])]

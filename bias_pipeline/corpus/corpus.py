@@ -31,7 +31,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 Side = Literal["model", "human"]
 SIDES: tuple[Side, ...] = get_args(Side)
-# Codes of images of no group: for most reasons, and because annotators could not tell the group.
+# Codes of images without a group: UNSURE if annotators could not tell the group, else NO_GROUP.
 NO_GROUP, UNSURE = -1, -2
 # Shares of blank captions: a warning above the first, a refusal above the second.
 BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5
@@ -98,8 +98,8 @@ class Corpus(ReadCache, Sequence[Record]):
         groupings: attribute name to the images' groups.
         objects: the objects of each image, by the data set's names; None for an image whose objects
             are unknown, and None as a whole if no image's objects are known.
-        objects_file: the user's own file of objects, of whose names only few may be unknown; empty:
-            any number may be unknown. Not part of the digest.
+        objects_file: the user's own file of objects, in which few names may be unknown; empty: any
+            number may be unknown. Not part of the digest.
         pictures: the images' pictures; None if the data set has no pictures.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.
@@ -118,14 +118,16 @@ class Corpus(ReadCache, Sequence[Record]):
             describe it and are absent; empty if none declined.
         samples: if the captioner wrote several captions of each image, a corpus for each further
             caption.
+        edits: captions of edits of the pictures, such as crops: a corpus for each further
+            edit. Only metrics of sets of pictures read them.
         tables: name to rows that transforms write about their work; not part of the digest.
         shown_under: the terms under which its pictures may be shown to others; empty: they may not.
             Not part of the digest.
         picture_ids: the picture of each of the N records, where several records share a picture (a
             record for each utterance); such records stay in one part of a split and are resampled
             together. None: each record has its own picture.
-        set_ids: the set that each of the N images is in, of pictures that differ only in a person's
-            group; empty for an image in no set; None if there are no sets.
+        set_ids: for each of the N images, its set of pictures that differ only in a person's group;
+            empty for an image in no set; None if there are no sets.
     """
 
     dataset: str
@@ -152,6 +154,7 @@ class Corpus(ReadCache, Sequence[Record]):
     picture_ids: tuple[str, ...] | None = None
     set_ids: tuple[str, ...] | None = None
     samples: tuple[Corpus, ...] = ()
+    edits: tuple[Corpus, ...] = ()
 
     @classmethod
     def build(
@@ -170,7 +173,7 @@ class Corpus(ReadCache, Sequence[Record]):
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
-        A blank caption is an absent one, on both sides: its image is not described, so coverage
+        A blank caption counts as absent, on both sides: its image is not described, so coverage
         falls and no metric rewards silence. Blanks are counted and noted. A caption of more than
         10,000 characters is cut after the last whole word within them.
 
@@ -320,6 +323,7 @@ class Corpus(ReadCache, Sequence[Record]):
             set_ids=self.set_ids and tuple(self.set_ids[row] for row in rows),
             declined=self.declined[rows] if len(self.declined) else self.declined,
             samples=tuple(sample.take(rows) for sample in self.samples),
+            edits=tuple(edit.take(rows) for edit in self.edits),
         )
 
     @cached_property
@@ -333,7 +337,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def keys(self) -> UIntArray:
-        """(N,) a hash of each picture's id, so that a draw for one does not depend on others."""
+        """(N,) a hash of each picture's id, so a draw for one picture does not depend on others."""
         return _keys_of(self.picture_ids or self.ids)
 
     @cached_property
@@ -347,7 +351,7 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(self.groupings[name].codes.astype("<i8").tobytes())
         words = None if self.vocabulary is None else sorted(self.vocabulary)
         sha.update(f"[{_written_objects(self.objects)}, {json.dumps(words)}]".encode())
-        # What such names mean depends on other names
+        # The meaning of an odd name depends on the other names
         if any(map(is_odd, self.images_by_object)):
             sha.update(b"object names")
         if self.pictures is not None:
@@ -362,13 +366,15 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(f"declined:{np.flatnonzero(self.declined).tolist()}".encode())
         for sample in self.samples:
             sha.update(sample.digest.encode())
+        for edit in self.edits:
+            sha.update(f"edit:{edit.digest}".encode())
         return sha.hexdigest()
 
     @cached_property
     def reference(self) -> str:
-        """SHA-256 (hex) of all that captioners are scored against, so not of their own captions."""
+        """SHA-256 (hex) of all that captioners are scored against, without their own captions."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
-        people = replace(self, model=none, vocabulary=None, declined=no, samples=())
+        people = replace(self, model=none, vocabulary=None, declined=no, samples=(), edits=())
         return replace(people, blank_counts={}).digest
 
 

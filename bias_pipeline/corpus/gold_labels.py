@@ -54,7 +54,7 @@ class GoldLabels:
         if not image_of:
             raise DataError(
                 f"{self.file}: the gold labels are of other images, such as {first_ids(codes)}; "
-                f"those that are scored are {first_ids(corpus.ids)}"
+                f"the scored images are {first_ids(corpus.ids)}"
             )
         rows = sorted(image_of)
         chances = [self.chances.get(image_of[row], 1.0) for row in rows]

@@ -165,7 +165,7 @@ def _as_number(identifier: str) -> str:
 
 
 def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
-    """Each long id to its short form.
+    """Map each long id to its short form; None if short forms would not be distinct.
 
     Example:
         >>> short_forms([["42", "7"], ["000042.jpg", "7.jpg"]])

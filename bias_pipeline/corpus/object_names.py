@@ -203,7 +203,7 @@ class ObjectNames:
         self._add(_PEOPLE, {self.meaning_of(PERSON)})
 
     def _add(self, names: Iterable[str], meanings: set[str | None]) -> None:
-        """Give names their meaning if there is only one, unless they have a meaning already."""
+        """If there is only one meaning, give it to the names without a meaning."""
         for name in names if len(meanings) == 1 else ():
             if (meaning := next(iter(meanings))) and self.meaning_of(name) is None:
                 self._meanings[_letters(name)] = meaning
@@ -240,7 +240,7 @@ class ObjectsRead:
 
     # Name to how many images have it; without excluded names and names for no object
     images: Mapping[str, int]
-    meanings: Mapping[str, str]  # name to the known name that it means; unknown ones are absent
+    meanings: Mapping[str, str]  # name to the known name that it means; unknown names are absent
 
     @classmethod
     def match(

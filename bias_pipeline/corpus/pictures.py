@@ -27,8 +27,8 @@ class Region:
     Attributes:
         category: such as ``person``.
         box: left and upper edge, width and height, in pixels of the annotated picture.
-        size: height and width of the annotated picture; the one that is read may be scaled. (0, 0):
-            the size of the picture's file.
+        size: height and width of the annotated picture; the picture that is read may be
+            scaled. (0, 0): the size of the picture's file.
         polygons: outlines x1, y1, x2, y2, ...; empty where there are none.
         counts: run lengths of a mask as COCO's tools write them; empty where there is none.
         score: how certain a detector was, in [0, 1]; 1 for annotations by hand.

@@ -118,7 +118,7 @@ class RecordColumns:
 
 
 def collapse_repeated(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
-    """Collapse equal duplicates with a note; refuse different ones."""
+    """Collapse equal duplicates with a note; refuse different duplicates."""
     rows = list(records)
     if len({record.id for record in rows}) == len(rows):
         return rows, []
@@ -145,7 +145,7 @@ class ReadTexts(NamedTuple):
 
     texts: list[str]
     rows: IntArray  # the row of each caption's image
-    blanks: IntArray  # (N,) how many blank ones each image had
+    blanks: IntArray  # (N,) how many blank captions each image had
     n_cut: int  # how many captions were cut because they were too long
 
 

@@ -1,4 +1,4 @@
-"""Groups made from other groups: of two attributes at once, only large enough ones, or drawn anew.
+"""Groups made from other groups: of two attributes, only large groups, or groups drawn anew.
 
 For an intersection, such as male-light, the data set is read once for each attribute; images that
 belong to a group of both are in the group of the product. Labels drawn anew at given rates err more
@@ -31,8 +31,8 @@ class Intersection(Attribute):
     """The product of two attributes, as ``attribute=[gender,race]``.
 
     A group of the product has no words of its own: ``words`` join the words of the parts' groups,
-    so that masking replaces both. A caption names a group of the product if it names one of each; a
-    caption that names a group of only one attribute names no group of the product.
+    so that masking replaces both. A caption names a group of the product if it names a group of
+    each part; a caption that names a group of only one part names no group of the product.
     """
 
     parts: Mapping[str, Attribute] = field(default_factory=dict)  # `first` and `second`
@@ -168,8 +168,8 @@ FEWEST_OF_SEVERAL = 20
 def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
     """A corpus whose small groups are removed (their images become strata), with a note.
 
-    Where fewer than two groups have twenty images, ten are enough. Unchanged if fewer than two
-    groups would remain.
+    If fewer than two groups have twenty images, ten images are enough. The corpus is unchanged if
+    fewer than two groups would remain.
     """
     grouping = corpus.groupings[attribute]
     sizes = np.array(list(grouping.sizes.values()))
@@ -209,9 +209,9 @@ class LabelNoise:
     """How often labels of an attribute err."""
 
     attribute: str  # the attribute's name
-    # Group to the share of its images, in [0, 1], with a wrong label, which is each other group
-    # equally often; or to the share with each label, where the share of the group itself is what
-    # the other shares leave
+    # Group to the share of its images, in [0, 1], with a wrong label; every other group is then
+    # equally often the wrong label. Or group to the share with each label; the share of the group
+    # itself is what the other shares leave
     rates: ErrorRates
 
     @classmethod
@@ -227,7 +227,8 @@ class LabelNoise:
         if attribute.is_crossed:
             names = [single.name for single in attribute.singles]
             raise UsageError(
-                f"dataset.label_noise is of one attribute, not of attribute=[{','.join(names)}]; "
+                f"dataset.label_noise has rates of one attribute, not of "
+                f"attribute=[{','.join(names)}]; "
                 f"score them one by one, attribute={','.join(names)}, with a table of both "
                 "(dataset.label_noise=FILE)"
             )
@@ -264,7 +265,7 @@ class LabelNoise:
         return rate
 
     def redrawn(self, corpus: Corpus, draw: int) -> Corpus:
-        """The corpus with new labels, drawn as if the old labels were true and new ones erred.
+        """The corpus with new labels, drawn as if old labels were true and new labels erred.
 
         Labels err independently of each other and of captions. An image whose drawn label is none
         of the corpus's groups belongs to no group.

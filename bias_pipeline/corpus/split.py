@@ -66,7 +66,7 @@ class Split:
     # Whether every group is cut to the size of the smallest; the rows drawn last are dropped
     balanced: bool
     copies: Copies = NO_COPIES  # copies among the drawn images
-    whole_test: bool = False  # whether the test part is exempt from that cut
+    whole_test: bool = False  # whether the test part is not cut
 
     def notes(self) -> list[str]:
         """Sentences for readers of the result."""
@@ -80,10 +80,8 @@ class Split:
 
         An image's part does not depend on the rest of the table: the same seed tests the same
         images on both sides and for all captioners. Groups are balanced again within the table.
-
-        Args:
-            images: (N,) corpus row of each caption, each image at most once.
-            labels: (N,) class of each caption.
+        ``images`` (N,) is the corpus row of each caption, each image at most once, and ``labels``
+        (N,) the class.
         """
         train, test = (_positions(part, images) for part in (self.train, self.test))
         tested = test if self.whole_test else self._balance(test, labels)
@@ -191,9 +189,7 @@ def every_image_tested(splits: Sequence[Split]) -> bool:
 def reunite_copies(part: IntArray, first: IntArray) -> IntArray:
     """Parts in which every copy is in the part of its original.
 
-    Args:
-        part: (N,) part of each image, -1 for those that are not drawn.
-        first: (N,) from :func:`~bias_pipeline.corpus.split.originals`.
+    ``part`` (N,) is -1 for images that are not drawn; ``first`` (N,) is from :func:`originals`.
     """
     drawn = np.flatnonzero(part >= 0)
     _, leader, which = np.unique(first[drawn], return_index=True, return_inverse=True)
@@ -227,11 +223,7 @@ def _rank_within(labels: IntArray) -> IntArray:
 
 
 def originals(corpus: Corpus) -> IntArray:
-    """For each image, the first image that it is a copy of.
-
-    Returns:
-        (N,) rows of the corpus, read-only; an image that is no copy stands for itself.
-    """
+    """(N,) the first image that each image is a copy of, or the image itself; read-only."""
     return corpus.read(_originals)
 
 
@@ -276,7 +268,7 @@ def _same_captions(captions: Captions) -> Iterator[IntArray]:
 
 
 def _rows_of_equal_keys(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
-    """Each set of two or more of the (M,) rows whose keys, (M, C), are equal."""
+    """Each set of two or more (M,) ``rows`` with equal (M, C) ``keys``."""
     _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")
     for alike in np.split(rows[order], np.cumsum(counts)[:-1]):

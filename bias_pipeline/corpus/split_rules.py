@@ -25,7 +25,7 @@ from bias_pipeline.corpus.split import (
 )
 from bias_pipeline.declared import Count, PositiveShare, Range
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import random_words
+from bias_pipeline.io.hashing import hash_ids, random_words
 
 _TEST, _VALIDATION, _TRAIN = range(3)
 
@@ -43,10 +43,10 @@ class HoldOut(SplitRule):
             own file, as the published LIC code does (so with the same seed every captioner gets a
             different split).
         together: keep copies of an image together (:func:`~bias_pipeline.corpus.split.originals`)
-            in one part, that of the first; otherwise attackers are tested on images they memorised
-            (ours). Without copies a split is the same either way. Copies are separated, with a
-            note, where a group would be left without test or training images. Ignored where
-            ``order`` is ``file``, since the published code does not look for copies.
+            in one part; otherwise attackers are tested on images that they memorised (ours).
+            Without copies a split is the same either way. Copies are separated, with a note, where
+            a group would be left without test or training images. Ignored where ``order`` is
+            ``file``, since the published code does not look for copies.
     """
 
     test_share: PositiveShare = 0.1
@@ -78,15 +78,15 @@ class HoldOut(SplitRule):
         return 0 <= self.validation_share < 1 - self.test_share
 
     def check_trains(self) -> None:
-        """See the base."""
+        """Refuse a test share that leaves no images to learn from."""
         if not self.trains:
             raise UsageError(
                 f"split.test_share={self.test_share} leaves no images to train on; choose less "
-                "than 1 (only metric=retrieval_fairness with debias=none needs none)"
+                "than 1 (only metric=retrieval_fairness with debias=none does not train)"
             )
 
     def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
-        """See the base."""
+        """One split for each seed."""
         rows = rows_by_group(corpus, attribute)
         self._check_sizes({name: len(group) for name, group in rows.items()})
         draw = _DRAWS[self.order]
@@ -161,8 +161,9 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """A corpus of at most ``limit`` images that belong to a group and have a caption.
 
     Which images these are depends on their ids alone: they are the same for all seeds, and for all
-    captioners that describe the same images, and a lower limit gives a subset of a higher one. The
-    data set's name contains the limit, so every row, table and run shows it.
+    captioners that describe the same images, and a lower limit gives a subset of a higher one. Sets
+    of pictures are drawn whole, by their names. The data set's name contains the limit, so every
+    row, table and run shows it.
 
     Args:
         corpus: what is read.
@@ -170,6 +171,9 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
 
     Returns:
         The corpus itself if it has no more images.
+
+    Raises:
+        UsageError: if the first set that is drawn has more images.
 
     Example:
         >>> from bias_pipeline.corpus.attribute import LabelMap
@@ -188,12 +192,11 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     scored = np.flatnonzero(labelled & captioned if captioned.any() else labelled)
     if limit is None or len(scored) <= limit:
         return corpus
-    drawn = random_words("limit", 0, corpus.keys[scored])
-    rows = np.sort(scored[np.argsort(drawn, kind="stable")[:limit]])
+    rows = _first_drawn(corpus, scored, limit)
     chosen = corpus.take(rows)
     which = "labelled images" if len(scored) == labelled.sum() else "labelled images with a caption"
     note = (
-        f"limit={limit}: {limit} of the {len(scored)} {which}, chosen by their ids; a "
+        f"limit={limit}: {len(rows)} of the {len(scored)} {which}, chosen by their ids; a "
         "first look, not a result on the data set"
     )
     return replace(
@@ -204,6 +207,25 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
         },
         notes=(*chosen.notes, note),
     )
+
+
+def _first_drawn(corpus: Corpus, rows: IntArray, limit: int) -> IntArray:
+    """At most ``limit`` of the rows; a set of pictures is drawn whole."""
+    sets = corpus.set_ids or ("",) * len(corpus)
+    keys = corpus.keys.copy()
+    keys[[name != "" for name in sets]] = hash_ids([name for name in sets if name])
+    drawn = rows[np.argsort(random_words("limit", 0, keys[rows]), kind="stable")]
+    cut = sets[drawn[limit]]
+    end = limit
+    while cut and end and sets[drawn[end - 1]] == cut:
+        end -= 1
+    if not end:
+        size = sum(sets[row] == cut for row in rows.tolist())
+        raise UsageError(
+            f"limit={limit}: sets are drawn whole, and set {cut!r} has {size} pictures; set "
+            f"limit={size} or more"
+        )
+    return np.sort(drawn[:end])
 
 
 def _have_caption(corpus: Corpus) -> BoolArray:
@@ -222,7 +244,7 @@ class CrossFit(SplitRule):
     """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
-    the same ones. A hold-out tests a fifth or a tenth of the images, and the score depends on
+    the same folds. A hold-out tests a fifth or a tenth of the images, and the score depends on
     which; here every image is tested once per seed.
 
     Attributes:

@@ -19,7 +19,7 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 
-NO_CAPTIONER = "none"  # the captioner's name where there are no captions
+NO_CAPTIONER = "none"  # the captioner's name if there are no captions
 
 
 class Dataset(Configurable, ABC):
@@ -27,9 +27,9 @@ class Dataset(Configurable, ABC):
 
     Attributes:
         name: as in ``dataset=``.
-        shown_under: the terms under which its pictures may be shown to others, with the credit to
-            give. Empty: no permission is known, so no report contains them.
-        blank_limit: the share of a side's captions above which absent ones are refused.
+        shown_under: the terms under which pictures may be shown to others, with the credit to
+            give. Empty: no permission is known, so no report contains pictures.
+        blank_limit: a side is refused if a larger share of its captions is absent.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Dataset(Configurable, ABC):
         """Every captioner by name; the first is the default."""
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """What ``captioner=all`` stands for: all captioners whose files exist."""
+        """The captioners of ``captioner=all``: every captioner whose file exists."""
         del attribute
         return self.captioners()
 
@@ -51,7 +51,7 @@ class Dataset(Configurable, ABC):
         return ()
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """A data set for each of several captions that the captioner wrote of every image.
+        """A data set for each of the captions that a captioner wrote of every image.
 
         Args:
             captioner: its name.
@@ -82,8 +82,8 @@ class Dataset(Configurable, ABC):
             captioner: its name.
             attribute: whose groups count.
             limit: see :func:`bias_pipeline.corpus.split_rules.limit_images`.
-            others: further attributes to read. Attributes without labels are left out; so are
-                unreadable ones, with a note.
+            others: further attributes to read. Attributes without labels are left out, and
+                unreadable attributes too, with a note.
 
         Raises:
             BiasPipelineError: see :meth:`load` and
@@ -106,12 +106,12 @@ class Dataset(Configurable, ABC):
         return replace(with_attributes(corpus, labelled), notes=(*corpus.notes, *notes))
 
     def everyone(self, attribute: Attribute) -> list[str]:
-        """The captioners that ``captioner=all`` stands for with every part of an attribute."""
+        """The captioners of ``captioner=all`` that have files for every part of an attribute."""
         first, *others = (self.all_captioners(single) for single in attribute.singles)
         return [name for name in first if all(name in names for names in others)]
 
     def check_captioner(self, captioner: str) -> None:
-        """Refuse unknown names.
+        """Refuse an unknown captioner.
 
         Raises:
             UsageError: with the nearest known name.
@@ -129,7 +129,7 @@ class Dataset(Configurable, ABC):
 
 
 def check_folder(root: Path, dataset: str) -> None:
-    """Refuse a data folder that is not there.
+    """Refuse an absent data folder.
 
     Raises:
         ResourceError: naming the folder and the key to set.

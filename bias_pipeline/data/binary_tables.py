@@ -1,10 +1,10 @@
 """Reads Parquet and Excel as rows, and folders that stand for one file of rows.
 
 Only the requested columns of Parquet are read, and never more than fits in memory. A Parquet file
-stores a repeated value once, so its size says little about the memory it needs. Where a column has
-pictures, as Hugging Face's data sets store them, their paths are read instead. The folders are
-saved Hugging Face data sets, lmms-eval's samples, and Parquet files that a program wrote in parts.
-Excel needs the extra ``sheets``.
+stores a repeated value once, so its size says little about the memory it needs. If a column has
+pictures, as in Hugging Face's data sets, their paths are read instead. The folders are saved
+Hugging Face data sets, lmms-eval's samples, and Parquet files that a program wrote in parts. Excel
+needs the extra ``sheets``.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ def parquet_blocks(
 ) -> tuple[list[str], Iterator[Block], Sequence[tuple[int, Path]]]:
     """Read a Parquet file, or a folder of Parquet files as one file, a few rows at a time.
 
-    Returns:
-        The columns' names, the rows, and the first row of each file, for messages.
+    Returns the columns' names, the rows, and the first row of each file, for messages.
     """
     files = parquet_files(path) if path.is_dir() else [path]
     schema, n_rows = _parquet_head(files[0])
@@ -79,7 +78,7 @@ def _parquet_head(path: Path) -> tuple[Schema, int]:
     try:
         with ParquetFile(path) as file:
             schema = file.schema_arrow
-            list(schema.names)  # names that are no UTF-8 are a fault here
+            list(schema.names)  # names that are not UTF-8 are a fault here
             return schema, file.metadata.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise arrow_fault(path, error) from error
@@ -97,7 +96,7 @@ def _parquet_batches(path: Path, places: Sequence[str]) -> Iterator[RecordBatch]
 
 
 def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
-    """Refuse too many characters. To count them takes a tenth of the time of reading rows."""
+    """Refuse too many characters; counting them takes a tenth of the time of reading rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow.parquet import ParquetFile
@@ -136,7 +135,7 @@ def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) ->
 
 
 def _has_pictures(kind: DataType) -> bool:
-    """Whether a column's type is that of pictures: their bytes and the paths of their files."""
+    """Whether a column has pictures: their bytes and the paths of their files."""
     import pyarrow as pa
 
     if not pa.types.is_struct(kind):
@@ -160,7 +159,7 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
                 raise _too_large(path, min(read + within, MAX_ROWS))
             yield Block(range(read, read + batch.num_rows), columns)
             read += batch.num_rows
-    # ValueError, OverflowError: a date that Python has not
+    # ValueError, OverflowError: a date that Python cannot represent
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise arrow_fault(path, error) from error
 
@@ -203,7 +202,7 @@ def arrow_fault(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}: not a readable {kind} file ({first}); fetch or make it again")
 
 
-_STATE, _PARTS = "state.json", "dataset_dict.json"  # files of a saved data set, and of one in parts
+_STATE, _PARTS = "state.json", "dataset_dict.json"  # of a saved data set, and of saved parts
 _WHAT = "a data set as save_to_disk of Hugging Face's datasets writes it"
 # Bytes of an Arrow file, which may contain pictures; only requested columns are read
 _MAX_BYTES = 1 << 40
@@ -244,7 +243,7 @@ def file_of(path: Path) -> Path:
 
 
 def _samples(folder: Path) -> dict[Path, str]:
-    """File of samples to its task."""
+    """The task of each file of samples."""
     matches = {path: _SAMPLES.fullmatch(path.name) for path in folder.iterdir()}
     return {path: match["task"] for path, match in matches.items() if match}
 
@@ -311,7 +310,7 @@ def _schema(path: Path) -> Schema:
 
 
 def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterator[RecordBatch]:
-    """The batches of an Arrow file with some of its columns; pictures are replaced by their paths.
+    """The batches of an Arrow file with some of its columns; pictures become their paths.
 
     Arrow trusts the positions in a file, so they are checked before they are used.
     """
@@ -322,7 +321,9 @@ def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterato
     try:
         with pa.memory_map(str(path)) as source, ipc.open_stream(source) as reader:
             if not reader.schema.equals(schema):
-                raise DataError(f"{path}: its columns are not those of the folder's first file")
+                raise DataError(
+                    f"{path}: its columns are not the columns of the folder's first file"
+                )
             for batch in reader:
                 arrays = []
                 for name, has_pictures in columns.items():
@@ -366,7 +367,7 @@ def sheet_blocks(path: Path) -> tuple[list[str], Iterator[Block], str]:
 
 
 def _check_size(path: Path) -> None:
-    """Refuse a file that is not an archive, or unpacks to more than is read."""
+    """Refuse a file that is not an archive, or that unpacks to more than is read."""
     try:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -380,7 +381,7 @@ def _check_size(path: Path) -> None:
 
 
 def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
-    """The cells of each row of the only sheet that has any."""
+    """The cells of each row of the only sheet that has rows."""
     from openpyxl import load_workbook
 
     try:
@@ -388,7 +389,7 @@ def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
         with closing(workbook):
             sheets = workbook.worksheets
             if len(sheets) != 1:
-                raise DataError(f"{path}: has {len(sheets)} sheets; keep the one that is meant")
+                raise DataError(f"{path}: has {len(sheets)} sheets; keep one of them")
             yield from sheets[0].iter_rows(values_only=True)
     except DataError:
         raise

@@ -1,4 +1,4 @@
-"""Rows of a file as columns: most files are read so, without an object for each row."""
+"""Rows of a file as columns; most files are read in this form, without an object for each row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
         return self.table.num_columns
 
     def whole_numbers(self, name: str) -> IntArray | None:
-        """The whole numbers of a column; None if a cell has something else."""
+        """The whole numbers of a column; None if a cell has another value."""
         import pyarrow as pa
 
         column = self.table.column(name)
@@ -64,14 +64,14 @@ class Block:
 
     numbers: Sequence[int]  # numbers of the rows in the file, for messages
     columns: Mapping[str, Sequence[Any]]
-    # The first row with columns that were not read, for messages; None if all were
+    # The first row with the columns that were not read, for messages; None if all were read
     shown: Mapping[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def cells(self, name: str) -> Sequence[Any]:
-        """The values of a column, None where rows lack it."""
+        """The values of a column; None for rows without it."""
         return self.columns.get(name) or [None] * len(self)
 
     def whole_numbers(self, name: str) -> IntArray | None:
@@ -87,7 +87,6 @@ class Block:
         return self.row(0) if self.shown is None else self.shown
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Number and content of each row."""
         for place, number in enumerate(self.numbers):
             yield number, self.row(place) if place else self.first_row
 
@@ -100,7 +99,7 @@ class Block:
 
 
 def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
-    """The blocks of rows that are read one by one, each with its own keys.
+    """The blocks of rows that are read singly, each row with its own keys.
 
     A fault is raised after the block of the rows before it, so faults keep the order of rows.
 
@@ -116,7 +115,7 @@ def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
 
 
 def until_fault(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in lists; a fault is raised after the items before it."""
+    """The items in lists; a fault is raised after the items before it."""
     iterator = iter(items)
     while True:
         part: list[T] = []

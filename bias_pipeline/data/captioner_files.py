@@ -31,17 +31,15 @@ class CaptionerFolder:
 
     @classmethod
     def find(cls, dataset: str, named: str | None, root: Path) -> CaptionerFolder:
-        """The named folder, else ``captioners`` in the data set's folder or beside it."""
+        """The named folder, or ``captioners`` in the data set's folder or beside it."""
         inside, beside = root / "captioners", root.parent / "captioners"
         usual = beside if beside.is_dir() and not inside.is_dir() else inside
         return cls(dataset, Path(named) if named else usual)
 
     def names(self) -> list[str]:
-        """The captioners that have a file, sorted."""
         return sorted(self._stems())
 
     def file(self, captioner: str) -> Path:
-        """The file of a captioner, given by name or by path."""
         stems = self._stems()
         files = stems.get(captioner, [])
         if len(files) > 1:
@@ -78,18 +76,16 @@ class CaptionerFolder:
 
 @dataclass(frozen=True)
 class ImageMatch:
-    """Checks of one captioner's file."""
-
     path: Path | None  # the file of captions; None for pictures without a captioner
     attribute: str  # the attribute whose groups are scored
     labels: Labels  # labels of the images
     images: Sequence[str]  # the labelled images of the parts that are scored
-    strict: bool  # whether what does not fit is refused; else it is noted
+    strict: bool  # whether files that do not fit are refused instead of noted
 
     def check_captions(
         self, model: Mapping[str, str], known: Sequence[Collection[str]]
     ) -> Iterator[str]:
-        """Refuse, or note, images without a caption and captions of unknown images."""
+        """Refuse or note images without a caption, and captions of unknown images."""
         if self.path is None:
             return
         self.check_any(self.path, model)
@@ -129,7 +125,7 @@ class ImageMatch:
         return described / len(self.images) if described >= LEAST_LABELLED * len(model) > 0 else 1.0
 
     def check_any(self, path: Path | None, captions: Collection[str]) -> None:
-        """Refuse captions without any labelled image."""
+        """Refuse captions if none is of a labelled image."""
         if any(image in captions for image in self.images):
             return
         raise DataError(
@@ -159,7 +155,7 @@ class ImageMatch:
     def check_objects(
         self, objects: Mapping[str, frozenset[str]], path: Path | None
     ) -> Iterator[str]:
-        """Refuse, or note, images whose objects the file does not know."""
+        """Refuse or note images whose objects the file does not know."""
         lacking = [*filterfalse(objects.__contains__, self.images)]
         if lacking:
             yield self._fault(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import filterfalse, repeat
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
@@ -47,14 +49,14 @@ T = TypeVar("T")
 
 
 class CocoDataset(Dataset):
-    """Human captions and one captioner's, labels and objects, each in its own file.
+    """Human captions and one captioner's captions, labels and objects, each in a file.
 
-    The images of the label file are scored. Human captions may cover a part of them: then that part
+    The images of the label file are scored. If human captions cover only a part of them, this part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
     every labelled image of a group, and no caption of an image that is in no other file.
 
     Files that are not named are looked for in ``root`` under their usual names, but only if
-    ``attributes`` is not named either: your own labels are never mixed with the files of ``root``.
+    ``attributes`` is not named either: your labels are never mixed with the files of ``root``.
     """
 
     name = "coco"
@@ -107,7 +109,7 @@ class CocoDataset(Dataset):
                 "name them, as dataset.split=test"
             )
         self.caption_index = caption_index if multi_caption else None
-        self.sample = 0  # which of the file's numbered captions is read
+        self.sample = 0  # the number of the caption that is read, in a file with several
         self.split_file = Path(split_file) if split_file else None
         self.split = [split] if isinstance(split, str) else list(split or ())
         self.annotator = annotator
@@ -138,7 +140,7 @@ class CocoDataset(Dataset):
         self._file_of(captioner)
 
     def _file_of(self, captioner: str) -> Path | None:
-        """The captioner's file; None for ``none``, pictures without a captioner."""
+        """The captioner's file; None for ``none``, which is pictures without a captioner."""
         return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -162,6 +164,7 @@ class CocoDataset(Dataset):
         layout.check_used()
         check_separator(layout)
         contents, renamed = contents.with_short_ids()
+        contents, edited = contents.without_edits()
         images = self._images(contents)
         pictures, unseen = readable_pictures(
             contents.pictures, images, self.images, strict=self.strict
@@ -199,8 +202,19 @@ class CocoDataset(Dataset):
             file=str(path.resolve()) if path else "",
             objects_file=str(objects or "") if self.strict else "",
         )
+        edits = [
+            Corpus.build(
+                mended_columns(_records(images, contents.of_edits(each), attribute.name), {})[0],
+                dataset=self.name,
+                captioner=corpus.captioner,
+                groups={attribute.name: (labels.groups, labels.map)},
+                blank_limit=self.blank_limit,
+            )
+            for each in edited
+        ]
         share = match.file_share(contents.model)
-        return replace(corpus, prompts=captioner_file.prompts, file_share=share)
+        prompts = captioner_file.prompts
+        return replace(corpus, prompts=prompts, file_share=share, edits=tuple(edits))
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
         path = self.files["attributes"]
@@ -242,7 +256,7 @@ class CocoDataset(Dataset):
     def _human(
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        """Human captions; they come from the captioner's file where no other file is named."""
+        """Human captions; without a file of them, they come from the captioner's file."""
         named = self.files["captions"]
         if named:
             return people_once(check_file(named, "dataset.captions"), layout)
@@ -262,7 +276,7 @@ class CocoDataset(Dataset):
         return PictureFiles.read(self.images, self.regions, self.files["instances"], layout)
 
     def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
-        """The files; human captions may be inside the captioner's."""
+        """The files; human captions may be inside the captioner's file."""
         labels = file_of(self.files["attributes"]) if self.files["attributes"] else None
         model = file_of(captioner) if captioner else None
         return _Sources(
@@ -286,7 +300,7 @@ class CocoDataset(Dataset):
 
 
 class _Sources(NamedTuple):
-    """The file of each kind of contents; None where there is no file."""
+    """The file of each kind of contents; None without a file."""
 
     labels: Path | None
     model: Path | None
@@ -338,7 +352,7 @@ class _Contents:
             human = images.rename(sources.human, human, like_model)
             model = images.rename(sources.model, model, like_human)
         joined = _Contents(
-            replace(self.labels, raw=raw, sets=images.rename(sources.labels, self.labels.sets)),
+            self.labels.with_ids(raw, partial(images.rename, sources.labels)),
             model,
             images.rename(sources.human, self.human),
             None
@@ -349,17 +363,35 @@ class _Contents:
         )
         return joined, images.notes
 
+    def without_edits(self) -> tuple[_Contents, Sequence[Mapping[str, str]]]:
+        """A copy without edited pictures, and for each further edit of a picture its captions."""
+        edits = self.labels.edits
+        raw, model = (
+            {image: text for image, text in texts.items() if image not in edits}
+            for texts in (self.labels.raw, self.model)
+        )
+        edited: dict[str, list[str]] = defaultdict(list)
+        for image in sorted(edits.keys() & self.model.keys()):
+            edited[edits[image]].append(self.model[image])
+        each = [
+            {image: texts[number] for image, texts in edited.items() if number < len(texts)}
+            for number in range(max(map(len, edited.values()), default=0))
+        ]
+        return replace(self, labels=replace(self.labels, raw=raw), model=model), each
+
+    def of_edits(self, captions: Mapping[str, str]) -> _Contents:
+        """The contents with captions of edits, and without what they share with the pictures."""
+        return replace(self, model=captions, human={}, objects=None, pictures=PictureFiles({}))
+
     def with_short_ids(self) -> tuple[_Contents, Sequence[str]]:
-        """A copy with short ids instead of file names in every file, and a note if any changed."""
+        """A copy with short ids instead of file names in every file, and a note on changes."""
         others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
         short = short_forms(others)
         if not short:
             return self, ()
         shortened = _Contents(
-            replace(
-                self.labels,
-                raw=_rename_images(self.labels.raw, short),
-                sets=_rename_images(self.labels.sets, short),
+            self.labels.with_ids(
+                _rename_images(self.labels.raw, short), partial(_rename_images, names=short)
             ),
             _rename_images(self.model, short),
             _rename_images(self.human, short),
@@ -375,7 +407,7 @@ def _rename_images(values: Mapping[str, T], names: Mapping[str, str]) -> dict[st
 
 
 def _records(images: Sequence[str], contents: _Contents, attribute: str) -> RecordColumns:
-    """Records of the labelled images in the order of the captioner's file."""
+    """Records of the labelled images, in the order of the captioner's file."""
     model, human, objects = contents.model, contents.human, contents.objects
     sets = contents.labels.sets
     ids = [*filter(set(images).__contains__, model), *filterfalse(model.__contains__, images)]
@@ -396,12 +428,12 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
 def _warn_of_copies(
     model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """A warning if human captions are equal to the captioner's."""
+    """A warning if human captions are copies of the captioner's captions."""
     if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
         return ()
     return (
-        "warning: human captions are the captioner's, word for word, so nothing can differ; "
-        + NAME_HUMAN_CAPTIONS,
+        "warning: human captions are the captioner's captions, word for word, so nothing can "
+        "differ; " + NAME_HUMAN_CAPTIONS,
     )
 
 

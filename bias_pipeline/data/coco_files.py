@@ -63,10 +63,10 @@ _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 class CaptionerFile(NamedTuple):
     """What a captioner's file contains."""
 
-    captions: dict[str, str]  # canonical id to caption, in the file's order
+    captions: dict[str, str]  # captions by canonical id, in the file's order
     repeated: int  # equal repetitions that were collapsed
     unused: int  # captions that were not used
-    # Canonical id to human captions, where the file has them beside the captioner's
+    # Human captions by canonical id, if the file has them beside the captioner's
     human: dict[str, tuple[str, ...]]
     prompts: tuple[str, ...] = ()  # the distinct prompts that the file has beside its captions
 
@@ -74,7 +74,6 @@ class CaptionerFile(NamedTuple):
 def model_captions(
     path: Path, index: int | None = None, layout: Layout | None = None
 ) -> CaptionerFile:
-    """The captions of one captioner."""
     layout = layout or Layout()
     rows, image, (text, *_) = _captions(path, RESULTS, MODEL, layout)
     numbered = _Numbered(rows, index or 0)
@@ -105,8 +104,6 @@ def model_captions(
 
 @dataclass
 class _Spoken:
-    """A captioner's captions by image."""
-
     rows: Rows  # rows of the file
     column: str  # the column of captions
     several: bool  # whether an image may have several captions
@@ -141,7 +138,6 @@ class _Spoken:
                     )
 
     def captions_of(self, image: str) -> Iterator[str]:
-        """The captions of an image so far."""
         if image in self.captions:
             yield self.captions[image]
             yield from self.more.get(image, ())
@@ -154,7 +150,7 @@ def _of_cells(
     index: int | None,
     layout: Layout,
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """The first caption of each cell, and the others of cells that have several."""
+    """The first caption of each cell, and the others of cells with several captions."""
     if more or not may_be_joined(cells.values(), layout):
         return cells, more
     lists = split_cells(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
@@ -175,7 +171,7 @@ def _as_samples(columns: Collection[str]) -> str:
 
 
 def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
-    """The numbers of a file's samples, ascending; 0 alone if the first row has no number."""
+    """The numbers of a file's samples, ascending; only 0 if the first row has no number."""
     if is_json(file_of(path)) and not _may_have_keys(path, SAMPLE, "custom_id"):
         return [0]
     rows, *_ = _captions(path, RESULTS, MODEL, layout)
@@ -192,7 +188,7 @@ def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
 
 
 def _may_have_keys(path: Path, *keys: str) -> bool:
-    """Whether objects of a JSON file may have one of the keys; far faster than reading the file."""
+    """Whether objects of a JSON file may have one of the keys; faster than reading the file."""
     with open_input(file_of(path), what=RESULTS, max_bytes=MAX_BYTES) as handle:
         data = handle.read()
     return any(f'"{key}"'.encode() in data for key in keys) or _LETTER.search(data) is not None
@@ -204,7 +200,7 @@ class _Numbered:
 
     rows: Rows  # rows of the file
     index: int  # the wanted number, from 0; all rows of other files are taken
-    others: int = 0  # how many rows were not taken
+    others: int = 0  # rows that were not taken
     # How captions were decoded and photos were masked, if the file says so
     origins: set[tuple[str, str]] = field(default_factory=set)
 
@@ -270,7 +266,7 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
 def _choose_caption(
     first: dict[str, str], more: Mapping[str, list[str]], index: int
 ) -> dict[str, str]:
-    """The caption with number ``index`` (from 0) of every image that has so many."""
+    """The caption with number ``index`` (from 0) of every image that has this caption."""
     if index == 0:
         return first
     return {image: more[image][index - 1] for image in first if len(more.get(image, ())) >= index}
@@ -312,11 +308,11 @@ class _Written:
     """Human captions, by the rows of a file."""
 
     rows: Rows  # rows of the file
-    images: dict[str, int] = field(default_factory=_index)  # image to its place among all
-    # The captions of each row; a text where a column has one in each cell
+    images: dict[str, int] = field(default_factory=_index)  # the place of each image among all
+    # The captions of each row; a single text if each cell of the column has one
     captions: list[str | Sequence[str]] = field(default_factory=list)
-    # Of the rows of each block: their numbers, their images, the ids of annotations (0 for rows
-    # without one), and which rows have one
+    # For the rows of each block: numbers, images, ids of annotations (0 for rows
+    # without an id), and which rows have an id
     blocks: list[tuple[IntArray, IntArray, IntArray, BoolArray]] = field(default_factory=list)
     # Images with human captions beside a captioner's
     described: set[int] = field(default_factory=set)
@@ -328,7 +324,7 @@ class _Written:
         annotations: tuple[IntArray, BoolArray],
         captions: Sequence[str | Sequence[str]],
     ) -> None:
-        """Add the rows of a block; in captioners' files an image's first human captions count."""
+        """Add the rows of a block; in captioners' files, an image's first human captions count."""
         numbers, (ids, known) = np.array(block.numbers, np.int64), annotations
         if self.rows.people:
             rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
@@ -340,7 +336,7 @@ class _Written:
     def _first_described(
         self, images: Sequence[int], captions: Sequence[str | Sequence[str]]
     ) -> Iterator[int]:
-        """The rows that are the first with captions of their image."""
+        """The first row with captions of each image."""
         for row, (image, texts) in enumerate(zip(images, captions, strict=True)):
             if image not in self.described:
                 yield row
@@ -371,7 +367,7 @@ class _Written:
     def _find_repeated(
         self, numbers: IntArray, codes: IntArray, ids: IntArray, known: BoolArray
     ) -> BoolArray:
-        """(N,) whether each row repeats an annotation; refused where contents differ."""
+        """(N,) whether each row repeats an annotation; refused if the contents differ."""
         first: dict[int, int] = {}
         repeated = np.zeros(len(ids), bool)
         for row in np.flatnonzero(known).tolist():
@@ -390,7 +386,7 @@ def _texts(captions: str | Sequence[str]) -> Sequence[str]:
 
 
 def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[str | Sequence[str]]:
-    """The captions of each row; a text where a column has one in each cell."""
+    """The captions of each row; a text if each cell of the column has one caption."""
     plain = len(columns) == 1 and block.columns.keys().isdisjoint(MARKS)
     texts = rows.plain_texts(block, columns[0]) if plain else None
     return texts or [
@@ -401,7 +397,7 @@ def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[s
 def _of_columns(
     rows: Rows, number: int, row: Mapping[str, Any], columns: Sequence[str]
 ) -> Sequence[str]:
-    """The captions of a row; if they are in several columns, some may be empty."""
+    """The captions of a row; if they are in several columns, some columns may be empty."""
     if len(columns) == 1:
         return rows.captions(number, row, columns[0])
     names = [
@@ -411,7 +407,7 @@ def _of_columns(
 
 
 def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
-    """The captions of a row; as stock captions if the row marks them as describing nothing."""
+    """The captions of a row, as stock captions if the row marks them as describing nothing."""
     marked = any(str(row.get(mark)) in _TRUE for mark in MARKS)
     return [*map(StockCaption, captions)] if marked else captions
 
@@ -443,7 +439,7 @@ def _annotation_id(rows: Rows, number: int, identifier: object) -> int | None:
 
 
 def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozenset[str]]:
-    """The objects in each image by category name; boxes, if there are any, are not needed."""
+    """The objects in each image by category name; boxes are not needed."""
     read = _json_objects if is_json(path) else _table_objects
     images, names = _index(), _index()
     pairs = [np.empty((2, 0), np.int64), *read(path, layout or Layout(), images, names)]
@@ -461,7 +457,7 @@ def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozens
     return dict(zip(images, map(sets.__getitem__, listed.identities.tolist()), strict=True))
 
 
-# The place of an image and of a category among all, for each object of some rows
+# For each object of some rows, the place of its image and of its category among all
 _Pairs = Iterator[IntArray]
 
 
@@ -533,7 +529,7 @@ def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:
 
 
 def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:
-    """The part (train, val, test, ...) that each image belongs to."""
+    """The part (train, val, test, ...) of each image."""
     layout, karpathy = layout or Layout(), is_json(path)
     wanted = ("split", *layout.columns_wanted(IMAGE))
     rows = open_rows(path, what=SPLITS, wanted=wanted, key="images" if karpathy else None)

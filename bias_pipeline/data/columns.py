@@ -1,7 +1,7 @@
-"""Finds the columns of a file: by the format's name, a usual name if just one fits, or the user's.
+"""Finds the columns of a file by the format's name, by a usual name, or by the user's choice.
 
-If two columns fit, or none, nothing is guessed: the error lists the columns and the option that
-names the right one.
+A usual name counts only if it fits one column. If two columns fit, or none, nothing is guessed: the
+error lists the columns and the option that names the right one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def plain_name(name: str) -> str:
     return name.casefold().translate({ord(sign): None for sign in " _-."})
 
 
-# In files of ``caption --gather``: which of several captions of an image, from 0, how it was
+# In files of ``caption --gather``: a caption's number within its image, from 0, how it was
 # decoded, and what was hidden in the photo.
 SAMPLE, DECODING, MASKED = "sample", "decoding", "image_masking"
 # Keys for the question that a model was asked
@@ -47,8 +47,6 @@ _NUMBERED = re.compile(r"(\D+?)(\d{1,2})")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of column."""
-
     name: str  # the column of the format itself
     what: str  # a description for messages
     key: str  # configuration key by which a user names the column; the option has the same name
@@ -70,7 +68,7 @@ class Kind:
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
     def numbered_columns(self, columns: Collection[str]) -> list[str]:
-        """Two or more columns of one name with numbers, in the order of the numbers.
+        """Columns of one name with numbers, in the order of the numbers, if there are two or more.
 
         Example:
             >>> HUMAN.numbered_columns(["image_id", "Cap 2", "cap1"])
@@ -107,7 +105,7 @@ _WRITTEN = frozenset(
 _PEOPLES = frozenset(
     words_of(
         "humancaption, humancaptions, reference, references, ref, refs, groundtruth, gt, "
-        "gtcaption, captionlist"
+        "gtcaption, captionlist, comment"
     )
 )
 
@@ -132,18 +130,17 @@ class Layout:
     caption_column: str | None = None  # the column of captions in the captioner's file
     human_caption_column: str | None = None  # the column of captions in the file of human captions
     label_column: str | None = None  # the column of the attribute's labels
-    # Label to group, or to a known label of no group
+    # By label, its group or a known label of no group
     label_map: Mapping[str, str] = field(default_factory=dict)
     separator: str | None = None  # between the captions of a cell; `none`: each cell is one caption
-    # File name to what was recognised in it; filled while reading
+    # By file name, what was recognised in the file; filled while reading
     facts: dict[str, list[str]] = field(default_factory=dict)
     # The named columns that a file had; filled while reading
     used: set[str] = field(default_factory=set)
-    # File to its own numbers of images and the names of their files; filled while reading
+    # By file, its own numbers of images with the names of their files; filled while reading
     names: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def blank_copy(self) -> Layout:
-        """A copy without notes."""
         return replace(self, facts={}, used=set(), names={})
 
     def check_used(self) -> None:
@@ -152,13 +149,12 @@ class Layout:
             raise UsageError(f"dataset.id_column={self.id_column}: no file has such a column")
 
     def add_note(self, path: Path, fact: str) -> None:
-        """Note, once, how a file was read."""
+        """Note once how a file was read."""
         facts = self.facts.setdefault(path.name, [])
         if fact not in facts:
             facts.append(fact)
 
     def take_notes(self, other: Layout) -> None:
-        """Add the notes of another layout."""
         for name, facts in other.facts.items():
             noted = self.facts.setdefault(name, [])
             noted += [fact for fact in facts if fact not in noted]
@@ -180,7 +176,7 @@ class Layout:
         return [*names, *(name for kind in kinds for name in kind.names)]
 
     def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
-        """A file's columns of a kind: a single column, or several that are numbered."""
+        """A file's columns of a kind: one column, or several numbered columns."""
         numbered = kind.numbered_columns(row)
         plain = {plain_name(str(name)) for name in row}
         if self.column_named(kind) or not numbered or plain & frozenset().union(*kind.usual):
@@ -226,7 +222,7 @@ def _usual_column(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
 
 
 def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
-    """Names of columns for a message, each with its first value if that is known.
+    """Names of columns for a message, each with its first value if known.
 
     Example:
         >>> quoted_columns({"photo": "7.jpg", "sex": "M"})
@@ -241,7 +237,7 @@ def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
 
 
 def same_name(name: str, columns: Sequence[str]) -> str | None:
-    """The one column of that name, ignoring case if needed."""
+    """The only column with this name; case is ignored if needed."""
     if name in columns:
         return name
     near = [column for column in columns if str(column).casefold() == name.casefold()]
@@ -249,7 +245,7 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
-    """Map labels, as they were meant, to their meanings, given as a mapping or as texts.
+    """What labels mean, by label with its spelling mended; given as a mapping or as texts.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])

@@ -1,7 +1,7 @@
 """Reads text tables, comma separated or otherwise, as rows.
 
 Quotation marks enclose cells in ``.csv`` (RFC 4180). Tables with tabs have no quoting (Flickr30k,
-CC3M), but pandas, Excel and R write some of them with it, so the whole file decides.
+CC3M), but pandas, Excel and R write some of them with quoting, so the whole file decides.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 
 def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
-    r"""Whether marks enclose cells of a table with tabs; None if its lines alone do not decide.
+    r"""Whether marks enclose cells of a table with tabs; None if its lines do not decide.
 
-    Marks are text if every line has as many cells as the heading, unless all marks enclose whole
-    cells and, in each column, they enclose either all cells or only those that need it.
+    Marks are text if every line has as many cells as the heading. Even then they enclose cells if
+    all marks enclose whole cells and, in each column, either all cells or only the cells that need
+    marks.
 
     Example:
         >>> encloses_cells(["id\tcaption", '7\t"Stop" on a sign'], 2)
@@ -65,7 +66,7 @@ def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
         rows += not line.isspace()
         if line.strip("\r\n") and line.count("\t") != n_columns - 1:
             return None
-        for place, cell in enumerate(_raw_cells(line) if '"' in line else ()):
+        for place, cell in enumerate(line.rstrip("\r\n").split("\t") if '"' in line else ()):
             if '"' not in cell:
                 continue
             if not _is_enclosed(cell):
@@ -85,16 +86,12 @@ def all_enclosed(line: str, separator: str) -> bool:
     return all(map(_is_enclosed, line.rstrip("\r\n").split(separator)))
 
 
-def _raw_cells(line: str) -> list[str]:
-    return line.rstrip("\r\n").split("\t")
-
-
 def _is_enclosed(cell: str) -> bool:
     return bool(_ENCLOSED.fullmatch(cell))
 
 
 def fits_quoted(lines: Iterable[str], n_columns: int) -> bool:
-    """Whether all rows are whole, and no cell has further rows, if marks enclose cells."""
+    """Whether all rows are whole and no cell contains further rows, if marks enclose cells."""
     try:
         return all(
             not cells
@@ -110,12 +107,12 @@ def _has_rows(cell: str, n_columns: int) -> bool:
 
 
 def line_ends(text: str) -> int:
-    """How many line ends a text has, of any system."""
+    """How many line ends, of any system, a text has."""
     return len(_LINE_END.findall(text))
 
 
 def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[str]:
-    """The ids that lines within a cell begin with; an unclosed mark may have swallowed such rows.
+    """The ids with which lines within a cell begin; an unclosed mark may have swallowed such rows.
 
     Example:
         >>> ids_within('a 40" tv' + chr(10) + "8,a dog", ",", 2, 0)
@@ -137,7 +134,7 @@ def resembles(identifier: str, other: str) -> bool:
 
 
 def unclosed_mark(lines: Sequence[str], separator: str) -> tuple[int, str]:
-    """Where the first mark stands that does not enclose a cell.
+    """The place of the first mark that does not enclose a cell.
 
     Example:
         >>> unclosed_mark(['7,"a dog"' + chr(10), '8,"Stop" on a sign' + chr(10)], ",")
@@ -206,7 +203,7 @@ def _text_of(path: Path, what: str) -> Iterator[TextIO]:
 
 
 def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[bool, str]:
-    """Whether quotation marks enclose the cells of a table with tabs; a note if it has any."""
+    """Whether quotation marks enclose the cells of a table with tabs; a note if it has marks."""
     with _text_of(path, what) as text:
         lines = islice(text, heading.place, None)
         first = next((line for line in lines if '"' in line), None)
@@ -221,8 +218,6 @@ def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[boo
 
 
 class _SwallowedRow(NamedTuple):
-    """A cell that may hold rows."""
-
     line: int  # the line in which the cell begins
     cell: str
 
@@ -236,7 +231,7 @@ class _Table:
     quoted: bool = True  # whether they enclose cells
 
     def records(self, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
-        """The line on which each record ends, and its cells; ``strict`` refuses stray marks."""
+        """Each record's cells, with the line on which it ends; ``strict`` refuses stray marks."""
         csv.field_size_limit(_MAX_CELL)
         above = self.heading.place
         with _text_of(self.path, self.what) as text:
@@ -310,7 +305,7 @@ def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
 
 
 def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | None:
-    """A table without quotation marks as Arrow reads it; None where not every line is a row."""
+    """A table without quotation marks as Arrow reads it; None unless every line is a row."""
     import pyarrow as pa
     from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
@@ -360,7 +355,7 @@ def _fit_rows(
 def _find_swallowed(
     table: _Table, cells: Sequence[str], first: int, place: int
 ) -> dict[str, _SwallowedRow]:
-    """The ids that lines within cells begin with, each with its cell."""
+    """The ids with which lines within cells begin, each with its cell."""
     suspects: dict[str, _SwallowedRow] = {}
     for k, cell in enumerate(cells):
         within = ids_within(cell, table.heading.separator, len(cells), place)
@@ -376,7 +371,7 @@ def _find_swallowed(
 def _fit_cells(
     table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
 ) -> list[str]:
-    """The cells without blank cells at the end; refused if they are more or fewer than columns."""
+    """The cells without blank cells at the end; refused unless there is one for each column."""
     if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
         return cells[: len(names)]
     n_cells = f"{inflect(len(cells), 'cells')} under {inflect(len(names), 'columns')}"

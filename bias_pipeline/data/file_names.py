@@ -12,14 +12,14 @@ from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.json_columns import ObjectColumns
 from bias_pipeline.errors import DataError
 
-Names = Mapping[str, str]  # a file's number of an image to the name of the picture's file
+Names = Mapping[str, str]  # names of pictures' files, by a file's numbers of images
 
 _KEYS = ("cocoid", "id")
 _FILES = ("file_name", "filename")
 
 
 def listed_names(path: Path, images: object) -> dict[str, str]:
-    """Map a file's numbers of images to the names in its list; empty if both agree, as in COCO.
+    """The name of each numbered image in a file's list; empty if names and numbers agree.
 
     Example:
         >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
@@ -56,7 +56,7 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
-    """Add the name of an image's file by its number; anything but an id or a name is ignored."""
+    """Note the name of an image's file by its number; ignore other values than ids and names."""
     if isinstance(number, float) and number.is_integer():  # tables with gaps have such ids
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):

@@ -1,6 +1,6 @@
 """Writes tables in memory as Parquet: of pandas, polars, Arrow, DuckDB, Hugging Face's data sets.
 
-Whatever offers Arrow's stream (``__arrow_c_stream__``) is written batch by batch, and no cell
+A table that offers Arrow's stream (``__arrow_c_stream__``) is written batch by batch, and no cell
 becomes an object of Python. Columns that cannot hold ids, texts, labels or objects, such as dates
 and pictures, are left out; a picture of Hugging Face is known by its path.
 """
@@ -27,8 +27,6 @@ _AT_ONCE = 1000  # rows of a Hugging Face data set
 
 
 class FrameColumns(NamedTuple):
-    """Names of columns."""
-
     ids: str  # the column for ids that are in no column
     only: str  # the column for data that is a single column and no table
     chosen: str | None = None  # the user's column of ids
@@ -102,7 +100,7 @@ def _tables(data: Any, columns: FrameColumns) -> Iterator[Table]:
 
 
 def _is_pandas(data: object) -> bool:
-    """Whether the data is of pandas; whoever has such data has imported pandas already."""
+    """Whether the data is of pandas; whoever has such data has already imported pandas."""
     return hasattr(data, "to_csv") and hasattr(data, "rename_axis")
 
 
@@ -123,7 +121,7 @@ def _has_ids(names: Iterable[object], id_column: str | None) -> bool:
 
 
 def _with_ids(table: Table, columns: FrameColumns, start: int) -> Table:
-    """The table with a column of ids; if it has none, its rows are numbered from ``start``."""
+    """The table with a column of ids; without ids, its rows are numbered from ``start``."""
     names = table.column_names
     column = next((name for name in IDS if name in names), None)
     if column is None and not _has_ids(names, columns.chosen):
@@ -134,7 +132,7 @@ def _with_ids(table: Table, columns: FrameColumns, start: int) -> Table:
 
 
 def _of_pandas(frame: DataFrame, columns: FrameColumns) -> Table:
-    """A table of pandas, with its index as a column where that holds the ids."""
+    """A table of pandas, with its index as a column if the index holds the ids."""
     import pyarrow as pa
 
     names, index = _names(frame), frame.index
@@ -169,7 +167,6 @@ def _texts_in(cell: object) -> str | list[str] | None:
 
 
 def _readable(table: Table) -> Table:
-    """The columns that can hold ids, texts, labels or objects."""
     import pyarrow.compute as pc
 
     columns = {}

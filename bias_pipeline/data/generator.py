@@ -25,7 +25,7 @@ class UnmarkedPicture:
 
     id: int  # the image's id
     pixels: Pixels
-    groups: Mapping[str, str]  # label column to the group that is not shown
+    groups: Mapping[str, str]  # the group that is not shown, by label column
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Planted:
     """The bias that a built-in captioner is known to have."""
 
     value: float  # a share, 0 without bias
-    about: str  # what it is a share of
+    about: str  # the things of which it is a share
 
 
 class Generator(Dataset):
@@ -51,9 +51,8 @@ class Generator(Dataset):
     ) -> tuple[Pictures, list[str]]:
         """Pictures, and a caption of each picture.
 
-        Args:
-            association: the share of activities in captions, in [0, 1], that are replaced by ones
-                typical of the person's group.
+        ``association`` is the share of activities in captions, in [0, 1], that are replaced by
+        activities typical of the person's group.
         """
 
     @classmethod
@@ -64,18 +63,18 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
-        """Headline of a metric to what is planted for it; empty if that is unknown."""
+        """What is planted for each headline of a metric; empty if this is unknown."""
 
     @abstractmethod
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
-        """Its pictures without marks of groups, ``side`` pixels wide and high.
+        """The pictures without marks of groups, ``side`` pixels wide and high.
 
         Activities, objects and places stay, and lean towards groups as before.
         """
 
     @abstractmethod
     def unmarked_captions(self, captioner: str) -> Mapping[int, str]:
-        """Image id to the captioner's caption of the picture without marks."""
+        """The captioner's captions of the pictures without marks, by image id."""
 
 
 def is_generator(target: str) -> bool:

@@ -1,4 +1,4 @@
-"""Gold labels: a table of ``image_id``, ``value`` and, if there are any, ``rater`` and ``chance``.
+"""Gold labels: a table of ``image_id``, ``value`` and, if known, ``rater`` and ``chance``.
 
 A file of ``rate`` also has ``attribute``; lines on other attributes are left out.
 """
@@ -19,15 +19,15 @@ from bias_pipeline.data.tables import Rows, check_file, open_rows
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean, inflect
 from bias_pipeline.stats.raters import answer_counts, fleiss
 
-_WHAT = "gold labels: a table of image_id, value, and rater and chance if there are any"
+_WHAT = "gold labels: a table of image_id, value, and rater and chance if known"
 _IMAGE, _VALUE, _ATTRIBUTE, _RATER, _CHANCE = "image_id", "value", "attribute", "rater", "chance"
 _SHOWN = 8
 
-Votes = Mapping[str, Mapping[str, str]]  # image to rater to label
+Votes = Mapping[str, Mapping[str, str]]  # labels by image and rater
 
 
 def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
-    """The gold labels of one attribute; if several raters labelled an image, their majority's."""
+    """The gold labels of one attribute; of several raters the majority's label."""
     if attribute.is_crossed:
         raise UsageError("dataset.gold is of one attribute; score two attributes one by one")
     votes, chances = _read(open_rows(check_file(path, "dataset.gold"), what=_WHAT), attribute)
@@ -59,7 +59,7 @@ def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
 
 
 def _no_group(unsure: bool) -> str:
-    """A label for no group, which no group has as its name."""
+    """A label for no group that differs from the names of groups."""
     return "\0unsure" if unsure else "\0other"
 
 
@@ -99,14 +99,14 @@ def _chance(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
     if not 0 < chance <= 1:
         rows.refuse(
             number,
-            f"chance {row[_CHANCE]!r} is no number above 0 and up to 1: how likely the image was "
-            "to be drawn",
+            f"chance {row[_CHANCE]!r} is not a number above 0 and up to 1: how likely the image "
+            "was to be drawn",
         )
     return chance
 
 
 def _agreement(votes: Votes, meaning: Mapping[str, str], chosen: Iterable[str]) -> list[str]:
-    """A note on how far several raters agree; empty if there is only one rater."""
+    """A note on how far raters agree; empty if there is only one rater."""
     ballots = [[meaning[value] for value in ballot.values()] for ballot in votes.values()]
     if len({rater for ballot in votes.values() for rater in ballot}) < 2:
         return []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.data.columns import IMAGE, plain_name
 
-FIRST_ROWS = 20  # the heading is among so many first rows
+FIRST_ROWS = 20  # the first rows, among which the heading is
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # Excel reads and writes this line
 
@@ -76,14 +76,16 @@ def _cells(lines: Iterable[str], separator: str) -> list[list[str]]:
 
 
 def _separator(heading: str, separators: Sequence[str]) -> str:
-    """The usual separator, unless the heading does not have it and has only one other separator."""
+    """The usual separator, unless the heading lacks it and has exactly one other separator."""
     single = len(_cells([heading], separators[0])[0]) < 2
     others = [sign for sign in separators if single and sign in heading]
     return others[0] if len(others) == 1 else separators[0]
 
 
 def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:
-    """Whether a first row of two cells is a picture's id and its caption, not a heading.
+    """Whether a first row of two cells is not a heading but a picture's id and its caption.
+
+    Flickr30k numbers an image's captions behind its file name (``7.jpg#0``).
 
     Example:
         >>> lacks_heading(["1000", "a dog"], []), lacks_heading(["image_id", "caption"], [])
@@ -92,4 +94,4 @@ def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:
     plain = {plain_name(name) for name in (*known, *IMAGE.names)}
     if len(names) != 2 or any(plain_name(name) in plain for name in names):
         return False
-    return names[0].isdigit() or names[0].lower().endswith(ENDINGS)
+    return names[0].isdigit() or names[0].partition("#")[0].lower().endswith(ENDINGS)

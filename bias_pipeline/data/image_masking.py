@@ -3,7 +3,7 @@
 ``background|some_objects`` change parts of pictures that show no people. Scores of bias should
 hardly change when a background is slightly blurred or one object in ten is hidden; published scores
 change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation",
-ICCV 2025). ``analysis feature_sensitivity`` measures it.
+ICCV 2025). ``analysis feature_sensitivity`` measures this change.
 
 Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a
 person.
@@ -59,7 +59,7 @@ class ImageMasking(Configurable):
     # The masked part of people: their `segment`, their `box`, the upper `part` of their segment, or
     # `none`
     person: Literal["none", "segment", "box", "part"] = "segment"
-    # Whether all other annotated objects are masked, by their outlines, or by their boxes if they
+    # Whether all other annotated objects are masked: by their outlines, or by their boxes if they
     # have no outlines
     objects: bool = False
     # What is painted: `grey`, the `mean` colour of the rest, a strong `blur` of the picture itself,
@@ -68,23 +68,22 @@ class ImageMasking(Configurable):
     # Pixels by which masks grow, since outlines may be too tight; in the file's size, before
     # resizing for an encoder (drawings have the encoder's size)
     grow: NotNegativeCount = 0
-    # The share of a person's height, from the top, that `part` masks. Ours; DBAC does not say which
+    # The share of a person's height, from the top, that `part` masks. Ours: DBAC does not say which
     # part it masks.
     fraction: InnerShare = 0.5
-    # Which people: `all`, the `largest` one, or those in the `foreground`, at least half as large
+    # Which people: `all`, the `largest`, or those in the `foreground`, at least half as large
     # as the largest (boxes)
     target: Literal["all", "largest", "foreground"] = "all"
     min_score: Share = 0.5  # detections with a lower score do not count
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides what is painted."""
         # Earlier versions took the share of the rows with an outline.
         of_height = {"of": "height"} if self.person == "part" else {}
         return {"edit": "mask", **asdict(self), **of_height}
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with pictures that are masked when read."""
+        """The corpus with pictures that are masked when they are read."""
         if corpus.pictures is None or self.changes_nothing:
             return corpus
         able = self._maskable(corpus.pictures)
@@ -109,7 +108,7 @@ class ImageMasking(Configurable):
         )
 
     def check_things(self, known: Iterable[tuple[Region, ...] | None], source: str) -> None:
-        """Refuse to hide things where people alone are annotated: pictures would stay whole."""
+        """Refuse to hide things if only people are annotated: pictures would stay whole."""
         certain = chain.from_iterable(self.certain(regions or ()) for regions in known)
         if self.objects and all(region.category == PERSON for region in certain):
             raise DataError(
@@ -123,7 +122,7 @@ class ImageMasking(Configurable):
         return self.person == "none" and not self.objects
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
-        """What a picture lacks to be masked, in words; None if nothing."""
+        """What a picture lacks to be masked, in words; None if it lacks nothing."""
         return None if self.changes_nothing or self._knows(regions, file) else self._what_is_sought
 
     @property
@@ -133,13 +132,13 @@ class ImageMasking(Configurable):
         return "box of a person" if self.person == "box" else "outline of a person"
 
     def _how_sure(self, pictures: Pictures) -> str:
-        """The condition on scores for messages; empty if all detections count."""
+        """The condition on scores, for messages; empty if all detections count."""
         all_known = (pictures.regions_of(row) or () for row in range(len(pictures)))
         unsure = any(region.score < self.min_score for regions in all_known for region in regions)
         return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
 
     def _maskable(self, pictures: Pictures) -> BoolArray:
-        """(N,) whether each picture has the regions to mask; drawings have them."""
+        """(N,) whether each picture has the regions to mask; drawings always have them."""
         known = (pictures.regions_of(row) for row in range(len(pictures)))
         return np.array(
             [
@@ -162,7 +161,6 @@ class ImageMasking(Configurable):
         )
 
     def _people(self, regions: Iterable[Region]) -> list[Region]:
-        """The people to mask."""
         people = [region for region in self.certain(regions) if region.category == PERSON]
         if self.target == "all" or not people:
             return people
@@ -216,7 +214,7 @@ class ImageMasking(Configurable):
         return pixels
 
     def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
-        """(M, 3) the new colours of the M masked pixels, or (3,) if all get the same colour."""
+        """(M, 3) the new colours of the M masked pixels, or (3,) if all pixels get one colour."""
         if self.fill == "grey" or (self.fill == "mean" and mask.all()):
             return np.full(3, _GREY, np.uint8)
         if self.fill == "mean":
@@ -228,17 +226,16 @@ class ImageMasking(Configurable):
 
 @dataclass(frozen=True)
 class Silhouette:
-    """Replaces a picture by the silhouette of what a masking hides, white on black."""
+    """Replaces a picture by a silhouette of the parts that a masking hides, white on black."""
 
     masking: ImageMasking  # the masking
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the silhouette."""
         return {**self.masking.spec, "edit": "silhouette"}
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """White where the picture would be masked."""
+        """White where the masking would paint, black elsewhere."""
         mask = self.masking.mask(drawn)
         return np.repeat(np.where(mask, 255, 0).astype(np.uint8)[..., None], 3, axis=2)
 
@@ -254,11 +251,9 @@ class Blank:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The name of the edit."""
         return {"edit": "blank"}
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """A grey picture."""
         return np.full_like(drawn.pixels, _GREY)
 
     def hides(self, category: str) -> bool:
@@ -277,7 +272,7 @@ def blur_pixels(pixels: Pixels, share: float) -> Pixels:
 
 
 def _noise(height: int, width: int) -> Pixels:
-    """Uniform noise that depends only on its size; coarse enough to survive resizing."""
+    """Uniform noise that depends only on its size, coarse enough to survive resizing."""
     rows, columns = min(height, _GRAINS), min(width, _GRAINS)
     words = random_words("mask noise", 0, np.arange(rows * columns * 3, dtype=np.uint64))
     grains = (words >> np.uint64(56)).astype(np.uint8).reshape(rows, columns, 3)
@@ -287,7 +282,7 @@ def _noise(height: int, width: int) -> Pixels:
 
 @dataclass(frozen=True)
 class FeatureMasking(ImageMasking):
-    """Changes the background, or some of the objects, of every picture; people stay as they are.
+    """Changes the background or some of the objects of every picture; people stay.
 
     Images whose pictures were never annotated lose their picture, with a note.
     """
@@ -309,7 +304,6 @@ class FeatureMasking(ImageMasking):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether nothing is changed."""
         return not (self.background or self.objects)
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
@@ -368,18 +362,18 @@ class MaskedPhotos:
         'crop=person'
     """
 
-    regions: Mapping[str, tuple[Region, ...]]  # image id to the people and things in the photo
+    regions: Mapping[str, tuple[Region, ...]]  # people and things in each photo, by image id
     masking: ImageMasking  # what is painted over
     crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 
     def __str__(self) -> str:
-        """The settings that differ from the settings of whole photos."""
+        """The settings that differ from those of whole photos."""
         settings = {**asdict(self.masking), "crop": self.crop}
         usual = {**asdict(type(self.masking)(person="none")), "crop": "none"}
         return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])
 
     def __call__(self, path: Path) -> Image:
-        """A photo as it is shown."""
+        """A photo after masking and cropping."""
         from PIL import Image
 
         photo = read_photo(path)
@@ -395,7 +389,7 @@ class MaskedPhotos:
         return shown if person is None else crop_to_square(shown, person)
 
     def absent(self, path: Path) -> str | None:
-        """What a photo lacks to be masked or cropped, in words; None if nothing."""
+        """What a photo lacks to be masked or cropped, in words; None if it lacks nothing."""
         regions = self._regions(path)
         if self.crop == "person" and self._person(in_size(regions or (), path)) is None:
             return "box of a person"
@@ -405,5 +399,5 @@ class MaskedPhotos:
         return self.regions.get(short_id(image_id(path.name)))
 
     def _person(self, regions: tuple[Region, ...]) -> Region | None:
-        """The person that the photo is cropped to; None without cropping or people."""
+        """The person to which the photo is cropped; None without cropping or people."""
         return largest_person(self.masking.certain(regions)) if self.crop == "person" else None

@@ -24,7 +24,7 @@ from bias_pipeline.data.tables import Rows
 from bias_pipeline.errors import DataError
 
 T = TypeVar("T")
-# A function from new names of ids to the shares of words that the texts then have in common with
+# Maps new names of ids to the shares of words that the texts then have in common with
 # another file's texts of the same images
 Alike = Callable[[Names], Float64Array]
 
@@ -49,7 +49,7 @@ def _note_names(rows: Rows, names: dict[str, str], key: str, column: str) -> Ite
 
 
 def words_in_common(texts: Mapping[str, str], others: Mapping[str, str]) -> Float64Array:
-    """The share of each text's words that the other text of the same image has."""
+    """The share of each text's words that the other text of the same image also has."""
     by_id = {short_id(image): text for image, text in others.items()}
     both = ((text, by_id[i]) for image, text in texts.items() if (i := short_id(image)) in by_id)
     words = ((set(a.lower().split()), set(b.lower().split())) for a, b in islice(both, _COMPARED))
@@ -65,10 +65,10 @@ class LabelledImages:
     """The labelled images, among which the images of other files are found.
 
     Names of files are preferred to numbers if labels or captions know pictures by name, or if names
-    find nearly all labelled images; otherwise whichever of names and numbers finds more images is
-    taken. A tie is decided by words in common with other captions of the images; if they do not
-    decide, the file is refused. Numbers without names are looked up in another file's list, if only
-    this finds labelled images.
+    find nearly all labelled images. Otherwise the names or numbers that find more images are taken.
+    Words in common with other captions of the images decide a tie; if they do not decide, the file
+    is refused. Numbers without names are looked up in another file's list, if only this finds
+    labelled images.
     """
 
     ids: Collection[str]
@@ -96,7 +96,7 @@ class LabelledImages:
     def rename(
         self, path: Path | None, values: Mapping[str, T], alike: Alike | None = None
     ) -> Mapping[str, T]:
-        """A file's values by the ids that labels and other files have."""
+        """A file's values by the ids of labels and other files."""
         if path is None or not values:
             return values
         if path not in self.readings:
@@ -104,12 +104,12 @@ class LabelledImages:
         return with_names(path, values, self.readings[path])
 
     def photos(self, photos: Mapping[str, T]) -> Mapping[str, T]:
-        """Photos by the numbers that labels have for their names; else by their names."""
+        """Photos by the numbers that labels have for their names, or else by their names."""
         through = self._through_numbers(photos)
         return {i: photos[photo] for photo, i in through.items()} if through else photos
 
     def _reading(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """Each id to its picture's id, for ids that change."""
+        """For each id that changes, the id of its picture."""
         names = self._lists.get(path, {})
         named = self._names_of(names, ids)
         by_name, by_number = self._count(named.values()), self._count(ids)
@@ -163,11 +163,10 @@ class LabelledImages:
         return counts[0] > counts[1]
 
     def _column_is_named(self, name: str) -> bool:
-        """Whether the user names this column of ids."""
         return plain_name(self.layout.id_column or "") == plain_name(name)
 
     def _of_others(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """Names for ids without names of their own, by the names in another file."""
+        """Names for ids without names of their own, from the names in another file."""
         through = self._through_numbers(ids)
         as_is, written = self._count(ids), is_named(ids)
         if through and (written or not as_is):
@@ -190,19 +189,21 @@ class LabelledImages:
                 f"{other.name}: both find {most} of {len(self.ids)} labelled images; write the "
                 f"names of the files as ids, such as {min(self.ids)}"
             )
-        self.notes.append(f"{path.name}: image ids are those of {other.name}, joined by file_name")
+        self.notes.append(
+            f"{path.name}: image ids are the ids of {other.name}, joined by file_name"
+        )
         return self._check_names(path, ids, best, f"the images of {other.name}")
 
     def _through_numbers(self, ids: Collection[str]) -> Names:
         return {i: n for i in ids if (n := self.numbers.get(self._key(i))) is not None}
 
     def _names_of(self, names: Names, ids: Collection[str]) -> dict[str, str]:
-        """Each id to the name of its file, or the number that labels have for that name."""
+        """For each id, the name of its file, or the number that labels have for this name."""
         known = ((image, names[image]) for image in ids if image in names)
         return {image: self.numbers.get(self._key(name), name) for image, name in known}
 
     def _check_names(self, path: Path, ids: Collection[str], named: Names, where: str) -> Names:
-        """The names; refuses an id without a name that would pass for a labelled image."""
+        """Return the names; refuse an id without a name that would pass for a labelled image."""
         for image in ids:
             if image not in named and self._key(image) in self._known:
                 raise DataError(
@@ -214,11 +215,11 @@ class LabelledImages:
         return short_id(image) if self._short else image
 
     def _count(self, ids: Iterable[str]) -> int:
-        """How many of the ids are of labelled images."""
+        """How many of the ids belong to labelled images."""
         return len(self._known.intersection(map(self._key, ids)))
 
     def _differ(self, named: Names) -> bool:
-        """Whether some labelled image differs when it is found by name and by number."""
+        """Whether some labelled image differs depending on whether name or number finds it."""
         keys = ((self._key(image), self._key(name)) for image, name in named.items())
         return any(a != b and (a in self._known or b in self._known) for a, b in keys)
 
@@ -259,7 +260,7 @@ def labelled_images(
 def of_photos(
     path: Path, values: Mapping[str, T], photos: Collection[str], layout: Layout
 ) -> dict[str, T]:
-    """A file's values by the ids of photos, which are known by the names of their files."""
+    """A file's values by the ids of photos, which are the names of their files."""
     by_name = LabelledImages(photos, layout, by_name=True).rename(file_of(path), values)
     return {short_id(image): value for image, value in by_name.items()}
 

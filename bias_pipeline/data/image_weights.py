@@ -30,7 +30,7 @@ def read_weights(path: Path, corpus: Corpus) -> Float64Array:
             rows.refuse(
                 number,
                 f"image {image} is not in dataset {corpus.dataset!r}; write the weights for the "
-                "data set that is fitted to",
+                "data set of the fit",
             )
         if not np.isnan(weights[place[image]]):
             rows.refuse(number, f"image {image} has two weights; keep one")
@@ -47,7 +47,7 @@ def read_weights(path: Path, corpus: Corpus) -> Float64Array:
 
 
 def _number(cell: object) -> float:
-    """A cell as a number; NaN if it is none."""
+    """A cell as a number; NaN if the cell is not a number."""
     try:
         return float(str(cell))
     except ValueError:
@@ -55,10 +55,7 @@ def _number(cell: object) -> float:
 
 
 def caption_shares(weights: Float64Array, captions: Captions) -> Float64Array:
-    """(C,) how probable each caption is to be drawn, in proportion to its image's weight.
-
-    Args:
-        weights: (N,) of all images of the corpus.
+    """(C,) the probability of drawing each caption, in proportion to the weights (N,) of images.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "a cat", "a cow"], np.array([0, 0, 1]))

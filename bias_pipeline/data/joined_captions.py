@@ -1,8 +1,7 @@
 """Several captions in one cell, with a separator between them, such as ``a dog; a wet dog``.
 
-A cell is split only if the file shows that its cells are such lists: nearly all of them have the
-separator, and about equally often. A file that has the separator often, but not in this way, is
-refused.
+A cell is split only if the file shows that its cells are such lists: nearly all have the separator,
+and about equally often. A file that has the separator often, but not in this way, is refused.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ Separator = Literal["none", "sep", "bars", "slashes", "numbers", "bar", "lines",
 
 # Shares of cells with the separator, and with about equally many parts
 _NEARLY_ALL, _SAME = 0.95, 0.9
-_OFTEN = 0.5  # if so many cells have a sign, it may be a separator
+_OFTEN = 0.5  # if a larger share of cells has a sign, it may be a separator
 _SOME = 0.02  # the same share for separators that no caption contains
 _FEWEST = 3  # words of most captions; with fewer, the parts are tags
-_ALIKE = 0.2  # a larger share of parts is no exception
+_ALIKE = 0.2  # a larger share of parts is not an exception
 _READ = 2000  # cells whose parts are looked at
 _SHOWN = 40  # characters of a caption in a message
 
@@ -54,7 +53,7 @@ def _numbered_parts(text: str) -> list[str]:
 
 
 def _between_semicolons(text: str) -> list[str]:
-    """The parts; a sign that is written out for HTML, as ``&amp;``, separates nothing."""
+    """The parts; a semicolon that belongs to an HTML code, as in ``&amp;``, separates nothing."""
     if "&" not in text:
         return text.split(";")
     return [part.replace("\0", ";") for part in _ENTITY.sub("\\1\0", text).split(";")]
@@ -62,8 +61,6 @@ def _between_semicolons(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Sign:
-    """A separator."""
-
     shown: str  # the separator in messages
     hints: tuple[str, ...]  # every text with the separator has one of these
     split: Callable[[str], Sequence[str]]
@@ -93,7 +90,11 @@ def split_cells(
     """The captions of each image, split at separators if the file has several in one cell."""
     if not may_be_joined(chain.from_iterable(captions.values()), layout, len(captions)):
         return captions
-    cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
+    cells = {
+        image: texts[0]
+        for image, texts in captions.items()
+        if len(texts) == 1 and not isinstance(texts[0], StockCaption) and texts[0].strip()
+    }
     if layout.separator == "none" or not cells or len(cells) <= len(captions) / 2:
         return captions
     texts = list(cells.values())
@@ -115,7 +116,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether cells may be lists; false only if too few separators occur for half of the images."""
+    """Whether cells may be lists; false only if separators are too rare for half of the images."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
@@ -129,10 +130,6 @@ def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = N
         return perhaps and sum(map(together.count, sign.hints)) >= least
 
     return any(map(is_often, _SIGNS.values()))
-
-
-def _is_one(texts: Sequence[str]) -> bool:
-    return len(texts) == 1 and not isinstance(texts[0], StockCaption) and texts[0].strip() != ""
 
 
 def check_separator(layout: Layout) -> None:
@@ -172,7 +169,7 @@ def _least_share(sign: _Sign) -> float:
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
-    """The parts of cells that have several; empty if such cells are few or the parts are tags."""
+    """The parts of cells with several; empty if such cells are few or the parts are tags."""
     least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
@@ -181,7 +178,7 @@ def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
 
 
 def _parts(text: str, sign: _Sign) -> tuple[str, ...]:
-    """The parts of a cell that have a word."""
+    """The parts of a cell that contain a word."""
     parts = (part.strip() for part in sign.split(text.strip()))
     return tuple(part for part in parts if _WORD.search(_TAG.sub("", part)))
 
@@ -198,7 +195,7 @@ def _is_certain(counts: IntArray, sign: _Sign, lists: Sequence[Sequence[str]]) -
 
 
 def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
-    """Whether sentences may go on behind the separator."""
+    """Whether a sentence may continue after the separator."""
     return sign.prose and (_goes_on(lists) or _is_one_text(lists))
 
 
@@ -210,7 +207,7 @@ def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_one_text(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether parts are paragraphs of several sentences, or together one sentence."""
+    """Whether parts are paragraphs of several sentences, or together form one sentence."""
     several = [bool(_SENTENCES.search(part)) for parts in lists for part in parts]
     before = [part.endswith(".") for parts in lists for part in parts[:-1]]
     last = [parts[-1].endswith(".") for parts in lists]
@@ -234,7 +231,7 @@ def _example(parts: Sequence[str]) -> str:
 
 
 def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
-    """Refuse several captions by a captioner for one image, unless the user chooses one."""
+    """Refuse several captions by a captioner for one image, unless the user has chosen one."""
     image = next((image for image, texts in captions.items() if len(texts) > 1), None)
     if image is not None and index is None:
         raise DataError(

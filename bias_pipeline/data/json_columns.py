@@ -1,8 +1,8 @@
 """Reads lists of objects in JSON as columns, several times as fast as object by object.
 
-Arrow reads them only where it certainly reads what a strict reader of objects does: texts, whole
-numbers, true and false, in every object. All other files are left to that reader, which also words
-the faults.
+Arrow reads lists only if it certainly reads what a strict reader of objects reads: texts, whole
+numbers, true and false, in every object. The strict reader reads all other files and words the
+faults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
 _W = rb"[ \t\r\n]*"
-# Where a list of objects begins, and where one without lists of objects in it ends
+# Where a list of objects begins, and where a list without lists of objects in it ends
 _LIST = re.compile(
     rb"(?:\A" + _W + rb"|[{,]" + _W + rb'"[^"\\]*"' + _W + rb":" + _W + rb")\[" + _W + rb"(?=\{)"
 )
@@ -39,8 +39,6 @@ _AT_ONCE = 1 << 24  # bytes of a block of Arrow; no object may be larger
 
 @dataclass(frozen=True)
 class ObjectColumns:
-    """A list of objects."""
-
     first: Mapping[str, Any]  # the first object
     table: Table  # the wanted columns that every object has
 
@@ -54,7 +52,7 @@ class ObjectColumns:
 
 
 def load_lists(path: Path, *, what: str, wanted: Collection[str] | None) -> object:
-    """Read a JSON file strictly, with lists of objects as columns where that is possible.
+    """Read a JSON file strictly, with lists of objects as columns if this is possible.
 
     Such a list is the whole file, or a value of the object that is the whole file.
     """
@@ -65,7 +63,7 @@ def load_lists(path: Path, *, what: str, wanted: Collection[str] | None) -> obje
 
 
 def _with_lists(data: bytes, path: Path, wanted: Collection[str] | None) -> object:
-    """The contents of a file with lists of objects as columns; None if that is not possible."""
+    """The contents of a file with lists of objects as columns; None if this is not possible."""
     apart = lists_apart(data.removeprefix(_MARK), wanted) if _is_utf_8(data) else None
     if apart is None or not apart[1]:
         return None
@@ -92,7 +90,7 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """The columns of JSON Lines, an object a line; None if they must be read otherwise."""
+    """The columns of JSON Lines, with an object in each line; None if it must be read otherwise."""
     n = data.count(b"\n") + (not data.endswith(b"\n"))
     each = data.startswith(b"{") and data.count(b"\n{") == n - 1 and _is_utf_8(data)
     return object_columns(data, n, wanted) if each else None
@@ -173,7 +171,7 @@ def object_columns(
 
 
 def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | None:
-    """The columns of plain values; None if a wanted column has other values, or lacks some."""
+    """The columns of plain values; None if a wanted column has other values or gaps."""
     import pyarrow as pa
 
     names = []

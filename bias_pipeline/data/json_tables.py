@@ -1,4 +1,4 @@
-"""Reads rows from JSON that is no list of objects: a mapping of ids, or a table by its columns.
+"""Reads rows from JSON other than lists of objects: a mapping of ids, or a table by its columns.
 
 ``DataFrame.to_json`` writes columns by default (``orient="records"`` writes rows).
 """
@@ -20,7 +20,7 @@ _LISTED = 8
 def list_within(
     data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
 ) -> str | None:
-    """The key of the list of rows, None if the object maps ids to values."""
+    """The key of the list of rows; None if the object maps ids to values."""
     if key is not None and key in data:
         return key
     lists = [name for name, value in data.items() if _has_rows(value)]
@@ -39,7 +39,7 @@ def list_within(
 
 
 def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    """A row for each value of a mapping of image ids; several values of an id are several rows.
+    """A row for each value of a mapping of image ids; several values of an id become several rows.
 
     Example:
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
@@ -89,7 +89,7 @@ class ColumnsTable(NamedTuple):
 
 
 def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> ColumnsTable | None:
-    """The rows of a table that was written by its columns; None if it was not.
+    """The rows of a table written by its columns; None for other data.
 
     Example:
         >>> by_columns = {"image": {"0": "7.jpg"}, "caption": {"0": "a dog"}}

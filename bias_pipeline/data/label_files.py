@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
+from bias_pipeline.data.frames import is_absent
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.label_values import (
     NO_GROUP,
@@ -28,7 +30,7 @@ from bias_pipeline.data.label_values import (
     with_labels,
     with_map,
 )
-from bias_pipeline.data.tables import Rows, open_rows
+from bias_pipeline.data.tables import Rows, is_whole, open_rows
 from bias_pipeline.errors import (
     AbsentLabelError,
     DataError,
@@ -45,9 +47,9 @@ MAJORITY = "majority"
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
 _WHO = ("annotator", "rater")  # the second is how rate writes it
-_SET = "set"
+_SET, _EDIT = "set", "edit"
 _PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
-_BESIDE = ("split", _SET, *_WHO, "confidence")
+BESIDE = ("split", _SET, _EDIT, *_WHO, "confidence")  # columns that are not attributes
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -57,19 +59,28 @@ _CUT = 40  # characters of a label in a message
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of one attribute."""
-
-    # Canonical image id to the label as the file writes it, for every image of the file
+    # By canonical image id, the label as the file writes it, for every image of the file
     raw: Mapping[str, str]
     # How these labels are read, with a stratum for images on which annotators disagree
     map: LabelMap
     groups: tuple[str, ...]  # the groups the labels can name, in the attribute's order
-    # Canonical image id to its part in the file's own column `split`; empty without the column
+    # By canonical image id, the part in the file's column `split`; empty without the column
     parts: Mapping[str, str]
     notes: tuple[str, ...]  # what a reader of the result must know
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
-    # Canonical image id to its set of pictures that differ in a person's group alone (column `set`)
+    # By canonical image id, its set of pictures that differ only in a person's group (column `set`)
     sets: Mapping[str, str] = field(default_factory=dict)
+    # By canonical id of an edited picture, such as a crop, the id of its picture (column `edit`,
+    # read only beside a column `set`)
+    edits: Mapping[str, str] = field(default_factory=dict)
+
+    def with_ids(
+        self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> Labels:
+        """The labels with other image ids; ``raw`` has them, ``rename`` gives them to the rest."""
+        originals = {old: new for new, old in rename({i: i for i in self.edits.values()}).items()}
+        edits = {image: originals.get(old, old) for image, old in rename(self.edits).items()}
+        return replace(self, raw=raw, sets=rename(self.sets), edits=edits)
 
 
 def label_map(
@@ -77,9 +88,9 @@ def label_map(
 ) -> tuple[tuple[str, ...], LabelMap]:
     """The groups that a file of labels can contain, and how it writes them.
 
-    The data set's own map comes first, then the attribute's map of the data set. Without either,
-    the column has the attribute's name and contains group names, so a new attribute needs no map.
-    Group names are always recognised.
+    The data set's own map comes first, then the attribute's map of the data set. Without a map, the
+    column has the attribute's name and contains group names, so a new attribute needs no map. Group
+    names are always recognised.
     """
     names = {group: group for group in attribute.groups}
     plain = LabelMap(attribute.name, names, _UNDECIDED, _UNSURE)
@@ -121,7 +132,7 @@ def read_labels(
     named = [layout.label_column] if layout.label_column else []
     one_hot = [name for names in column_names(labels, attribute) for name in names.values()]
     wanted = (
-        *(*_LONG, *_BESIDE, *layout.columns_wanted(IMAGE), *named),
+        *(*_LONG, *BESIDE, *layout.columns_wanted(IMAGE), *named),
         *(labels.field, attribute.name, *one_hot),
     )
     rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
@@ -161,6 +172,7 @@ def _read_columns(
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     sets: dict[str, object] = {}
+    edits: dict[str, object] = {}
     n_rows = 0
     for block, ids, read in noting_names(rows, first, key, layout).read(
         partial(rows.ids, name=key), partial(rows.labels, name=field)
@@ -174,16 +186,43 @@ def _read_columns(
         named = zip(ids, block.columns.get("split", ()), strict=False)
         parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
         sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
+        edits.update(zip(ids, block.columns.get(_EDIT, ()), strict=False))
     rows.note_mended(layout)
     labels = _interpret(rows.path, field, raw.items(), labels, attribute, layout)
-    return Labels(
-        raw, labels, groups, parts, _repetition_note(n_rows - len(raw)), sets=_named_sets(sets)
-    )
+    read = Labels(raw, labels, groups, parts, _repetition_note(n_rows - len(raw)))
+    return _with_sets(read, sets, edits, rows.path)
+
+
+def _with_sets(
+    labels: Labels, sets: Mapping[str, object], edits: Mapping[str, object], path: Path
+) -> Labels:
+    """The labels with the columns of sets and of edits, if these name sets."""
+    named = _named_sets(sets)
+    originals = {
+        image: canonical_id(int(cell) if is_whole(cell) else cell)
+        for image, cell in edits.items()
+        if named and not is_absent(cell) and str(cell).strip()
+    }
+    group_of = labels.map.group_of
+    for image, original in originals.items():
+        if original not in labels.raw or original in originals:
+            what = "itself an edit" if original in originals else "not in the file"
+            raise DataError(
+                f"{path}: image {image} is an edit of {original}, which is {what}; the column "
+                "'edit' has the id of the picture that was edited, and is empty for a picture"
+            )
+        label, edited = (group_of(labels.raw[one]) for one in (original, image))
+        if edited not in (label, None):
+            raise DataError(
+                f"{path}: image {image} is labelled {edited}, and {original}, from which it was "
+                f"edited, {label}; an edit must not change the group"
+            )
+    return replace(labels, sets=named, edits=originals)
 
 
 def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
-    """Image to the name of its set; empty if the column names parts of a split instead."""
-    named = {image: str(name).strip() for image, name in sets.items() if name is not None}
+    """The set of each image; empty if the column names parts of a split instead."""
+    named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
 
@@ -220,7 +259,7 @@ def _label_column(
     if column is None:
         options = map_of_column(first, attribute)
         fix = (
-            f"if the labels are those of {options.split()[1]!r} alone, add {options}"
+            f"to read the column {options.split()[1]!r} alone, add {options}"
             if options
             else f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
             "(dataset.label_column=COLUMN)"
@@ -273,10 +312,11 @@ def _read_votes(
     repeated = 0
     images: dict[str, None] = {}
     sets: dict[str, object] = {}
+    edits: dict[str, object] = {}
     for number, row in rows.items:
         image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
         images[image] = None
-        sets[image] = row.get(_SET)
+        sets[image], edits[image] = row.get(_SET), row.get(_EDIT)
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue
@@ -302,7 +342,7 @@ def _read_votes(
         annotator,
         _repetition_note(repeated),
     )
-    return replace(counts, sets=_named_sets(sets))
+    return _with_sets(counts, sets, edits, rows.path)
 
 
 def _unify_spellings(
@@ -331,7 +371,7 @@ def _count_votes(
     annotator: str,
     notes: tuple[str, ...],
 ) -> Labels:
-    """One label for each image: the majority's, or one annotator's."""
+    """One label for each image: the majority's label, or one annotator's."""
     names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
         chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}
@@ -366,7 +406,7 @@ def _disagreement(
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
-    """The weight of a vote; 1 where none is given."""
+    """The weight of a vote; 1 if the file gives no weight."""
     value = row.get("confidence")
     if value in (None, ""):
         return 1.0
@@ -375,7 +415,7 @@ def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
     except (TypeError, ValueError, OverflowError):
         weight = -1.0
     if not 0 <= weight < float("inf"):
-        rows.refuse(number, f"confidence {value!r} is no number of at least 0")
+        rows.refuse(number, f"confidence {value!r} is not a number of at least 0")
     return weight
 
 
@@ -427,7 +467,7 @@ def map_option(label: str, group: str) -> str:
 
 
 def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) -> None:
-    """Note mapped labels that the file lacks; refuse if it lacks all mapped labels."""
+    """Note mapped labels that the file lacks; refuse a file that lacks all of them."""
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
@@ -447,7 +487,7 @@ def _repetition_note(repeated: int) -> tuple[str, ...]:
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
     """A note on how many images have a label of no group, by label.
 
-    Only ``metric=assumed_group`` scores images whose label says that annotators were unsure.
+    Only ``metric=assumed_group`` scores images whose annotators were unsure.
     """
     written = Counter(raw)
     counts = {label: n for label, n in written.items() if labels.group_of(label) is None}

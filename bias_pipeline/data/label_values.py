@@ -1,4 +1,4 @@
-"""Interprets labels written otherwise than the attribute's own: spellings, votes, one-hot columns.
+"""Interprets labels in another form than the attribute's: spellings, votes, one-hot columns.
 
 An unmapped label is accepted only if it is unambiguous: the same words in another case or with
 underscores, the first letter of only one group, or a word listed for one of two groups. A number is
@@ -68,7 +68,7 @@ def recognise_labels(
 
 
 def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Collection[str]) -> str:
-    """The only group, or label of no group, that this label can mean; empty if there is none."""
+    """The only group, or label of no group, that a label can mean; empty without one meaning."""
     spelled = {
         _plain_label(stratum): stratum for stratum in reversed(labels.strata)
     }  # Unsure, unsure
@@ -88,7 +88,7 @@ def _plain_label(label: str) -> str:
 
 
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
-    """The groups that a word is listed for.
+    """The groups for which a word is listed.
 
     Empty for attributes with a context, and for attributes of more than two groups, where a word
     may lie between two groups: "happiness" is listed for contentment.
@@ -102,7 +102,7 @@ TIE = "no majority"
 
 
 def majority(votes: Iterable[tuple[str, float]]) -> str:
-    """The label with the greatest sum of weights, ``no majority`` for a tie.
+    """The label with the greatest sum of weights; ``no majority`` for a tie.
 
     Example:
         >>> majority([("Male", 1), ("Male", 1), ("Female", 1)])
@@ -125,7 +125,7 @@ _MINUS = "-1"  # means no, but not beside cells with 0
 
 
 def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]:
-    """Mappings of a group to the plain name of its column, one for each way of naming columns.
+    """For each way of naming columns, the plain name of each group's column.
 
     The name is the group's, either alone, or after the attribute's name (``gender_male``, as
     ``pandas.get_dummies`` writes it), or after ``is``.

@@ -2,8 +2,8 @@
 
 The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
 positions are the ids, unless their items are rows with an id, ``{"image_id": 7, ...}``. A table's
-ids are its column of ids, else pandas' index, else positions. Data may also be the path of a file,
-which is then read.
+ids are its column of ids, or else pandas' index, or else positions. Data may also be the path of a
+file, which is then read.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bias_pipeline.data.frames import (
     is_several,
     write_frame,
 )
+from bias_pipeline.data.label_files import BESIDE
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.paths import group_choices, safe_name
 
@@ -64,7 +65,7 @@ Row = Mapping[str, object]
 
 
 def caption_file(captions: Captions, folder: Path, name: str, id_column: str | None = None) -> Path:
-    """Write the file of a captioner's or human captions, if they are not in a file.
+    """Write the file of model or human captions, unless they are in a file already.
 
     Example:
         >>> import tempfile
@@ -120,8 +121,8 @@ def check_aligned(data: Mapping[str, Any], id_column: str | None = None) -> None
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {n}" for name, n in sizes.items())
         raise UsageError(
-            f"the lists differ in length ({listed}); give an item for each image, None where there "
-            "is none, or mappings of image ids"
+            f"the lists differ in length ({listed}); give an item for each image (None if it has "
+            "no value), or mappings of image ids"
         )
 
 
@@ -170,7 +171,6 @@ def _json(row: Row, name: str) -> str:
 
 
 def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
-    """Pairs of an id and its data."""
     if isinstance(data, Mapping) or _is_series(data):
         yield from data.items()
     elif isinstance(data, Iterable) and not isinstance(data, bytes | AbstractSet):
@@ -183,14 +183,14 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
 
 
 def _caption_rows(key: object, captions: object) -> Iterator[Row]:
-    """The rows of an image's captions; None, NaN and pandas' NA stand for a blank caption."""
+    """The rows of an image's captions; None, NaN and pandas' NA become a blank caption."""
     for caption in _items_of(captions):
         row = caption if isinstance(caption, Mapping) else {"caption": caption}
         yield _row("image_id", key, row, "")
 
 
 def _object_rows(key: object, categories: object) -> Iterator[Row]:
-    """The rows of an image's objects; None means that its objects are unknown."""
+    """The rows of an image's objects; None means that the objects are unknown."""
     if isinstance(categories, Mapping):
         row = _row("image_id", key, categories, "")
         for category in [*_items_of(row.get("category", ""))] or [""]:
@@ -201,7 +201,7 @@ def _object_rows(key: object, categories: object) -> Iterator[Row]:
 
 
 def _row(name: str, key: object, values: Mapping[str, object], absent: object) -> Row:
-    """A row that begins with the id; an id among the values replaces it.
+    """A row that begins with the id; an id among the values replaces this id.
 
     Example:
         >>> _row("id", 0, {"gender": "male", "image_id": 7}, None)
@@ -220,9 +220,10 @@ def _items_of(item: object) -> Iterable[Any]:
 
 
 def _by_image(labels: Labels) -> object:
-    """Labels by image: attributes' lists become a list, and attributes' mappings a mapping.
+    """Labels by image: lists of attributes become a list, and mappings of attributes a mapping.
 
-    Other labels stay as they are. Keys count as attributes if they are names of known attributes.
+    Other labels stay as they are. Keys count as attributes if they are names of known attributes;
+    columns of labels files, such as ``set``, may stand beside them.
 
     Example:
         >>> _by_image({"gender": {7: "male"}, "race": {7: "dark", 8: "light"}})
@@ -230,8 +231,11 @@ def _by_image(labels: Labels) -> object:
     """
     if not isinstance(labels, Mapping) or not labels:
         return labels
-    if set(labels) <= set(group_choices("attribute")) and all(
-        isinstance(one, Mapping) or _is_series(one) for one in labels.values()
+    attributes = set(labels) - {*BESIDE}
+    if (
+        attributes
+        and attributes <= {*group_choices("attribute")}
+        and all(isinstance(one, Mapping) or _is_series(one) for one in labels.values())
     ):
         tables = {name: dict(_pairs(one, name)) for name, one in labels.items()}
         images = dict.fromkeys(image for table in tables.values() for image in table)

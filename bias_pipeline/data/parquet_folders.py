@@ -22,7 +22,7 @@ _SHOWN = 4  # files in a message
 
 
 def is_parquet_folder(path: Path) -> bool:
-    """Whether a folder has Parquet files, and otherwise no file but hidden and empty ones."""
+    """Whether a folder has Parquet files and, besides them, only hidden and empty files."""
     if not path.is_dir():
         return False
     files = _files(path)
@@ -30,7 +30,7 @@ def is_parquet_folder(path: Path) -> bool:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The parts in the order of their numbers; refused if the names are not those of parts."""
+    """The parts in the order of their numbers; refused if the names are not names of parts."""
     note_opened(folder.absolute())
     files = sorted(_files(folder), key=_in_order)
     kinds = [[*alike] for _, alike in groupby(sorted(files, key=_without_digits), _without_digits)]
@@ -46,7 +46,7 @@ def parquet_files(folder: Path) -> list[Path]:
 def check_same_columns(
     path: Path, schema: Schema, first: Path, expected: Schema, columns: Iterable[str]
 ) -> None:
-    """Refuse a part that lacks a column of the first part, or has it with another type."""
+    """Refuse a part that lacks a column of the first part, or that has it with another type."""
     for name in columns:
         if name not in schema.names:
             raise DataError(
@@ -75,6 +75,6 @@ def _without_digits(path: Path) -> str:
 
 
 def _in_order(path: Path) -> list[tuple[int, str]]:
-    """Numbers are compared as numbers, so part 10 comes after part 9."""
+    """The name with its numbers, compared as numbers: part 10 comes after part 9."""
     parts = re.findall(r"(\d*)(\D*)", path.name)
     return [(int(digits or 0), text) for digits, text in parts]

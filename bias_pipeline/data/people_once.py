@@ -15,7 +15,7 @@ from bias_pipeline.data.coco_files import human_captions
 from bias_pipeline.data.columns import Layout
 from bias_pipeline.io.kept_files import Traits, are_unchanged, files_opened, note_opened
 
-_MOST = 1 << 26  # bytes of captions that are kept: those of a million; more would cost memory
+_MOST = 1 << 26  # bytes of kept captions, enough for a million; more would cost memory
 
 ByImage = Mapping[str, tuple[str, ...]]
 
@@ -35,7 +35,6 @@ class _PackedCaptions:
     repeated: int
 
     def by_image(self) -> ByImage:
-        """Image id to its captions."""
         texts = _unpack(self.texts)
         ends = pairwise(offsets(self.counts).tolist())
         parts = (tuple(texts[begin:end]) for begin, end in ends)
@@ -70,7 +69,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
 
 
 def _pack(texts: Sequence[str]) -> bytes | None:
-    """Texts as bytes; None if they are too many or could not be separated again."""
+    """Texts as bytes; None if there are too many, or if they could not be separated again."""
     together = "\0".join(texts)
     if not together or len(together) > _MOST or together.count("\0") != len(texts) - 1:
         return None

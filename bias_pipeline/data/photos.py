@@ -1,8 +1,8 @@
-"""Finds and reads the photos of a folder; the pixels of pictures, with edits, and thumbnails.
+"""Finds and reads the photos of a folder; the pixels of pictures, with edits; thumbnails.
 
-Photos are returned upright (EXIF), with three channels of eight bits; of an animation only the
-first frame is read. Only decoders of picture formats are used, and a picture that is too large for
-memory is not decoded. Pixels come from files or drawings.
+Photos are returned upright (EXIF), with three channels of eight bits; only the first frame of an
+animation is read. Only decoders of picture formats are used, and a picture too large for memory is
+not decoded. Pixels come from files or drawings.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class UnreadableError(Exception):
 
 
 def image_id(name: str) -> str:
-    """The image that a file shows: its name without the ending, as a canonical id.
+    """The id of the image in a file: the file's name without its ending, as a canonical id.
 
     COCO's long names become their numbers, as in COCO's own annotations.
 
@@ -63,7 +63,7 @@ def image_id(name: str) -> str:
 def find_photos(folder: Path) -> dict[str, Path]:
     """The photos of a folder by image id; subfolders, hidden and other files are skipped.
 
-    A link to a file that is not there is a photo that cannot be read.
+    A link to an absent file is a photo that cannot be read.
     """
     try:
         with os.scandir(folder) as entries:
@@ -136,14 +136,13 @@ def read_photo(path: Path) -> Image:
 
 
 def _reason(path: Path, error: OSError) -> str:
-    """Why the system cannot read a file."""
     if isinstance(error, FileNotFoundError) and path.is_symlink():
         return f"a link to {path.readlink()}, which is absent"
     return error.strerror or str(error)
 
 
 def photo_size(path: Path) -> tuple[int, int]:
-    """Height and width of an upright photo; (0, 0) if the file has none."""
+    """Height and width of an upright photo; (0, 0) if the file does not tell."""
     from PIL import ExifTags
 
     try:
@@ -171,7 +170,7 @@ def _has_exif(image: Image) -> bool:
 
 
 def fault_of(path: Path) -> str | None:
-    """Why a photo cannot be read, None if it seems readable.
+    """Why a photo cannot be read; None if it seems readable.
 
     A JPEG with valid beginning and end is not decoded: its decoder mostly ignores damage in
     between. All other photos are read, once per process unless their size or time changes.
@@ -210,7 +209,7 @@ def _is_whole_jpeg(path: Path) -> bool:
 
 
 def _open_photo(path: Path, formats: Sequence[str]) -> Image:
-    """An opened file; our own check replaces Pillow's size warning."""
+    """Open a photo; our own check replaces Pillow's size warning."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -268,11 +267,8 @@ _STRETCH = 1.1  # rounding tolerance for sides of small pictures
 def draw_picture(pictures: Pictures, row: int, side: int) -> Drawn:
     """One picture with its edits applied, and its regions.
 
-    A file is edited in its original size: resizing first would mix masked pixels into their
-        surroundings.
-
-    Args:
-        side: pixels of a drawing's side; files have their own size.
+    A file is edited in its original size, since resizing first would mix masked pixels into their
+    surroundings. A drawing has sides of ``side`` pixels.
     """
     file = pictures.files[row]
     if file is None:
@@ -303,7 +299,6 @@ def _photo(file: Path, regions: Iterable[Region] | None) -> Drawn:
 
 
 def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
-    """A photo's pixels and regions."""
     size = (photo.height, photo.width)
     known = with_sizes(regions, size)
     for one in known:
@@ -329,7 +324,7 @@ def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[R
 
 
 def _check_shape(file: Path, annotated: tuple[int, int], actual: tuple[int, int]) -> None:
-    """Refuse annotations of another picture; a scaled one may be off by rounding.
+    """Refuse annotations of another picture; a scaled picture may differ by rounding.
 
     Boxes in shares of a picture (size (1, 1)) have no shape to check.
     """
@@ -356,11 +351,7 @@ def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
 
 
 def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
-    """(N, side, side, 3) all pictures; memory-mapped from a file if there is a cache.
-
-    Args:
-        side: of the square, in pixels.
-    """
+    """(N, side, side, 3) all pictures; memory-mapped from a file if there is a cache."""
     key = f"pixels {VERSION} {side} {pictures.digest}"
     shape = (len(pictures), side, side, 3)
     rows = ((row, read_pixels(pictures, row, side)) for row in range(len(pictures)))
@@ -403,7 +394,7 @@ def jpeg(picture: Image) -> str:
 
 
 def read_thumbnail(text: str) -> Image:
-    """The picture that :func:`thumbnail` wrote.
+    """Read the picture that :func:`thumbnail` wrote.
 
     Example:
         >>> read_thumbnail("<script>")

@@ -39,9 +39,9 @@ Box = tuple[float, float, float, float]
 class PictureFiles:
     """Pictures and their annotated regions, by image id."""
 
-    # Image id to file; without a folder, to a placeholder
+    # The file of each image id; without a folder, a placeholder
     photos: Mapping[str, Path | MissingPicture] = field(default_factory=dict)
-    # Image id to its regions; images without annotation are absent
+    # The regions of each image id; images without annotation are absent
     regions: Regions = field(default_factory=dict)
 
     @classmethod
@@ -52,7 +52,7 @@ class PictureFiles:
         instances: Path | None,
         layout: Layout | None = None,
     ) -> PictureFiles:
-        """Find pictures and read annotations, where a folder or file is named."""
+        """Find pictures and read annotations if a folder or a file is named."""
         if images is None:
             if regions is None:
                 return cls()
@@ -69,7 +69,7 @@ class PictureFiles:
         return self.photos.get(short_id(image))
 
     def regions_of(self, image: str) -> tuple[Region, ...] | None:
-        """The annotated regions of an image, None if it was not annotated."""
+        """The annotated regions of an image; None if it was not annotated."""
         return self.regions.get(short_id(image))
 
     def with_ids_of_labels(self, images: LabelledImages, source: Path | None) -> PictureFiles:
@@ -213,7 +213,7 @@ def _numbers(rows: Rows, number: int, values: object, key: str) -> tuple[float, 
 
 
 def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple[int, int]]:
-    """Run lengths as COCO's tools compress them, and height and width of their mask."""
+    """Run lengths as COCO's tools compress them, and the height and width of their mask."""
     mask = outline if isinstance(outline, Mapping) else {}
     size, counts = mask.get("size"), mask.get("counts")
     if not (
@@ -247,7 +247,7 @@ def _box_of(
 def readable_pictures(
     pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
 ) -> tuple[PictureFiles, list[str]]:
-    """The readable pictures of a data set's images, and notes on unreadable ones."""
+    """The readable pictures of a data set's images, and notes on unreadable pictures."""
     if not pictures.photos:
         return pictures, []
     place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"

@@ -2,7 +2,8 @@
 
 ``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
 ``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
-``b'a dog'``. A print is read whole or not at all; nothing is executed.
+``b'a dog'``. Language models write JSON between the signs of a block of code. A print is read whole
+or not at all; nothing is executed.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_FENCED = re.compile(r"\s*```(?:json|text)?\s*\n(.*\S)\s*```\s*", re.DOTALL | re.IGNORECASE)
 _DEPTH = 8
 _NEAR = 60  # characters in a message
 
-# How a print begins. A caption may begin with a bracket, as in "(left) a dog", but hardly with a
-# square bracket and a quotation mark. `b'`, `("` and `{"` may begin one.
+# How a print begins. A caption may begin with a bracket, as "(left) a dog", but hardly with a
+# square bracket and a quotation mark. A print may begin with `b'`, `("` or `{"`.
 _GAP = r"(?:None|null|nan|NaN|<NA>)"
 _MARK = r"[bBuU]?['\"]"
 _ITEM = rf"(?:{_MARK}|\{{\s*{_MARK}|{_GAP}\s*(?:[,\]'\"]|{_GAP})|{_NAME}\s*\(|\]\s*(?:$|[,)]))"
@@ -43,17 +45,32 @@ _SURELY = re.compile(
 )
 _FIRST_TWO = frozenset(
     {f"{opening}{sign}" for opening in "[({" for sign in "'\"bBuU[({Nn<als \n\r\t]f"}
-    | {"b'", 'b"', "B'", 'B"', "np", "nu", "bu", "ar", "li", "tu", "se", "fr", "st", "by", "ob"}
+    | {
+        "``",
+        "b'",
+        'b"',
+        "B'",
+        'B"',
+        "np",
+        "nu",
+        "bu",
+        "ar",
+        "li",
+        "tu",
+        "se",
+        "fr",
+        "st",
+        "by",
+        "ob",
+    }
 )
 
 
 class NotWholeError(Exception):
-    """A print that lacks texts, or that cannot be read; the message says which."""
+    """A print that lacks texts or cannot be read; the message says which."""
 
 
 class _Pairs(NamedTuple):
-    """A mapping as it was printed."""
-
     items: list[tuple[Any, Any]]
 
 
@@ -66,28 +83,31 @@ def may_be_printed(text: str) -> bool:
     """
     if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # nearly all captions return here
         return False
-    return bool(_LIST.match(text) or _PERHAPS.match(text))
+    return bool(_LIST.match(text) or _PERHAPS.match(text) or _FENCED.fullmatch(text))
 
 
 def any_printed(texts: Sequence[str]) -> bool:
-    """Whether one of many cells may hold a print."""
     heads = {text[:2] for text in texts}
     begun = any(head in _FIRST_TWO or head[:1].isspace() for head in heads)
     return begun and any(map(may_be_printed, texts))
 
 
 def printed_texts(text: str) -> list[str] | None:
-    """The texts of a print, a blank for each gap (None, nan); None if the cell is plain text.
+    r"""The texts of a print, a blank for each gap (None, nan); None if the cell is plain text.
 
     Example:
         >>> printed_texts('''['a dog' "a man's cat"]''')
         ['a dog', "a man's cat"]
         >>> printed_texts("[{'generated_text': 'a dog'}]"), printed_texts("b'a dog'")
         (['a dog'], ['a dog'])
+        >>> printed_texts('```json\n{"caption": "a dog"}\n```')
+        ['a dog']
         >>> printed_texts("('left') a dog")
     """
     if not may_be_printed(text):
         return None
+    if fenced := _FENCED.fullmatch(text):
+        return printed_texts(fenced[1]) or [fenced[1]]
     text = text.strip()
     try:
         value = _value_of(text)
@@ -115,7 +135,7 @@ def _value_of(text: str) -> Any:
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    """The parts of a print, and at the end an empty match."""
+    """The parts of a print, then an empty match."""
     place = 0
     while place < len(text):
         token = _TOKEN.match(text, place)
@@ -152,7 +172,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value between brackets; of a call such as ``array([...])`` its argument."""
+    """The value between brackets; for a call such as ``array([...])`` its argument."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0
@@ -177,7 +197,7 @@ def _pairs(keys: list[Any], values: list[Any]) -> _Pairs:
 
 
 def _string(written: str) -> str:
-    """The text of a string as Python writes it; a line end within it is kept."""
+    """The text of a string as Python writes it; a line end within it stays."""
     if "\\" not in written and written[0] in "'\"":
         return written[1:-1]
     escaped = _ESCAPE.sub(_python_escape, written).replace("\r", "\\r").replace("\n", "\\n")
@@ -189,7 +209,7 @@ def _string(written: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    """A known escape of Python as it is; the backslash of any other escape becomes a character."""
+    """Keep a known escape of Python; turn the backslash of any other escape into a character."""
     return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 
@@ -199,7 +219,13 @@ def texts_in(value: Any) -> list[str]:
     Example:
         >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")
         (['a dog', '', 'a cat'], ['a dog'])
+        >>> texts_in({"raw": ["a dog", "a cat"], "sentid": [7, 8]})
+        ['a dog', 'a cat']
     """
+    if isinstance(value, Mapping):  # Hugging Face's datasets make a mapping of a list of mappings
+        lists = [part for part in value.values() if isinstance(part, list) and part]
+        texts = [part for part in lists if all(isinstance(text, str) for text in part)]
+        value = texts[0] if len(texts) == 1 else value
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return [_text_of(item) for item in (value if isinstance(value, list) else [value])]
@@ -215,7 +241,7 @@ def _text_of(item: Any) -> str:
     if item is None or item != item:  # NaN, which JSON files may have
         return ""
     if not isinstance(item, str):
-        raise NotWholeError("has an item that is no text")
+        raise NotWholeError("has an item that is not a text")
     return without_half_pairs(item)
 
 

@@ -1,8 +1,8 @@
 """Captions as other programs write them, recognised by the keys of a file's first entry.
 
-lmms-eval's samples, answers of a batch of an OpenAI-compatible service, LLaVA's conversations and
-answers, VLMEvalKit's sheets. Each becomes rows of image id, the model's captions and, where the
-file has them, human captions.
+These are lmms-eval's samples, answers of a batch of OpenAI, Anthropic, Gemini and services like
+them, LLaVA's conversations and answers, chats, and VLMEvalKit's sheets. Each becomes rows of image
+id, the model's captions and, if the file has them, human captions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import Any, ClassVar
 
 from bias_pipeline.corpus.image_ids import ENDINGS, first_ids
 from bias_pipeline.data.blocks import blocks_of
-from bias_pipeline.data.chat_answers import FAILED, Answer, answer_of_row, image_of_request
+from bias_pipeline.data.chat_answers import (
+    FAILED,
+    Answer,
+    answer_of_candidates,
+    answer_of_message,
+    answer_of_row,
+    image_of_request,
+    text_of_parts,
+)
 from bias_pipeline.data.columns import (
     DECODING,
     IMAGE,
@@ -51,7 +59,7 @@ class ProgramOutput(ABC):
 
     @abstractmethod
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
-        """What one entry says; None if it is about no image."""
+        """What an entry says; None if it is about no image."""
 
     def plain_rows(self) -> Rows:
         """The file as rows of ``image_id``, ``caption`` and, if it has them, human captions."""
@@ -123,8 +131,8 @@ class Samples(ProgramOutput):
         if sorted(metrics) != self.metrics:
             self.rows.refuse(
                 number,
-                f"its metrics ({', '.join(metrics) or 'none'}) are of another task than those of "
-                f"the entries before it ({', '.join(self.metrics) or 'none'}); keep one task in a "
+                f"its metrics ({', '.join(metrics) or 'none'}) are of another task than the "
+                f"entries before it ({', '.join(self.metrics) or 'none'}); keep one task in a "
                 "file",
             )
         where = f"{self.rows.unit} {number}: 'filtered_resps'"
@@ -154,7 +162,7 @@ class Samples(ProgramOutput):
 
 
 def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Metric to its value, for the metrics of captioning tasks."""
+    """The values of the metrics of captioning tasks, by metric."""
     return {
         str(name): value
         for name, value in row.items()
@@ -170,7 +178,7 @@ def _flatten(value: Any) -> list[Any]:
 
 
 def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    """The human captions beside a caption; empty if the metric is about something else."""
+    """The human captions beside a caption; empty if the metric is not about captions."""
     for value in metrics:
         texts = value.get("answer")
         if isinstance(value["pred"], str) and isinstance(texts, list):
@@ -191,13 +199,39 @@ class Batch(ProgramOutput):
 
     name = "answers of a batch"
     marks = frozenset({"custom_id", "response"})
-    columns = ("custom_id", "response", "error")
+    columns: ClassVar[tuple[str, ...]] = ("custom_id", "response", "error")
 
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
-        custom_id = self.rows.value(number, row, self.id_column or "custom_id")
-        image, sample = (custom_id, None) if self.id_column else image_of_request(custom_id)
-        answer = answer_of_row(image, row, self.rows.path, f"{self.rows.unit} {number}")
-        return replace(answer, sample=sample)
+        request = self.rows.value(number, row, self.id_column or self.columns[0])
+        image, sample = (request, None) if self.id_column else image_of_request(request)
+        where = f"{self.rows.unit} {number}"
+        return replace(self.answer_about(image, row, where), sample=sample)
+
+    def answer_about(self, image: Any, row: Mapping[str, Any], where: str) -> Answer:
+        return answer_of_row(image, row, self.rows.path, where)
+
+
+class MessageBatch(Batch):
+    """Answers of a batch of Anthropic's messages."""
+
+    name = "answers of a batch of messages"
+    marks = frozenset({"custom_id", "result"})
+    columns = ("custom_id", "result")
+
+    def answer_about(self, image: Any, row: Mapping[str, Any], where: str) -> Answer:
+        result = row.get("result")
+        return answer_of_message(image, result, self.rows.path, f"{where}: result")
+
+
+class GeminiBatch(Batch):
+    """Answers of a batch of Gemini, where the request's ``key`` is the image's id."""
+
+    name = "answers of a batch of Gemini"
+    marks = frozenset({"key", "response"})
+    columns = ("key", "response", "error")
+
+    def answer_about(self, image: Any, row: Mapping[str, Any], where: str) -> Answer:
+        return answer_of_candidates(image, row, self.rows.path, where)
 
 
 class Conversations(ProgramOutput):
@@ -205,7 +239,9 @@ class Conversations(ProgramOutput):
 
     name = "conversations of LLaVA"
     marks = frozenset({"conversations"})
-    columns = ("image", "conversations")
+    columns: ClassVar[tuple[str, ...]] = ("image", "conversations")
+    speaker = ("from", "gpt")  # the key of a turn that names the speaker, and the model's name
+    text = "value"  # the key of a turn's text
 
     def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
         super().__init__(rows, first, layout)
@@ -214,23 +250,27 @@ class Conversations(ProgramOutput):
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
         if self.id_column:
             image = self.rows.value(number, row, self.id_column)
-        elif row.get("image"):
-            image = _one_picture(self.rows, number, row, "image")
+        elif named := [name for name in self.columns[:-1] if row.get(name)]:
+            image = _one_picture(self.rows, number, row, named[0])
         else:
             self.without_picture += 1
             return None
-        where = f"{self.rows.unit} {number}: 'conversations'"
+        turns_of, (key, model) = self.columns[-1], self.speaker
+        where = f"{self.rows.unit} {number}: {turns_of!r}"
         turns: list[Any] = expect(
-            self.rows.value(number, row, "conversations"), list, self.rows.path, where
+            self.rows.value(number, row, turns_of), list, self.rows.path, where
         )
         texts = [
-            expect(turn.get("value"), str, self.rows.path, where)
+            expect(self.text_of_turn(turn.get(self.text)), str, self.rows.path, where)
             for turn in turns
-            if isinstance(turn, Mapping) and turn.get("from") == "gpt"
+            if isinstance(turn, Mapping) and turn.get(key) == model
         ]
         if not texts:
-            self.rows.refuse(number, "'conversations' has no turn of 'gpt'; leave the entry out")
+            self.rows.refuse(number, f"{turns_of!r} has no turn of {model!r}; leave the entry out")
         return Answer(image, texts)
+
+    def text_of_turn(self, content: Any) -> Any:
+        return content
 
     def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield from super()._items()
@@ -240,16 +280,28 @@ class Conversations(ProgramOutput):
             )
 
 
+class Chats(Conversations):
+    """Chats as messages with a role, as Hugging Face's templates have them."""
+
+    name = "chats"
+    marks = frozenset({"messages"})
+    columns = ("image", "images", "image_id", "id", "messages")
+    speaker = ("role", "assistant")
+    text = "content"
+
+    def text_of_turn(self, content: Any) -> Any:
+        return text_of_parts(content) if isinstance(content, list) else content
+
+
 def _one_picture(rows: Rows, number: int, row: Mapping[str, Any], column: str) -> str:
-    """The picture that a row is about."""
     paths = rows.texts(number, row, column)
     if len(paths) != 1:
-        rows.refuse(number, f"{column!r} names {len(paths)} pictures, where one is described")
+        rows.refuse(number, f"{column!r} names {len(paths)} pictures instead of one")
     return paths[0]
 
 
 class LlavaAnswers(ProgramOutput):
-    """Answers to LLaVA's questions, where a question is named after the picture's file."""
+    """Answers to LLaVA's questions, in which a question is named after the picture's file."""
 
     name = "answers of LLaVA"
     marks = frozenset({"question_id", "prompt", "text", "model_id"})
@@ -304,7 +356,10 @@ class EvalSheet(ProgramOutput):
 _PROGRAMS: tuple[type[ProgramOutput], ...] = (
     Samples,
     Batch,
+    MessageBatch,
+    GeminiBatch,
     Conversations,
+    Chats,
     LlavaAnswers,
     EvalSheet,
 )
@@ -312,7 +367,7 @@ COLUMNS = sorted({name for program in _PROGRAMS for name in program.columns})
 
 
 def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows | None:
-    """A program's output as plain rows; None if it is not of a known program."""
+    """A program's output as plain rows; None if the program is unknown."""
     keys = set(map(str, first))
     if {"custom_id", "body"} <= keys and "response" not in keys:
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")

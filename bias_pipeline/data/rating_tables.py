@@ -1,7 +1,7 @@
 """Tables that ``rate`` writes: raters' answers, and the rates at which labels err.
 
 A line of a table of label errors has an attribute, a group, a label, and the share of the group's
-images that have this label.
+images with this label.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ _ANSWERS = "answers: a table of image_id, attribute, value and rater"
 def rater_answers(
     path: Path, attribute: str, values: Collection[str], images: Collection[str]
 ) -> dict[str, dict[str, str]]:
-    """What raters answered about each image."""
     rows = open_rows(check_file(path), what=_ANSWERS)
     rows.require("image_id", "attribute", "value", "rater")
     votes: dict[str, dict[str, str]] = {}
@@ -55,9 +54,8 @@ def write_label_errors(
 ) -> None:
     """Write the table of one attribute.
 
-    Args:
-        confusion: (K, K) share of each group (first axis) that is labelled as each group; rows of
-            NaN, for groups without images, are left out.
+    ``confusion`` is (K, K), the share of each group (first axis) labelled as each group. Rows of
+    NaN, for groups without images, are left out.
     """
     lines = [
         dict(zip(_ERROR_COLUMNS, (attribute, group, label, round(share, 6)), strict=True))
@@ -69,7 +67,7 @@ def write_label_errors(
 
 
 def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Attribute to group to label to share, from the table at ``path``."""
+    """By attribute, group and label, the share of the group's images with this label."""
     rows = open_rows(check_file(path), what=_ERRORS)
     rows.require(*_ERROR_COLUMNS)
     shares: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)
@@ -80,7 +78,7 @@ def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
         except (TypeError, ValueError, OverflowError):
             share = -1.0
         if not 0 <= share <= 1:
-            rows.refuse(number, f"share {row['share']!r} is no number between 0 and 1")
+            rows.refuse(number, f"share {row['share']!r} is not a number between 0 and 1")
         labels = shares[attribute].setdefault(group, {})
         if label in labels:
             rows.refuse(number, f"{attribute}, {group}, {label} occurs twice; keep one line")

@@ -36,7 +36,7 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:
-    """The person with the largest box within the picture, None if there is none.
+    """The person with the largest box within the picture; None without people.
 
     Example:
         >>> small, large = (Region("person", (0, 0, side, side), (9, 9)) for side in (2, 5))
@@ -89,14 +89,14 @@ def by_confidence(confidences: Mapping[str, float]) -> Labels:
     return tuple(sorted(confidences.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-_FAR = 10  # an outline may reach so many sides of the picture
+_FAR = 10  # how far an outline may reach, in sides of the picture
 _LONGEST = 1_000_000  # pixels of an outline; its reader needs about 100 bytes for each pixel
 
 
 def outline_mask(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels that a region's outline covers, scaled to the picture.
 
-    In a picture that was made smaller, all pixels that it covers partly count.
+    In a picture that was made smaller, pixels that the outline covers partly count too.
     """
     rows, columns = region.size
     if rows * columns > MAX_PIXELS:
@@ -108,7 +108,7 @@ def outline_mask(region: Region, height: int, width: int) -> BoolArray:
 
 
 def _fill(region: Region, height: int, width: int) -> BoolArray:
-    """(height, width) the pixels whose centres are within a region's polygons."""
+    """(height, width) the pixels whose centres lie within a region's polygons."""
     from pycocotools import mask as coco
 
     rows, columns = region.size
@@ -141,7 +141,7 @@ def box_mask(region: Region, height: int, width: int) -> BoolArray:
 
 
 def region_mask(region: Region, height: int, width: int) -> BoolArray:
-    """(height, width) the pixels of its outline, or of its box if there is no outline pixel."""
+    """(height, width) the pixels of a region's outline, or of its box without outline pixels."""
     if region.has_outline:
         mask = outline_mask(region, height, width)
         if mask.any():
@@ -158,7 +158,7 @@ def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
 
 
 def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
-    """A mask grown by so many pixels in all directions, diagonals included.
+    """A mask grown by this number of pixels in all directions, diagonals included.
 
     Example:
         >>> grow_mask(np.array([[False, False, True]]), 1).astype(int).tolist()
@@ -174,13 +174,13 @@ def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
 
 
 def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
-    """The first pixel and the pixel after the last; slicing cuts pixels outside."""
+    """The first pixel and the pixel after the last; slicing removes pixels outside."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
 
 
 def _length(points: Sequence[float]) -> float:
-    """Length of an outline in pixels, along its steeper axis."""
+    """The length of an outline in pixels, along its steeper axis."""
     ends = np.array(points, float).reshape(-1, 2)
     return float(np.abs(ends - np.roll(ends, 1, axis=0)).max(axis=1).sum())
 
@@ -208,7 +208,7 @@ def _decode(counts: bytes, height: int, width: int) -> BoolArray:
 
 
 def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, float, float] | None:
-    """Left, top, width and height of a run-length mask; None if it is empty.
+    """Left, top, width and height of a run-length mask; None if the mask is empty.
 
     Example:
         >>> box_of_runs(b"131", 1, 5)  # one pixel without, three within, one without
@@ -235,8 +235,8 @@ def _runs(counts: bytes) -> list[int]:
     """The numbers in COCO's compressed run lengths.
 
     Each byte has six bits, five of the number, lowest first. From the third number on, the
-    difference from two numbers earlier is stored. COCO's own reader goes beyond the mask if they
-    are wrong.
+    difference from two numbers earlier is stored. COCO's own reader goes beyond the mask if the
+    numbers are wrong.
     """
     runs: list[int] = []
     number = shift = 0

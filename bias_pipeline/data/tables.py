@@ -60,7 +60,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 _SHOWN = 80  # characters of a faulty line
 _FILES = 8  # files of a folder, in a message
 _AT_ONCE = 1 << 26  # bytes of JSON Lines
-_MANY = 1 << 14  # with so many rows it pays to import pandas
+_MANY = 1 << 14  # rows from which on importing pandas pays
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class Rows:
     unit: str  # what a row is called in messages: `entry`, `line` or `row`
     columns: Sequence[str] | None  # the columns of a table; None if each row has its own keys
     blocks: Iterator[Block]  # can be iterated once
-    shape: str = ""  # how the file deviates from its format, empty if it does not
-    people: str = ""  # the column of human captions in a captioner's file; empty if it has none
-    # Column to how many of its cells were printed lists; filled while reading
+    shape: str = ""  # how the file deviates from its format; empty if it does not
+    people: str = ""  # the column of human captions in a captioner's file, or empty
+    # By column, how many cells were printed lists; filled while reading
     printed: Counter[str] = field(default_factory=Counter)
-    # A label as written and as meant, to how many cells have it; filled while reading
+    # By label as written and as meant, how many cells have it; filled while reading
     mended: Counter[tuple[str, str]] = field(default_factory=Counter)
     # The file's own numbers of images, from its list of images, to the names of their files
     names: Mapping[str, str] = field(default_factory=dict)
@@ -84,13 +84,12 @@ class Rows:
 
     @property
     def items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Number and content of each row."""
         return chain.from_iterable(block.rows() for block in self.blocks)
 
     def read(self, *readings: Callable[[Block], Any]) -> Iterator[tuple[Any, ...]]:
         """The functions' results for each block; a faulty block is read row by row.
 
-        So the error names the first faulty row, and what is noted on rows before it comes first.
+        The error thus names the first faulty row, after the notes on the rows before it.
         """
         for block in self.blocks:
             try:
@@ -111,11 +110,10 @@ class Rows:
         raise DataError(f"{path}, {self.unit} {number}: {fault}")
 
     def has(self, *names: str) -> bool:
-        """Whether the table declares all these columns; true where rows have their own keys."""
+        """Whether the table declares all these columns; true if rows have their own keys."""
         return self.columns is None or set(names) <= set(self.columns)
 
     def require(self, *names: str) -> None:
-        """Refuse a table that lacks a column."""
         for name in names:
             if not self.has(name):
                 hint = did_you_mean(name, self.columns or ())
@@ -135,7 +133,6 @@ class Rows:
         return row[name]
 
     def text(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """One value that must be text."""
         cell = self.value(number, row, name)
         if not isinstance(cell, str):
             self.refuse(number, f"{name!r} must be text, found {repr(cell)[:_SHOWN]}")
@@ -159,7 +156,7 @@ class Rows:
     def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
         """The captions in one value, as :meth:`texts` reads it; null is a blank caption."""
         cell = self.value(number, row, name)
-        if isinstance(cell, str) and not may_be_printed(cell):  # so in most files, a million times
+        if isinstance(cell, str) and not may_be_printed(cell):  # most cells of most files
             return (cell,)
         return self.texts(number, {name: "" if cell is None else cell}, name)
 
@@ -179,7 +176,7 @@ class Rows:
         return texts
 
     def label(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """One value as a label; an absent value is the empty label."""
+        """One value as a label; an absent value becomes the empty label."""
         cell = self.value(number, row, name)
         if cell is None or cell != cell:  # NaN: a gap in a table of numbers
             return ""
@@ -190,7 +187,7 @@ class Rows:
         return self._as_intended(str(cell).strip())
 
     def column(self, block: Block, name: str) -> Sequence[Any]:
-        """The values of a column; refused if the rows lack it."""
+        """The values of a column; refused if the rows lack the column."""
         if name not in block.columns:
             self.value(block.numbers[0], block.first_row, name)
         return block.columns[name]
@@ -206,7 +203,7 @@ class Rows:
         ]
 
     def places(self, block: Block, name: str, index: Mapping[str, int]) -> IntArray:
-        """(N,) the place in an index of each id of a column; the index adds new ones."""
+        """(N,) the place of each id of a column in an index; new ids are added to the index."""
         cells = block.whole_numbers(name) if name in block.columns else None
         if cells is None or len(cells) < _MANY:
             return places_of(self.ids(block, name), index)
@@ -225,7 +222,7 @@ class Rows:
         return [labels[cell] for cell in cells]
 
     def _as_intended(self, text: str, n: int = 1) -> str:
-        """A label as it was meant; ``n`` is how many cells have it."""
+        """Return a label with its spelling mended; ``n`` cells have it."""
         if text.isascii():
             return text
         label = plain_name_of(text)
@@ -273,12 +270,12 @@ class Rows:
 
 
 def places_of(values: Iterable[str], index: Mapping[str, int]) -> IntArray:
-    """(N,) the place in an index of each value; the index adds new ones."""
+    """(N,) the place of each value in an index; new values are added to the index."""
     return np.fromiter(map(index.__getitem__, values), np.int64)
 
 
 def is_whole(value: object) -> TypeGuard[float | Decimal]:
-    """Whether the value is a whole number that is stored as a decimal, as in tables with gaps."""
+    """Whether the value is a whole number stored as a decimal, as in tables with gaps."""
     if isinstance(value, Decimal):
         return value.is_finite() and value == value.to_integral_value()
     return isinstance(value, float) and value.is_integer()
@@ -292,7 +289,7 @@ def open_rows(
     key: str | None = None,
     column: str | None = None,
 ) -> Rows:
-    """Read a file of rows; its ending decides the format.
+    """Read a file of rows in the format that its ending names.
 
     Example:
         >>> import tempfile
@@ -402,8 +399,8 @@ def check_file(path: Path, key: str | None = None) -> Path:
         raise ResourceError(f"{path} is a folder, which holds {inside}; name one file")
     if path.exists() or str(path) == "-":
         raise ResourceError(
-            f"{path} is no file on disk, and files are read more than once; save what comes "
-            "through it as a file, and name that"
+            f"{path} is not a file on disk, and files are read more than once; save what comes "
+            "through it as a file, and name this file"
         )
     beside = _files_beside(path)
     near = get_close_matches(path.name, beside, n=1)

@@ -45,8 +45,8 @@ def text_rows(folder: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         size = path.stat().st_size
         if size > _MAX_BYTES:
             raise DataError(
-                f"{path}: {size:,} bytes are more than the {_MAX_BYTES:,} of {WHAT}; name a folder "
-                "of one file a picture"
+                f"{path}: {size:,} bytes are more than the {_MAX_BYTES:,} of {WHAT}; name a "
+                "folder with one file for each picture"
             )
         try:
             text = decode(path.read_bytes(), path, WHAT)
@@ -56,7 +56,6 @@ def text_rows(folder: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 
 def check_not_one_of_many(path: Path) -> None:
-    """Refuse one file of a folder of captions."""
     folder = path.resolve().parent
     several = is_text_folder(folder) and len(text_files(folder)) > 1
     if path.suffix.lower() == ENDING and several:

@@ -97,6 +97,7 @@ def _samples(captions: str, files: dict[str, str]) -> list[Sample]:
         Sample(
             input=f"image {corpus.ids[row]}",
             id=corpus.ids[row],
+            target=grouping.names[grouping.codes[row]],  # for the viewer; scorers read the metadata
             metadata={
                 GROUP: grouping.names[grouping.codes[row]],
                 "human": list(corpus.human.of_image(row)) if len(corpus.human) else [],

@@ -1,9 +1,9 @@
 """Caches of arrays and of large tables: a damaged entry counts as absent and is computed again.
 
 The entry of an array has a key, which says what was computed, and a checksum, which shows damage. A
-table is mapped into memory; its name ends in a digest of its content, so a changed or cut one is
-never read. A table is written row by row and not through a map, since a full disk kills a process
-that writes through a map. Writers never wait for each other.
+table is mapped into memory. Its name ends in a digest of its content, so a changed or cut table is
+never read. A table is written row by row, since a full disk kills a process that writes through a
+map. Writers never wait for each other.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ArrayCache:
 
 @cache
 def _clear_once(root: Path) -> None:
-    """Remove drafts that killed processes left in a cache; done once per cache and process."""
+    """Remove drafts that killed processes left in a cache, once per cache and process."""
     clear_drafts(root.glob(f"??/{DRAFTS}"))
 
 
@@ -94,7 +94,7 @@ def _unpack(raw: bytes, key: str) -> Float64Array:
     shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
     array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
     if not np.isfinite(array).all():
-        raise ValueError("it has a value that is no number")
+        raise ValueError("it has a value that is not a number")
     return array
 
 
@@ -106,15 +106,13 @@ _NO_ALLOCATION = (
 
 
 class Filling(NamedTuple):
-    """The content of a table."""
-
     shape: tuple[int, ...]  # the table's shape
     kind: type[np.generic]  # the type of the table's numbers
     rows: Iterable[tuple[int, npt.NDArray[Any]]]  # number and values of each row, in any order
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """The large array of a key, mapped from the cache's file; in memory if there is no cache."""
+    """The large array of a key, mapped from its file in the cache; in memory without a cache."""
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)
@@ -145,7 +143,7 @@ def _find_whole(folder: Path, key: str) -> Path | None:
 
 
 def _write(folder: Path, key: str, filling: Filling) -> Path:
-    """Write the file of a table; it appears complete or not at all."""
+    """Write the file of a table, completely or not at all."""
     draft = folder / f".{sha256(key.encode())[:_DIGITS]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -167,7 +165,7 @@ def _write(folder: Path, key: str, filling: Filling) -> Path:
 
 
 def _fill(file: BinaryIO, filling: Filling) -> None:
-    """Write a table as ``np.save`` does; reserves its space before computing the first row."""
+    """Write a table as ``np.save`` does; reserve its space before computing the first row."""
     kind = np.dtype(filling.kind)
     header = {
         "descr": np.lib.format.dtype_to_descr(kind),

@@ -1,9 +1,9 @@
 """Digests of files, and files that say whether they are unchanged.
 
 A large file is read again only after a change. Each folder has a ledger in the user's cache, which
-records the digests of the folder's files, as git does for a work tree. A JSON file with a checksum,
-and a cache folder with a list of checksums in the format of ``sha256sum --check``, are refused or
-made again if they have changed.
+records the digests of the folder's files, as git does for a work tree. A changed JSON file with a
+checksum is refused; a changed cache folder with a list of checksums (in the format of ``sha256sum
+--check``) is made again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from bias_pipeline.io.paths import user_cache
 
 
 def sha256(content: bytes) -> str:
-    """The checksum (hex) of a file's content."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -38,7 +37,6 @@ def sha256_of(path: Path) -> str:
 
 
 def strict_json(content: object) -> bytes:
-    """Plain data as strict JSON."""
     text = json.dumps(content, allow_nan=False, indent=1, ensure_ascii=False)
     return text.encode("utf-8", "replace")
 
@@ -58,7 +56,7 @@ _CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # matches the last 
 
 
 def unseal(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:
-    """Sealed content, checked, without its checksum."""
+    """The content of a sealed object, checked, without its checksum."""
     section = content.get(within) if isinstance(content, dict) else None
     if not isinstance(section, dict) or "checksum" not in section:
         raise ValueError("it has no checksum")
@@ -100,7 +98,7 @@ class _Ledger:
         self.fresh = 0  # bytes that were read and are not recorded yet
 
     def recorded_digest(self, name: str) -> str | None:
-        """The recorded SHA-256 of a file; None if it has no record or was written after it."""
+        """The recorded SHA-256 of a file; None if no record is newer than the file."""
         traits, digest = self.noted.get(name, (None, None))
         return digest if traits == Traits.read(self.folder / name) else None
 
@@ -119,7 +117,7 @@ class _Ledger:
         return digest
 
     def keep(self) -> None:
-        """Merge into the ledger on disk, if much was read; a failure is ignored."""
+        """Merge the records into the ledger on disk if much was read; a failure is ignored."""
         if self.file is None or self.fresh < _WORTH:
             return
         self.fresh = 0
@@ -167,7 +165,7 @@ def digests_of(paths: Iterable[Path]) -> list[str | None]:
 def digest_mismatch(paths: Iterable[Path]) -> list[Path]:
     """The files whose content changed although the file system reports no write.
 
-    Then the file system or the disk is at fault. Reads all files and records their new digests;
+    The file system or the disk is then at fault. Reads all files and records their new digests;
     skips files that cannot be read.
     """
     changed = []
@@ -209,7 +207,7 @@ def _row(row: object) -> tuple[Traits, str]:
     match row:
         case [int(size), int(written), int(changed), int(inode), str(digest)]:
             return Traits(size, written, changed, inode), digest
-    raise ValueError("is no entry of a ledger")
+    raise ValueError("is not an entry of a ledger")
 
 
 SEAL = "SHA256SUMS"

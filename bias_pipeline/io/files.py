@@ -52,7 +52,7 @@ def clear_drafts(drafts: Iterable[Path]) -> None:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a process has locked a draft; True if that is unknown."""
+    """Whether a process has locked a draft; True if this cannot be found out."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,14 +82,13 @@ def check_places(*paths: Path | None) -> None:
 
 
 class HashedFile(io.BufferedWriter):
-    """A file that is written from its start, with the checksum of what was written so far."""
+    """A file written from its start, with the checksum of what was written so far."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(io.FileIO(path, "wb"))
         self.sha = hashlib.sha256()
 
     def write(self, content: ReadableBuffer, /) -> int:
-        """See the base."""
         self.sha.update(content)
         return super().write(content)
 
@@ -104,7 +103,7 @@ def hashed_file(path: Path) -> Iterator[HashedFile]:
 
 
 def write_hashed(path: Path, content: ReadableBuffer) -> str:
-    """Write a file and force it to disk; returns its checksum, so that nobody reads it for that."""
+    """Write a file and force it to disk; returns its checksum, so that no one reads it again."""
     with hashed_file(path) as file:
         file.write(content)
     return file.sha.hexdigest()
@@ -126,7 +125,7 @@ def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """Write a file in pieces; it gets its name at the end, or never if something is raised.
+    """Write a file in pieces; it gets its name at the end, or never if an error is raised.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +155,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 
 @contextmanager
 def draft_of(folder: Path) -> Iterator[Path]:
-    """A draft to write into, next to the folder; it gets the folder's name if nothing is raised.
+    """A draft to write into, next to the folder; it gets the folder's name if nothing fails.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -210,7 +209,7 @@ def csv_text(lines: Iterable[Sequence[object]]) -> str:
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Mappings with equal keys as CSV, the keys as header; empty if there are no lines."""
+    """Mappings with equal keys as CSV with the keys as header; empty without mappings."""
     head = list(lines[0]) if lines else []
     return csv_text([head, *([line[key] for key in head] for line in lines)] if lines else [])
 

@@ -1,7 +1,7 @@
 """Random numbers by name: hashes of their purpose, independent of earlier draws.
 
-Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers:
-label noise that was drawn from the numbers of the split once fell only on test images.
+Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers. When
+label noise was drawn from the split's numbers, it fell only on test images.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PURPOSES = (
     "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute", "examples",
     "words out", "words in", "captioner's words out", "leaning", "label noise",
     "description folds", "annotator alike", "annotator's length", "cells", "gold", "gold draw",
-    "sign flips",
+    "sign flips", "exchanged groups",
 )  # fmt: skip
 _SALTS = {
     **dict(zip(PURPOSES, hash_ids(PURPOSES), strict=True)),
@@ -64,7 +64,7 @@ _ONE = np.zeros(1, np.uint64)
 def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> UIntArray:
     """Random 64-bit words, one for each key; the only source of randomness.
 
-    ``part`` is which of several draws of one purpose; a split has only one. The words of another
+    ``part`` numbers the draws of one purpose; a split has only one draw. The words of another
     purpose, seed or part are unrelated.
 
     Example:
@@ -104,7 +104,7 @@ def poisson(words: UIntArray) -> UInt8Array:
 def poisson_counts(keys: UIntArray, resamplings: range, seed: int) -> UInt8Array:
     """(B, I) how often each image counts in each of B resamplings: Poisson(1) numbers.
 
-    An image's number does not depend on the other images and resamplings.
+    An image's number depends neither on other images nor on other resamplings.
 
     Example:
         >>> keys = hash_ids(["1", "2", "3"])

@@ -16,7 +16,7 @@ _OF_AUDIT = frozenset(
         *("pyarrow", "rich", "scipy"),
     }
 )
-# A requirement without a marker, so not one of an extra
+# A requirement without a marker, which no extra has
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*$")
 
 
@@ -33,7 +33,7 @@ def check_python() -> None:
 
 
 def requirements() -> list[str]:
-    """The packages that the installed package always needs; empty where it is not installed."""
+    """The packages that the installed package always needs; empty if it is not installed."""
     return [match[1] for line in _requires() if (match := _REQUIREMENT.match(line))]
 
 
@@ -45,7 +45,7 @@ def requirements_of_audit() -> list[str]:
 
 
 def _requires() -> list[str]:
-    """The lines of the installed package's metadata; empty where it is not installed."""
+    """The requirements in the installed package's metadata; empty if it is not installed."""
     try:
         return metadata.requires("bias_pipeline") or []
     except metadata.PackageNotFoundError:
@@ -53,7 +53,7 @@ def _requires() -> list[str]:
 
 
 def versions() -> list[str]:
-    """A line for Python and for each package that this one always needs, with its version."""
+    """A line for Python and for each package that this package always needs, with its version."""
     return [f"Python {sys.version.split()[0]}", *map(_version, requirements())]
 
 
@@ -65,7 +65,7 @@ def _version(package: str) -> str:
 
 
 def doubts() -> list[str]:
-    """Sentences that say why the copy of this package that runs may not be the expected one.
+    """Sentences on why the running copy of this package may not be the expected copy.
 
     A copy counts as installed if its code lies beside pip's record of it. An editable install puts
     only its record there, without code.
@@ -79,8 +79,8 @@ def doubts() -> list[str]:
     others = [copy.parents[1] for copy in copies if copy.is_file() and copy.parent != PACKAGE]
     installed = sorted({version for _, version in records})
     sentences = [
-        f"this is bias_pipeline in {PACKAGE.parent}, not the one installed in {folder}: start in "
-        "another folder, or uninstall one of them"
+        f"this is bias_pipeline in {PACKAGE.parent}, not the copy installed in {folder}: start "
+        "in another folder, or uninstall one of them"
         for folder in others
     ]
     if len(installed) > 1:

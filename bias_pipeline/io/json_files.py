@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -114,7 +113,7 @@ found null
 
 
 def _name(value: object) -> str:
-    """A value for a message: its kind, and the value itself where that is short."""
+    """A value for a message: its kind, and the value if it is short."""
     name = _KIND_NAMES.get(type(value), type(value).__name__)
     if value is None or isinstance(value, dict | list):
         return name
@@ -165,7 +164,6 @@ def looks_like(head: bytes) -> str:
 
 
 def decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
-    """Bytes of a user's file as text, without a byte order mark."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -214,7 +212,7 @@ def _parse(source: _Source, max_depth: int) -> object:
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, unless it has a duplicate key: json would silently take the last."""
+    """An object without duplicate keys; json would silently take the last."""
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise _RefusedError("duplicate")
@@ -268,15 +266,14 @@ def _ends_there(text: str, error: json.JSONDecodeError) -> bool:
 class _Source:
     """The text of a file, to report the position of a fault.
 
-    The parser gives no position for faults in well-formed JSON. So the fault is searched for, which
-    is slow but happens only for the file that is refused.
+    The parser gives no position for faults in well-formed JSON. So the fault is searched for:
+    slowly, but only in a file that is refused.
     """
 
     def __init__(self, text: str, path: Path, what: str, first_line: int = 1) -> None:
         self.text, self.path, self.what, self.first_line = text, path, what, first_line
 
     def refuse(self, position: int, fault: str, hint: str) -> NoReturn:
-        """Raise the DataError for a fault at a position."""
         line = self.text.count("\n", 0, position) + self.first_line
         column = position - self.text.rfind("\n", 0, position)
         around = self.text[max(0, position - _SHOWN // 2) :][:_SHOWN]
@@ -312,7 +309,8 @@ class _Source:
 
     def _duplicate(self) -> tuple[int, str]:
         open_objects: list[set[str]] = []
-        for token in self._keys_and_braces():
+        tokens = (t for t in _TOKEN.finditer(self.text) if t["colon"] or t[0] in ("{", "}"))
+        for token in tokens:
             if token[0] == "{":
                 open_objects.append(set())
             elif token[0] == "}":
@@ -322,6 +320,3 @@ class _Source:
             else:
                 open_objects[-1].add(key)
         raise AssertionError("the parser found a duplicate key that is not there")
-
-    def _keys_and_braces(self) -> Iterable[re.Match[str]]:
-        return (t for t in _TOKEN.finditer(self.text) if t["colon"] or t[0] in ("{", "}"))

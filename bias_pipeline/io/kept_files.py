@@ -1,7 +1,7 @@
 """Files of users that a process reads again only after a change.
 
-This module keeps the contents of small files, since several readers look into each. What was made
-of larger files is kept by callers; :func:`files_opened` tells them which files it was made of.
+This module keeps the contents of small files, since several readers look into each. Callers keep
+what they made of larger files; :func:`files_opened` tells them which files they used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _under_way: list[dict[Path, Traits]] = []
 
 @contextmanager
 def files_opened() -> Iterator[Mapping[Path, Traits]]:
-    """The files that are opened within the block, with the traits of each before it was opened."""
+    """The files that are opened within the block, each with its traits before it was opened."""
     files: dict[Path, Traits] = {}
     _under_way.append(files)
     try:
@@ -52,7 +52,7 @@ def files_opened() -> Iterator[Mapping[Path, Traits]]:
 
 
 def note_opened(path: Path, traits: Traits | None = None) -> None:
-    """Note a file or a folder that is looked into, for :func:`files_opened`."""
+    """Note a file or a folder that is read, for :func:`files_opened`."""
     for files in _under_way:
         files.setdefault(path, traits or Traits.read(path))
 

@@ -1,6 +1,6 @@
 """What this machine offers: cores, memory, and optional packages.
 
-An optional package is checked before any work, and named in one sentence if it is absent.
+An optional package is checked before any work, and an error names it if it is absent.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,8 +36,27 @@ def n_threads() -> int:
     return int(setting) if setting.isdecimal() and int(setting) else n_cores()
 
 
+@lru_cache(maxsize=1)
+def has_bf16() -> bool:
+    """Whether this processor supports products of bfloat16 matrices."""
+    try:
+        with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
+            cpu_flags = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return False
+    return "avx512_bf16" in cpu_flags or "amx_bf16" in cpu_flags
+
+
+def let_threads_sleep() -> None:
+    """Have PyTorch's threads sleep while they wait, if it is not imported yet.
+
+    They wait busily otherwise, and take the cores from the threads that read photos.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
 def free_memory() -> int | None:
-    """Bytes available without swapping, None if the system does not report them."""
+    """Bytes available without swapping; None if the system does not report them."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
@@ -62,7 +82,7 @@ def return_freed_memory() -> None:
 def disable_tf32() -> None:
     """Make GPUs multiply float32 numbers in full; by default cuDNN rounds them to ten bits.
 
-    Then a GPU computes convolutions and recurrent networks as a processor does, except for the
+    A GPU then computes convolutions and recurrent networks as a processor does, except for the
     order of sums. The setting holds for the whole process.
     """
     from torch.backends import cudnn
@@ -112,7 +132,7 @@ not installed: pip install 'bias_pipeline[x]'
 
 
 def extras() -> dict[str, list[Extra]]:
-    """Name of an extra to what needs it."""
+    """What needs each extra, by the extra's name."""
     by_name: dict[str, list[Extra]] = {}
     for extra in (*globals().values(), *LAUNCHERS.values()):
         if isinstance(extra, Extra):
@@ -121,7 +141,7 @@ def extras() -> dict[str, list[Extra]]:
 
 
 def package_folder(module: str) -> Path | None:
-    """The folder of an installed package, None if it is absent; imports nothing.
+    """The folder of an installed package, without importing it; None if it is absent.
 
     Example:
         >>> package_folder("json").name, package_folder("no_such_pen")
@@ -133,7 +153,7 @@ def package_folder(module: str) -> Path | None:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a module is installed; False also if a package that contains it is absent."""
+    """Whether a module is installed; False also if the package that contains it is absent."""
     package = module.rpartition(".")[0]
     return (not package or _is_installed(package)) and find_spec(module) is not None
 

@@ -1,4 +1,4 @@
-"""Folders: configuration, studies, the user's cache, and packages of the user's own.
+"""Folders of configuration, of studies, of the user's cache and of the user's packages.
 
 A configuration may build classes of packages that are named with ``--include`` or in
 ``BIAS_PIPELINE_INCLUDE``, never by a configuration file. The environment passes the names on to
@@ -29,7 +29,6 @@ def conf_dir() -> Path:
 
 
 def user_cache() -> Path:
-    """The user's cache folder."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:
         return root.expanduser() / "bias_pipeline"
@@ -38,7 +37,7 @@ def user_cache() -> Path:
 
 
 def choices_of(folder: Path) -> list[str]:
-    """The choices of a configuration group; files with a leading underscore are no choices."""
+    """The choices of a configuration group; files with a leading underscore are not choices."""
     return sorted(path.stem for path in folder.glob("[!_]*.yaml"))
 
 
@@ -71,14 +70,13 @@ _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 def included_packages() -> tuple[str, ...]:
-    """The names of the included packages, in the given order."""
     names = os.environ.get(VARIABLE, "")
     return tuple(names.split(",")) if names else ()
 
 
 @contextmanager
 def including(words: Sequence[str]) -> Iterator[list[str]]:
-    """A command's words without ``--include NAME``; inside the block NAME is included."""
+    """A command's words without ``--include NAME``; inside the block, package NAME is included."""
     names, rest = _split(words)
     before = os.environ.get(VARIABLE)
     try:
@@ -94,7 +92,7 @@ def including(words: Sequence[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def with_config_dir(folder: Path | None) -> Iterator[None]:
-    """Inside the block, configuration is also looked for in a folder of the user's YAML files."""
+    """Inside the block, also look for configuration in a folder of the user's YAML files."""
     before = os.environ.get(_CONFIG_DIR)
     try:
         if folder is not None:
@@ -107,7 +105,7 @@ def with_config_dir(folder: Path | None) -> Iterator[None]:
 
 
 def config_dir_flag() -> list[str]:
-    """The words that name the folder of the user's YAML files in another command."""
+    """The words with which another command names the folder of the user's YAML files."""
     folder = os.environ.get(_CONFIG_DIR)
     return ["--config-dir", folder] if folder else []
 
@@ -133,12 +131,12 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def flags() -> list[str]:
-    """The words that include the same packages in another command."""
+    """The words with which another command includes the same packages."""
     return [word for name in included_packages() for word in (FLAG, name)]
 
 
 class _IncludedFinder(MetaPathFinder):
-    """Finds included packages that lie in the working folder, and nothing else there."""
+    """Finds included packages that lie in the working folder, and no other modules there."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -151,7 +149,7 @@ class _IncludedFinder(MetaPathFinder):
 
 
 def advice_to_include(name: str) -> str:
-    """How to include an absent module that lies in the working folder; empty if none lies there."""
+    """How to include an absent module if it lies in the working folder; empty if it does not."""
     module = name.partition(".")[0]
     if (
         not module
@@ -160,15 +158,15 @@ def advice_to_include(name: str) -> str:
     ):
         return ""
     return (
-        f"; the module {module} of this folder runs only if you say so: if you trust it, add "
+        f"; the module {module} of this folder runs only if you include it: if you trust it, add "
         f"{FLAG} {module}"
     )
 
 
 def shield_processes() -> None:
-    """Let no file of the working folder stand for a module in processes that this one starts.
+    """Keep files of the working folder from standing for modules in processes that we start.
 
-    They still find this package if it lies in the working folder.
+    Such a process still finds this package if it lies in the working folder.
     """
     with suppress(FileNotFoundError):  # a working folder that is gone has no files
         if PACKAGE.parent != Path.cwd():
@@ -182,7 +180,7 @@ def find_included_packages() -> None:
 
 
 def places() -> dict[str, Path]:
-    """Each package and its folder; runs none of its code."""
+    """The folder of each included package; runs none of the packages' code."""
     find_included_packages()
     return {name: _place(name) for name in included_packages()}
 
@@ -201,7 +199,7 @@ def _place(name: str) -> Path:
 
 
 def conf_dirs() -> list[Path]:
-    """The folders of configuration: ours, an audit's ``--config-dir``, then included packages'."""
+    """The folders of configuration: ours, an audit's ``--config-dir``, and included packages'."""
     further = os.environ.get(_CONFIG_DIR)
     folders = [Path(further)] if further else []
     folders += [place / "conf" for place in places().values()]
@@ -209,7 +207,7 @@ def conf_dirs() -> list[Path]:
 
 
 def conf_file(group: str, name: str) -> Path:
-    """The file of a choice: the first that exists, as in Hydra's search path."""
+    """The file of a choice: the first in the order of Hydra's search path."""
     files = [folder / group / f"{name}.yaml" for folder in conf_dirs()]
     return next((path for path in files if path.is_file()), files[0])
 

@@ -1,8 +1,8 @@
 """Installed packages that announce metrics, attributes, data sets or encoders.
 
-They do so by entry points of the group ``bias_pipeline``: ``metric.silence = mine`` says that the
-package ``mine`` has ``conf/metric/silence.yaml``. Only their metadata is read; their code runs
-where the user includes the package (:mod:`bias_pipeline.io.paths`).
+A package announces by entry points of the group ``bias_pipeline``: ``metric.silence = mine`` says
+that the package ``mine`` has ``conf/metric/silence.yaml``. Only this metadata is read; the
+package's code runs if the user includes the package (:mod:`bias_pipeline.io.paths`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ _PACKAGE = re.compile(r"([A-Za-z]\w*)(?:[.:][\w.:]+)?", re.ASCII)
 
 
 class Plugin(NamedTuple):
-    """What a package announces."""
-
     group: str  # the group of the configuration, such as `metric`
     name: str  # the name of the choice
     package: str  # the package that a user includes
@@ -39,12 +37,12 @@ def announced_plugins() -> list[Plugin]:
 
 
 def plugins_not_included() -> list[Plugin]:
-    """What packages announce that the user does not include."""
+    """What installed packages announce that the user has not included."""
     return [plugin for plugin in announced_plugins() if plugin.package not in included_packages()]
 
 
 def plugin_lines() -> list[str]:
-    """A heading, and a line for each choice that a further package adds; empty if none does."""
+    """A heading, and a line for each choice that a package adds; empty if no package adds any."""
     lines = [
         f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in plugins_not_included()
     ]
@@ -61,12 +59,12 @@ def releases() -> dict[str, str]:
 
 
 def advice(group: str, name: str) -> str:
-    """How to include the package that announces an unknown choice; empty if none does."""
+    """How to include the package that announces an unknown choice; empty if no package does."""
     for plugin in plugins_not_included():
         if (plugin.group, plugin.name) == (group, name):
             return (
-                f"{group}={name} is in the package {plugin.package} ({plugin.release}), whose code "
-                f"runs only if you say so: if you trust it, add {FLAG} {plugin.package} (from "
-                f"Python: set the variable {VARIABLE}={plugin.package})"
+                f"{group}={name} is in the package {plugin.package} ({plugin.release}), whose "
+                f"code runs only if you include it: if you trust it, add {FLAG} {plugin.package} "
+                f"(from Python: set the variable {VARIABLE}={plugin.package})"
             )
     return ""

@@ -35,17 +35,16 @@ class Bar:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the bar was opened."""
         return time.monotonic() - self._start
 
     def update(self) -> None:
         """Set ``done``, for steps that :func:`track` does not count."""
 
     def seconds_left(self) -> float | None:
-        """Expected seconds until the last step is done, None while that is unknown.
+        """Expected seconds until the last step is done; None while they are unknown.
 
         The first step is not representative: it also reads and imports. If all known steps are
-        done, more may still be added.
+        done, more steps may still be added.
         """
         if not _TELLING <= self.done < self.total:
             return None
@@ -121,7 +120,7 @@ def bar(label: str) -> Iterator[Bar]:
 
 @contextmanager
 def showing(opened: Bar) -> Iterator[Bar]:
-    """Show a bar; inside another bar it is shown as a part of the other."""
+    """Show a bar; inside another bar, show it as a part of the other."""
     outer = _current.get()
     token = _current.set(opened)
     if outer is None:
@@ -140,7 +139,7 @@ def showing(opened: Bar) -> Iterator[Bar]:
 
 
 def track(steps: Iterable[T], total: int) -> Iterator[T]:
-    """Pass steps on and count them on the open bar, if there is one.
+    """Pass steps on, and count them on the open bar if a bar is open.
 
     Example:
         >>> with bar("counting") as open_bar:
@@ -158,7 +157,7 @@ def track(steps: Iterable[T], total: int) -> Iterator[T]:
 
 
 class _BarThread(threading.Thread):
-    """A thread that shows a bar at regular times, however long one step takes."""
+    """A thread that shows a bar at regular times, however long a step takes."""
 
     def __init__(self, opened: Bar, every_s: float) -> None:
         super().__init__(daemon=True)

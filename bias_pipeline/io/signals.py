@@ -1,9 +1,9 @@
 """Requests to stop, recorded so that no library can lose them.
 
-The requests are Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2. A signal
-raises an exception wherever Python happens to be. A library may swallow it (in a comparison by a C
-function, in a finaliser) or turn it into another error (a parser that cleans up a half-built
-state); the record of the request remains, and decides the exit code.
+Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2 are requests. A signal
+raises an exception wherever Python happens to be. A library may swallow the exception (in a
+comparison by a C function, in a finaliser) or turn it into another error (in a parser that cleans
+up a half-built state). The record of the request remains, and decides the exit code.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ def listen() -> None:
 
 
 def ignore_signals() -> None:
-    """Ignore signals from now on: the work is done and the exit code known."""
+    """Ignore signals from now on, when the work is done and the exit code is known."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
 
 
 def stop_is_requested() -> bool:
-    """Whether there was a request to stop."""
     return _requested is not None
 
 
@@ -67,10 +66,10 @@ def end_with_parent() -> None:
 
 
 def exit_code() -> int:
-    """The exit code of a stopped process; under Slurm the one that requeues the job.
+    """The exit code of a stopped process; under Slurm, the exit code that requeues the job.
 
-    If a Ctrl-C comes during an ``exec``, such as the definition of a dataclass, CPython counts the
-    signal as unhandled and kills itself at the end instead of exiting with a code; another ``exec``
+    If Ctrl-C comes during an ``exec``, such as the definition of a dataclass, CPython counts the
+    signal as unhandled and kills itself at the end instead of exiting with a code. Another ``exec``
     resets that.
     """
     exec("")  # noqa: S102 - see above

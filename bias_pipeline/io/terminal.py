@@ -3,8 +3,8 @@
 Control characters in data are escaped: ids, columns, keys, paths, names and texts of exceptions
 come from files of unknown origin, and may move the cursor, hide text or begin a line that looks
 like ours. Secrets of the environment are replaced by the names of their variables, since a command
-may contain one by mistake and errors, logs and manifests repeat it. A command keeps running when a
-standard stream is closed, full or no longer read.
+may contain a secret by mistake, which errors, logs and manifests repeat. A command keeps running
+when a standard stream is closed, full or no longer read.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class _Sink(io.FileIO):
 def open_streams() -> None:
     """Make printing never fail: output that a stream does not accept is lost.
 
-    A closed stream is opened on the null device; else the next opened file would get its number,
-    and printed text would end up in it. Replaced streams stay as they are.
+    A closed stream is opened on the null device; otherwise the next opened file would get its
+    number, and printed text would end up in the file. Replaced streams stay as they are.
     """
     for number, name in enumerate(_STREAMS):
         _fill(number)
@@ -64,7 +64,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error that made standard output lose text, None if none did or its reader has gone."""
+    """The error that made standard output lose text, None if no text was lost for a reader."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
@@ -100,10 +100,10 @@ SHORTEST_SECRET = 8  # characters; a shorter value may occur in other text by ch
 def secrets() -> tuple[tuple[str, str], ...]:
     """Value and name of each variable with a secret, the longest value first.
 
-    Cached; ``secrets.cache_clear()`` makes it read the environment again.
+    Cached; after ``secrets.cache_clear()`` the environment is read again.
     """
     values = {
-        value.strip(): name  # a line break at its end is no part of a key
+        value.strip(): name  # a line break at its end does not belong to a key
         for name, value in os.environ.items()
         if name.upper().endswith(SECRET_NAMES) and len(value.strip()) >= SHORTEST_SECRET
     }
@@ -111,7 +111,7 @@ def secrets() -> tuple[tuple[str, str], ...]:
 
 
 def redact(text: str) -> str:
-    """Text with secrets replaced by the names of their variables, also secrets in addresses.
+    """Replace secrets in a text, also in addresses, by the names of their variables.
 
     Example:
         >>> redact("nothing of the environment")
@@ -125,7 +125,7 @@ def redact(text: str) -> str:
 
 
 def refuse_secrets(texts: Mapping[str, str]) -> None:
-    """Refuse names of files and runs that contain a secret: names cannot be redacted later."""
+    """Refuse names of files and runs that contain a secret; names cannot be redacted later."""
     for name, text in texts.items():
         for value, variable in secrets():
             if value in text:
@@ -146,7 +146,7 @@ def redacted_data(value: Any) -> Any:
 
 
 def redact_files(paths: Iterable[Path]) -> None:
-    """Redact files that a library wrote; files that cannot be read or written stay as they are."""
+    """Redact files that a library wrote, except files that cannot be read or written."""
     for path in paths:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8")
@@ -159,9 +159,7 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def printable(text: str) -> str:
-    r"""Text with control, direction and invisible characters written out.
-
-    Secrets of the environment in it are redacted.
+    r"""Text with control, direction and invisible characters written out, and secrets redacted.
 
     Example:
         >>> printable("a\x1b[31mb"), printable("a\u202eb"), printable("a\nb")
@@ -174,7 +172,7 @@ def printable(text: str) -> str:
 
 
 def print_out(*lines: object) -> None:
-    r"""Print lines; a line break within one is written out.
+    r"""Print lines; a line break within a line is written out.
 
     Example:
         >>> print_out("captions of a\nb", 3)
@@ -194,7 +192,7 @@ _wordings: list[Callable[[str], str]] = []
 
 @contextlib.contextmanager
 def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
-    """Within the context, print every line and write every note as a function rewords it.
+    """Within the context, pass every printed line and every written note through a function.
 
     Example:
         >>> with lines_as(str.upper):
@@ -209,7 +207,7 @@ def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
 
 
 def reword(text: str) -> str:
-    """A text as the functions of all open contexts of :func:`lines_as` reword it."""
+    """Pass a text through the functions of all open contexts of :func:`lines_as`."""
     for wording in _wordings:
         text = wording(text)
     return text
@@ -233,7 +231,7 @@ class _Record(logging.LogRecord):
 
 
 def guard() -> None:
-    """Make all logging of this process, and an exception that ends it, printable."""
+    """Make everything that this process logs, and an exception that ends it, printable."""
     secrets.cache_clear()
     logging.setLogRecordFactory(_Record)
     sys.excepthook = _excepthook
@@ -248,7 +246,7 @@ class _Lines(_Record):
 
 @contextlib.contextmanager
 def whole_configurations() -> Iterator[None]:
-    """Keep line breaks of logged messages inside the block, where they are YAML and tables."""
+    """Inside the block, keep line breaks of logged messages, which are YAML and tables."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(_Lines)
     try:
@@ -278,7 +276,7 @@ _WORDS = re.compile(r"\S+\s*|\s+")
 
 
 def width() -> int:
-    """The width of the terminal, or ``COLUMNS``; 80 if there is neither."""
+    """The width of the terminal, or of ``COLUMNS``; 80 if both are unknown."""
     return max(NARROWEST, shutil.get_terminal_size((80, 24)).columns)
 
 
@@ -288,12 +286,11 @@ def print_text(text: str) -> None:
 
 
 def wrap_sentence(text: str) -> str:
-    """A sentence in lines of at most :func:`width`."""
     return "\n".join(fold(text, width()))
 
 
 def screen_length(text: str) -> int:
-    """Width on a screen: East Asian characters take two columns, accents none."""
+    """The width of a text on a screen: East Asian characters take two columns, accents none."""
     from rich.cells import cell_len
 
     return len(text) if text.isascii() else cell_len(text)

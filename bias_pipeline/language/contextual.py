@@ -103,7 +103,7 @@ class Substitution:
 
 
 class ContextualAlignment(ConstantAlignment):
-    """``alignment=contextual``: replace unknown words by the nearest known one (DBAC eq. 9).
+    """``alignment=contextual``: replace unknown words by the nearest known word (DBAC eq. 9).
 
     A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
     cosine distance, if this distance is below ``delta``. Otherwise, or if the word has no vector,
@@ -145,8 +145,8 @@ class ContextualAlignment(ConstantAlignment):
         """The only set of vectors; refused if there are several."""
         if len(self.sources) > 1:
             raise UsageError(
-                f"alignment.vectors={[*self.sources]}: only scores are averaged over several; name "
-                "one here"
+                f"alignment.vectors={[*self.sources]}: only scores are averaged over several sets "
+                "of vectors; name one set here"
             )
         return self.sources[0]
 

@@ -43,7 +43,7 @@ def gender_score(
     Args:
         likelihood: (...) P(g) of the caption, in [0, 1].
         similarity: see :func:`revision`.
-        probability: see there.
+        probability: see :func:`revision`.
 
     Source: Sabir and Padro 2023, eq. 3.
 
@@ -96,7 +96,7 @@ def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
     Ties go to the first group, as published. The group is -1 if a score is NaN.
 
     Args:
-        scores: (N, K) of the same caption written about each group.
+        scores: (N, K) scores of the same caption written about each group.
 
     Returns:
         (N,) groups and (N,) whether several groups have the highest score.
@@ -119,8 +119,8 @@ def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
     """(T, K) cosines; NaN where either vector is missing or 0.
 
     Args:
-        objects: (T, D) vectors; NaN or 0 for an object that has none.
-        groups: (K, D) vectors; NaN or 0 for a group that has none.
+        objects: (T, D) vectors; NaN or 0 for an object without a vector.
+        groups: (K, D) vectors; NaN or 0 for a group without a vector.
 
     Example:
         >>> cosines(np.array([[3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])).tolist()

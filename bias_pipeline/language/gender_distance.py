@@ -97,8 +97,8 @@ class GenderDistance(TaskMetric):
     vectors: Line = GLOVE_NAME
     # A folder or a name on the hub that gives vectors instead, if any
     sentence_encoder: Line | None = None
-    # Names instead of the vocabulary's, such as `[skateboard,kitchen]`: tasks of the vocabulary
-    # count with all their words, other words as they are
+    # Objects instead of the vocabulary's, such as `[skateboard,kitchen]`. A task of the vocabulary
+    # counts with all its words, another word by itself
     objects: Sequence[str] | None = None
     # Treatment of a word without a vector: `zero`, a cosine of 0 (the public code), or `skip`,
     # which leaves the object out (ours)
@@ -231,7 +231,7 @@ class GenderDistance(TaskMetric):
         return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
 
     def _cosines(self, view: CorpusView) -> Float64Array:
-        """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""
+        """(T, K + 1) cosines of objects and groups' words, the neutral word last; may be NaN."""
         names, words = list(view.tasks), self._terms(view)
         if self.encoder:
             distinct = list(dict.fromkeys([*names, *words]))

@@ -51,16 +51,16 @@ DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
 @dataclass(eq=False, kw_only=True)
 class GenderScore(CountingMetric):
-    """Gender Score (Sabir and Padro 2023, eq. 3) of the captioner minus that of annotators.
+    """Gender Score (Sabir and Padro 2023, eq. 3) of the captioner minus the score of annotators.
 
     A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
     objects in the picture. ``model`` and ``human`` are the first group's share in the sum of the
     groups' means (eq. 1). ``score``, which the paper does not have, is their difference on the
     images that both sides describe.
 
-    * ``gs:GROUP``, ``gs:person``: means over the captioner's captions that name a group, or nobody
-      in particular (``:human`` of human captions). ``to_neutral:GROUP:model``, ``:human``: their
-      ratio (Table 3).
+    * ``gs:GROUP``, ``gs:person``: means over the captioner's captions that name a group, or that
+      name nobody in particular (``:human``: over human captions). ``to_neutral:GROUP:model``,
+      ``:human``: the ratio of the two means (Table 3).
     * ``estimate:model``, ``:human``: the share of captions that score highest when written about
       the first group (Table 5). ``ties`` counts the captioner's ties.
     * ``lm:model``, ``similarity:model`` and so on: the same shares from only one factor.

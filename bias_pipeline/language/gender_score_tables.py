@@ -79,7 +79,7 @@ class Neutral:
     def numbers(
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
-        """The mean over a side's neutral captions, and each group's mean as a multiple (eq. 2)."""
+        """The mean over a side's neutral captions, and groups' means divided by it (eq. 2)."""
         values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
             people = part.side if part.side == "human" else ""

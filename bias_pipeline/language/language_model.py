@@ -39,10 +39,10 @@ class LanguageModel:
     model: str  # a folder, a `.gguf` file, or a name on the hub
     revision: str = MAIN  # revision of a name on the hub
     kind: Kind = "causal"  # the kind of the model; see `Likelihoods`
-    # How the probabilities of a text's tokens become one, see `pool_tokens`
+    # How the probabilities of a text's tokens become one number, see `pool_tokens`
     term: Term = "arithmetic"
     bos: bool = True  # whether a causal model gets its begin token first
-    eos: bool = True  # whether the end token is scored too; masked models have none
+    eos: bool = True  # whether a causal model's end token is scored too
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
     cache: str | None = None  # folder that caches the numbers, None for no cache
 

@@ -29,7 +29,7 @@ COLUMNS = ("tokens", "total", "log_sum", "end", "last_word")
 _HEAD_ROWS = 96  # prefixes whose whole vocabulary is scored at once; bounds memory
 _TOGETHER = 256  # prefixes per pass through the network
 _MASKED_TOKENS = 4096  # per pass of a masked model; a whole vocabulary is scored at each
-_WINDOWS = ("sliding_window", "window_size")  # the latter is GPT-Neo's; None: no window
+_WINDOWS = ("sliding_window", "window_size")  # the second name is GPT-Neo's; None: no window
 
 
 class Likelihoods:

@@ -175,7 +175,7 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 def _width(rest: bytes) -> int:
     width = len(rest.split())
     if not 1 <= width <= WIDEST:
-        raise ValueError(f"its first vector has {width} numbers; 1 to {WIDEST:,} will do")
+        raise ValueError(f"its first vector has {width} numbers; it must have 1 to {WIDEST:,}")
     return width
 
 

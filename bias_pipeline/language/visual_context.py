@@ -63,7 +63,7 @@ class VisualContext:
         if OBJECTS in self.sources and len(self.sources) > 1:
             raise UsageError(
                 "metric.context: a data set's objects have no confidence and cannot vote; give "
-                "objects alone, or leave it out"
+                "only objects, or only other sources"
             )
 
     def require(self) -> None:
@@ -108,7 +108,7 @@ class VisualContext:
         }
 
     def _vote(self, sources: Sequence[LabelsByRow], encoder: Frozen) -> dict[int, dict[str, float]]:
-        """For each image that has any, the labels that count, with their highest confidence."""
+        """The labels that count in each image, with their highest confidence."""
         near = self._agreeing_labels(sources, encoder) if len(sources) > 1 else None
         voted: dict[int, dict[str, float]] = {}
         for row in sorted(set(chain.from_iterable(sources))):

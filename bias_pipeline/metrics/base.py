@@ -21,7 +21,7 @@ from bias_pipeline.metrics.references import Reference as Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
-_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields of a number that may be something else
+_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields of a number that need not be numbers
 _ROUNDING = 1e-6  # by which a value may lie outside its range
 
 # What metrics ask of a captioner, in the order in which an audit answers.
@@ -38,7 +38,7 @@ QUESTIONS: Mapping[str, str] = {
     "quality": "How well does it describe?",
     "retrieval": "Whom do queries that name no group retrieve?",
 }
-NOT_SHOWN = "not beyond chance"  # reason for cannot_tell, in metrics that answer themselves
+NOT_SHOWN = "not beyond chance"  # a reason why an answer is "cannot tell"
 # How a metric works: attackers guess, captions are counted, their language is rated, or queries
 # retrieve pictures, whatever captions say.
 FAMILIES = ("attack", "counting", "language", "retrieval")
@@ -132,8 +132,8 @@ class MetricInfo:
             its section (empty if the whole paper does).
         ours: the part of the metric that no paper defines.
         needs: which of :data:`NEEDS` the metric requires with its default settings.
-        without: further :data:`NEEDS` of a headline, each with the part that can be computed if it
-            is missing.
+        without: what else of :data:`NEEDS` a headline requires, each with the part that can be
+            computed without it.
         images: which images the metric is about, ``LABELLED`` or ``UNSURE``; coverage is a share of
             them.
         cost: how long a cell takes.
@@ -308,7 +308,7 @@ class Metric(Configurable, ABC):
         return
 
     def without_intervals(self) -> Self:
-        """A copy that computes the same headlines, as quickly as it can."""
+        """A copy that computes the same headlines, but almost no resamplings."""
         quick = copy(self)
         if hasattr(self, "stats"):
             quick.stats = replace(self.stats, resamples=2)
@@ -347,7 +347,7 @@ def check_score(score: object, metric: Metric) -> None:
     if not isinstance(score, Score):
         raise UsageError(f"{where}: compute returns {score!r}; it must return a Score")
     if not score.parts:
-        raise UsageError(f"{where}: its score has no part; what is undefined is a part that is NaN")
+        raise UsageError(f"{where}: its score has no part; give an undefined score a part of NaN")
     for name, part in score.parts.items():
         for what in [column.name for column in fields(part) if column.name not in _NO_NUMBERS]:
             value = getattr(part, what)
@@ -370,4 +370,4 @@ def _range_of(name: str, part: Number) -> str:
         return "Number(range=...)"
     if name in HEADLINES:
         return "MetricInfo(range=...)"
-    return f"Number(range=...), which is that of the unit {part.unit!r} if you give none"
+    return f"Number(range=...); without it, the unit {part.unit!r} decides"

@@ -55,8 +55,8 @@ def settings_of(name: str) -> dict[str, Any]:
 
 _PER_CELL = 0.2  # seconds of any cell
 _NETWORK = 1e-3  # only metrics with networks of their own take longer per caption (seconds)
-_NOISY = 21  # times a cell: attackers of 20 draws, or 200 counts, each a tenth of those in a cell
-_AT_EQUAL_STYLE = 2.5  # times the attackers: annotators are attacked among themselves too
+_NOISY = 21  # times the cost of a cell, for label noise: 20 trainings, or 200 cheap counts
+_AT_EQUAL_STYLE = 2.5  # times the trainings: annotators' captions are attacked too
 _TYPICAL = 60_000  # captions of an unknown data set
 
 
@@ -84,8 +84,8 @@ def seconds_of(
 ) -> float:
     """Expected processor seconds of a cell; cells of metrics that lack data end at once.
 
-    ``matched`` cells compare captions at equal style; an earlier cell has ``trained`` the
-    attackers of cells that share them.
+    ``matched``: the cell compares captions at equal style. ``trained``: an earlier cell has
+    trained the attackers.
     """
     info = info_of(metric)
     refused = info is not None and not has_needs(info, corpus)
@@ -154,7 +154,7 @@ def weight(metric: str, seeds: int) -> float:
 
 
 def kind(metric: str, encoder: str) -> str:
-    """The kind of a cell: cells of one kind take similar times. It is the encoder, or the metric.
+    """The encoder, or the name of a slow metric: cells of one kind take similar times.
 
     Example:
         >>> kind("lic", "ngram"), kind("gender_score", "ngram")

@@ -59,7 +59,7 @@ class CorpusView:
             raise DataError(f"no image has both a group of {self.attribute.name!r} and a caption")
 
     def check_compared(self, codes: IntArray) -> None:
-        """Refuse images of fewer than two groups, of (M,) ``codes``, -1 for none."""
+        """Refuse (M,) group codes of fewer than two groups; -1 means no group."""
         present = np.unique(codes[codes >= 0])
         if len(present) < 2:
             names = ", ".join(self.groups[k] for k in present) or "no group"
@@ -121,7 +121,7 @@ class CorpusView:
         return self._group_places(one_of(mentions))
 
     def _group_places(self, named: IntArray) -> IntArray:
-        """Numbers of groups in `groups`, from their numbers in `_every_group`."""
+        """Numbers of groups in `_every_group` as numbers in `groups`."""
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])
@@ -170,7 +170,7 @@ class CorpusView:
         return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) captions of each labelled image: those flagged in ``happened``, and all."""
+        """(N, 2) for each labelled image: its captions flagged in ``happened``, and all."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
@@ -206,7 +206,7 @@ class CorpusView:
 
     @property
     def task_labels(self) -> sparse.csr_array:
-        """:attr:`objects` as the labels that captions are compared with."""
+        """:attr:`objects`; refused if no image has a counted task."""
         if not self.objects.nnz:
             named = self.corpus.images_by_object
             objects = f"objects such as {first_ids(named)}" if named else "no object"
@@ -270,14 +270,12 @@ def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) 
 
 
 def _indicators(counts: sparse.csr_array) -> sparse.csr_array:
-    """1 where a count is above 0."""
     indicators = sparse.csr_array(counts)
     indicators.data = np.ones_like(indicators.data)
     return indicators
 
 
 def _images_with_known_objects(corpus: Corpus) -> BoolArray:
-    """(N,) images whose objects are known."""
     objects = corpus.objects or [None] * len(corpus)
     known = np.fromiter((names is not None for names in objects), bool, len(corpus))
     known.setflags(write=False)

@@ -26,9 +26,9 @@ from bias_pipeline.metrics.base import Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, summary, two_sided_p
 
-FEWEST_FOR_A_POINT = 400  # gold labels; with fewer, a gap or an amplification is only an interval
-_MANY = 100  # times as many labels; what is worth more hardly depends on labels
-_SHOWN = 8  # names of parts in a note
+FEWEST_FOR_A_POINT = 400  # gold labels; with fewer, gaps and amplifications have only an interval
+_MANY = 100  # times as many labels; above it, notes say "more than 100"
+_SHOWN = 8  # the most names of parts in a note
 _GOLD, _MACHINE = "gold", "machine"  # details of parts' names
 
 
@@ -37,10 +37,10 @@ class Correction:
     """What gold labels make of a score."""
 
     corrected: Mapping[PartName, Estimate]
-    alone: Mapping[PartName, Estimate]  # the numbers of the gold images alone, by gold labels
-    worth: Mapping[PartName, float]  # how many times as many gold labels would be as exact
+    alone: Mapping[PartName, Estimate]  # scores of the gold images alone
+    worth: Mapping[PartName, float]  # alone, so many times the gold labels would be as exact
     n_gold: int  # gold images with a caption
-    without_labels: Collection[str] = ()  # parts that rest on no label, and so stay as they are
+    without_labels: Collection[str] = ()  # parts that do not depend on labels
     notes: Sequence[str] = ()
 
 
@@ -178,7 +178,7 @@ class GoldSample:
         of_gold, codes, chances = gold.labels_in(corpus)
         inside = np.isin(of_gold, rows)
         if not inside.any():
-            raise DataError(f"{gold.file}: the captioner describes none of its images")
+            raise DataError(f"{gold.file}: no image with a gold label has a caption")
         places, codes = of_gold[inside], codes[inside]
         outside = np.where(codes == n_groups, UNSURE, NO_GROUP)
         return cls(
@@ -194,7 +194,7 @@ class GoldSample:
 
     @cached_property
     def differ(self) -> IntArray:
-        """The places of the images whose true label is not the machine's."""
+        """The places of images whose true label differs from the machine label."""
         return np.flatnonzero(self.truth != self.machine)
 
     def relabel(self, corpus: Corpus, attribute: str) -> Corpus:
@@ -250,13 +250,8 @@ def one_step_from_machine(
 ) -> Estimate:
     """A number one step from its value by machine labels.
 
-    Args:
-        machine: the number by machine labels of all images.
-        changes: (n, S) how the number changes if all images change as each gold image does when its
-            true label takes the machine's place, to first order; NaN if it does not change
-            smoothly.
-        sample: the gold images.
-        stats: how images are resampled.
+    ``changes`` (n, S) is how the number changes, to first order, if all images change as each gold
+    image does when its true label replaces the machine label; NaN if it does not change smoothly.
     """
     if machine.draws is None or np.isnan(changes).any():
         return Estimate(math.nan)
@@ -277,7 +272,7 @@ def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate
 
 
 def worth_of(corrected: Estimate, alone: Estimate, *, drawn_evenly: bool) -> float:
-    """How many times as many evenly drawn gold labels give as narrow an interval."""
+    """How many times as many evenly drawn gold labels alone give as narrow an interval."""
     width = corrected.ci_high - corrected.ci_low
     if not (width > 0 and drawn_evenly):
         return math.nan

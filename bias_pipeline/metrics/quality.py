@@ -1,4 +1,4 @@
-"""Caption quality: are captions as good as annotators', and equally good for all groups?"""
+"""Caption quality: are captions as good as human captions, and equally good for all groups?"""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
+from bias_pipeline.text.caption_language import MOSTLY, english
 from bias_pipeline.text.mentions import lowered_words
 
 Documents = Literal["corpus", "scored"]
@@ -59,6 +60,7 @@ _UNIT = "CIDEr-D"
 METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
 _TOGETHER = 10_000  # how many candidates are compared at once; bounds memory
+_METEOR_ENGLISH = "METEOR was not computed: its stems and synonyms are English, captions are not"
 _TOO_FEW = (
     "no image has two human captions or more: human captions cannot be compared with each "
     "other, so there is no score"
@@ -75,7 +77,8 @@ class Quality(CountingMetric):
     human captions, as papers do, and ``human`` each human caption with the others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
-    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these.
+    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these
+      scores.
       ``gap:model`` may only mean that one group's pictures are harder to describe.
 
     The more images there are, the more weight rare words have, so compare ``model`` only on the
@@ -134,7 +137,9 @@ class Quality(CountingMetric):
         tables = {name: table for of_side in folds.values() for name, table in of_side.items()}
         notes = [] if MODEL_PAIRED in sets else [_TOO_FEW]
         if self.meteor:
-            tables["meteor"] = self._meteor(described, sets[MODEL])
+            fits = not len(view.corpus.model) or view.corpus.model.read(english).mean() >= MOSTLY
+            tables["meteor"] = self._meteor(described, sets[MODEL], fits=fits)
+            notes += [] if fits else [_METEOR_ENGLISH]
             notes += [] if has_meteor() else [METEOR_ABSENT]
         audit = {"documents": self.documents, "n_documents": int(documents.sum())}
         names = {part: tuple(of_side) for part, of_side in folds.items()}
@@ -192,15 +197,16 @@ class Quality(CountingMetric):
             table[images[block]] = np.concatenate([plain, matches, totals], axis=-1)
         return table
 
-    def _meteor(self, described: _Described, images: BoolArray) -> sparse.csr_array:
-        """(N, 2) for each image, 1 and METEOR."""
+    def _meteor(self, described: _Described, images: BoolArray, *, fits: bool) -> sparse.csr_array:
+        """(N, 2) for each image, 1 and METEOR; NaN if it does not fit the captions' language."""
         scored = described.candidates(MODEL, images, 0)
         rows = described.references(described.images[scored], None)
         texts: dict[int, list[str]] = {}
         for row in rows:
             texts.setdefault(int(described.images[row]), []).append(described.text(int(row)))
         table = np.zeros((described.n_images, 2))
-        scores = meteor([described.text(int(row)) for row in scored], list(texts.values()))
+        candidates = [described.text(int(row)) for row in scored]
+        scores = meteor(candidates, list(texts.values())) if fits else np.full(len(scored), np.nan)
         table[described.images[scored]] = np.stack([np.ones(len(scored)), scores], axis=-1)
         return sparse.csr_array(table)
 
@@ -340,7 +346,7 @@ class _Values:
     def _by_group(
         self, part: PartName, of_groups: Float64Array
     ) -> dict[PartName, CountedNumber | LargestGap]:
-        """Numbers of the groups and their largest gap; only for the model do names have a side."""
+        """Numbers of the groups and their largest gap; names have a side only for the model."""
         side, images = "model" if part == MODEL else "", self.images[part]
         number = CountedNumber(values=of_groups, images=images, unit=_UNIT)
         numbers = number.by_group(self.groups, codes=self.codes, side=side)

@@ -30,7 +30,6 @@ class Reference:
         return f"{names_text} {self.year}"
 
     def bibtex(self) -> str:
-        """Its BibTeX entry."""
         fields = {
             "author": " and ".join(self.authors),
             "title": self.title,

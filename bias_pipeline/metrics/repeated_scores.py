@@ -31,8 +31,8 @@ from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.stats.choices import mean_over_samples
 
 NOISE = "label_noise"  # name of the part and of the manifest's entry
-_ROUNDING = 1e-12  # sums in another order are no move
-_COUNTS, _OTHERS = 200, 20  # draws; others than counts train attackers, or rate captions
+_ROUNDING = 1e-12  # smaller changes come from the order of sums
+_COUNTS, _OTHERS = 200, 20  # draws of labels: of counting metrics, and of others
 
 
 def n_draws(metric: Metric) -> int:

@@ -27,7 +27,7 @@ class PartName(str):
     # or object
     what: str
     direction: str  # one of `DIRECTIONS`; empty if the metric has none
-    group: str  # whose number it is, empty for that of all
+    group: str  # the group of the number; empty if it is about all groups
     object: str  # the object or task of the number; empty if it is about all
     side: str  # `model` or `human`; empty if the number compares the two
     detail: str  # tells several such numbers apart
@@ -67,6 +67,8 @@ SCORE = PartName("score")
 A_TO_T, T_TO_A = (PartName(direction=name) for name in DIRECTIONS)
 # The main numbers of a metric; all other parts are details.
 HEADLINES = (SCORE, A_TO_T, T_TO_A)
+# In the facts of a metric of sets of pictures: part to set to its difference between groups.
+DECIDING = "deciding"
 # Tables recognise the note on a learning curve by these words
 CURVE, UNEVEN = "learning curve", "not level"
 COMPARED = "compare captioners on equally many images"
@@ -74,7 +76,7 @@ MODEL, HUMAN = PartName(side="model"), PartName(side="human")
 # The sides on the images that both describe.
 MODEL_PAIRED = PartName(side="model", detail="paired")
 HUMAN_PAIRED = PartName(side="human", detail="paired")
-# At equal style: an annotator at the captioner's length, and the score minus the annotator's.
+# At equal style: an annotator at the captioner's length, and the score minus the annotator's score.
 ALIKE, BEYOND = (PartName("matched", detail=name) for name in ("alike", "beyond"))
 
 

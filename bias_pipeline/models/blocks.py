@@ -185,7 +185,7 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
-        """Tables of values, image to why it has none, and the images that a new start tries."""
+        """Tables of values, why other images lack one, and the images that a new start tries."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()

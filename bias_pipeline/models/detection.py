@@ -54,7 +54,7 @@ class Candidates(NamedTuple):
 
 
 class Detector(ABC):
-    # COCO's number of each of its L labels, None for those that COCO does not have
+    # COCO's number of each of its L labels, None for labels that COCO does not have
     numbers: Sequence[int | None]
 
     @abstractmethod

@@ -146,7 +146,7 @@ def _number(image: str) -> int | str:
 
 
 def write_detections(gathered: Gathered) -> tuple[int, int]:
-    """Write detections as COCO's results, one a line; an image's most confident come first."""
+    """Write detections as COCO's results, one a line, the most confident of an image first."""
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     results = [
         (image, json.loads(value)) for image, value in zip(gathered.ids(), values, strict=True)

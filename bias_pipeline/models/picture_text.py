@@ -87,7 +87,7 @@ def processor_of(model: Pretrained) -> Any:
 
 
 class _Pair:
-    """Preprocessing of pictures and a tokenizer, for kinds where the library has them apart."""
+    """Preprocessing of pictures and a tokenizer, for kinds without a processor for both."""
 
     chat_template = None
 

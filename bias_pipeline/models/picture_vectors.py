@@ -128,7 +128,7 @@ BATCH = 16  # pictures at once
 def labels_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
 ) -> tuple[dict[str, Labels], dict[str, str]]:
-    """The labels of pictures; cached ones are not computed again."""
+    """The labels of pictures; cached labels are not computed again."""
     known = _stored_labels(store)
     if _compute_missing(pictures, known, store, load, BATCH):
         known = _stored_labels(store, lasting=False)
@@ -144,7 +144,7 @@ def labels_in(
 
 
 def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """Digest to value and reason; a temporary failure only if wanted and nothing else is stored."""
+    """Digest to value and reason; ``lasting`` leaves out temporary failures."""
     results = {}
     for path in store.index():
         table = read_block(path)
@@ -160,7 +160,7 @@ def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tupl
 def answers_to(
     questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
 ) -> Float32Array:
-    """(N, K) log-probabilities of each of K answers; cached ones are not computed again."""
+    """(N, K) log-probabilities of each of K answers; cached answers are not computed again."""
     names = []
     for question in questions:
         shown = question.pictures.digest_of_row(question.row)

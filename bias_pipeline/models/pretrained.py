@@ -32,6 +32,7 @@ from bias_pipeline.models.model_location import (
     require_preprocessing,
     require_vocabulary,
 )
+from bias_pipeline.models.plain_preprocessing import quicken
 
 if TYPE_CHECKING:
     import torch
@@ -102,8 +103,8 @@ def _weights(name: str, place: Place) -> list[str]:
         raise missing_file(name, place, WEIGHTS)
     if not index.is_file():
         raise DataError(
-            f"{folder}: neither {WEIGHTS} nor {INDEX}; other formats can run code and are not "
-            "read: load the model where you trust it and write it with save_pretrained"
+            f"{folder}: has neither {WEIGHTS} nor {INDEX}; other formats can run code and are "
+            "not read: load the model where you trust it and write it with save_pretrained"
         )
     read = expect(load_json(index, what="an index of weights"), dict, index, "")
     names = set(map(str, expect(read.get("weight_map"), dict, index, "weight_map").values()))
@@ -204,12 +205,14 @@ def image_processor(model: Pretrained) -> Any:
         check_preprocessing(path, expect(read, dict, path, ""))
     # Torchvision resizes a little differently; results must not depend on its installation.
     recent = int(transformers.__version__.partition(".")[0]) >= 5
-    return transformers.AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
+    processor = transformers.AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
         model.folder,
         local_files_only=True,
         trust_remote_code=False,
         **({"backend": "pil"} if recent else {"use_fast": False}),
     )
+    quicken(processor)
+    return processor
 
 
 class Preprocessing:
@@ -269,7 +272,7 @@ def tokenizer(model: Pretrained) -> Any:
 
 
 def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
-    """Refuse tokens that a network does not know, such as those added to a tokenizer later."""
+    """Refuse tokens that a network does not know, such as words added to a tokenizer later."""
     highest = max(map(max, rows), default=0)
     if highest >= n_tokens:
         raise DataError(

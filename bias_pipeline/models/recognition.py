@@ -209,7 +209,7 @@ class Recognizer(ABC):
 class Network(NamedTuple):
     name: str  # the name of a model or a file
     files: Mapping[str, str]  # digests of the files that decide its answers
-    prompted: bool  # whether the network is prompted with names, like CLIP; else it has own labels
+    prompted: bool  # whether it is prompted with names, like CLIP; else it has labels of its own
     # Takes the prompted names and the device
     load: Callable[[Sequence[str], torch.device], Recognizer]
 
@@ -327,7 +327,7 @@ class _Clip(Recognizer):
 
 
 class _Detector(Recognizer):
-    """A detector: the confidence in a label is that of its most confident box."""
+    """A detector; a label's confidence is the highest confidence of its boxes."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._prepare = Preprocessing(model)
@@ -354,7 +354,7 @@ class _Detector(Recognizer):
 
 
 class _Torchvision(Recognizer):
-    """A detector of torchvision: the confidence in a label is that of its most confident box."""
+    """A detector of torchvision; a label's confidence is the highest confidence of its boxes."""
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self._detector = TorchvisionDetector(path, _LEAST, device)

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-KEEP_S = 10.0  # seconds between two times that open blocks are stored, in case of a kill
+KEEP_S = 10.0  # open blocks are stored so often (seconds), since a process may be killed
 _SHOWN = 5  # how many unreadable images a message names
-_WINDOW_OF_ANSWERS = 16  # so many batches of answers may wait for a slow answer before them
-_POOL = 8  # from so many batches, sources of equal form are put together
+_WINDOW_OF_ANSWERS = 16  # the most batches of answers that wait for a slow answer
+_POOL = 8  # sources of equal form are put together from so many batches
 
 
 class Reader(Protocol):
@@ -238,7 +238,7 @@ class _Work:
         """Yield each image, in order, once its value is there; ends when the model fails."""
         images = self._left.images
         wanted = takewhile(lambda _: self._failure is None, images)
-        # Answers wait for a slow one before them; what a model reads waits in memory.
+        # Answers wait until slower answers before them are there; images wait in memory.
         window = (2 if isinstance(self._model, Model) else _WINDOW_OF_ANSWERS) * options.batch
         reading = ahead(
             self._read, wanted, options.threads, window, self._store_open_blocks, KEEP_S
@@ -304,7 +304,7 @@ def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
 
 
 def _by_form(sources: Sequence[Any]) -> list[list[int]]:
-    """Lists of places: the sources that were read, grouped by form.
+    """Places of the sources that were read, grouped by form.
 
     Example:
         >>> _by_form([1, UnreadableError("broken"), 2])
@@ -351,7 +351,7 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
     try:
         return model.describe(sources)
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which need not be installed
+        if type(error).__name__ != "OutOfMemoryError":  # of PyTorch, which may be absent
             raise
         raise ResourceError(
             f"the device has no memory left for {inflect(len(sources), 'images')} at once; use "

@@ -51,7 +51,7 @@ class Decoding:
             )
         if not self.temperature and self.n > self.beams:
             raise UsageError(
-                f"--n {self.n}: without sampling they would all be the same; add --temperature 1, "
+                f"--n {self.n}: without sampling all captions would be equal; add --temperature 1, "
                 f"or --beams {self.n} for the {self.n} best"
             )
 
@@ -88,7 +88,7 @@ def own_settings(folder: Path) -> dict[str, Any]:
 
 
 class Noise:
-    """Adds Gumbel noise to log-probabilities over the temperature: the likeliest word is a draw.
+    """Adds Gumbel noise to log-probabilities / temperature, so that the likeliest word is a draw.
 
     Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
     """

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bias_pipeline.array_types import Float32Array, IntArray
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.io.machine import n_threads
+from bias_pipeline.io.machine import has_bf16, n_threads
 from bias_pipeline.models.pretrained import Pretrained, check_tokens, load, tokenizer
 
 if TYPE_CHECKING:
     import torch
 
 How = Literal["mean", "cls", "last"]
+Precision = Literal["float32", "bfloat16"]
 _HOWS: Mapping[str, How] = {"mean": "mean", "mean_tokens": "mean", "cls": "cls",
                             "cls_token": "cls", "lasttoken": "last"}  # fmt: skip
 _MODULES = "modules.json"
@@ -34,9 +35,9 @@ _KNOWN = ("Transformer", "Pooling", "Normalize")
 
 @dataclass(frozen=True)
 class Pooling:
-    """How the vectors of tokens become one."""
+    """How the vectors of tokens become one vector."""
 
-    how: How  # the mean, the first token's or the last token's
+    how: How  # the mean, or the vector of the first or of the last token
     normalize: bool = False  # whether the vector of a text gets length 1
     lowercase: bool = False  # whether texts are lower-cased first
     # How many tokens are read, with special tokens; None: as many as the model has positions
@@ -72,7 +73,7 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
 
 
 def _how(path: Path) -> How:
-    """The only way of pooling that a file switches on; refused if it is not exactly one we know."""
+    """The way of pooling that a file switches on; refused unless it is a single known way."""
     settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
     named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
@@ -106,7 +107,7 @@ _BATCH = 4096  # tokens per batch; on CPUs a larger batch is slower
 
 
 def default_pooling(kind: str) -> How:
-    """The last token for a causal model, as it has seen the whole text; else the mean."""
+    """The last token for a causal model, since it has seen the whole text; else the mean."""
     return "last" if kind in CAUSAL else "mean"
 
 
@@ -182,7 +183,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def vector_size(config: Any) -> int:
-    """D, the size of a network's token vectors; in some OPTs smaller than in the layers."""
+    """D, the size of a network's token vectors; some OPT models have wider layers inside."""
     return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
 
 
@@ -207,7 +208,19 @@ def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.
 class Sentences:
     """Turns texts into vectors of a frozen model; texts of a batch have equal length, unpadded."""
 
-    def __init__(self, model: Pretrained, device: torch.device, pooling: Pooling) -> None:
+    def __init__(
+        self,
+        model: Pretrained,
+        device: torch.device,
+        pooling: Pooling,
+        dtype: Precision = "float32",
+    ) -> None:
+        self._halves = dtype == "bfloat16"
+        if self._halves and device.type == "cpu" and not has_bf16():
+            raise ResourceError(
+                f"{model.name}: this processor multiplies no numbers of 16 bits (bfloat16); use "
+                "encoder.dtype=float32, or a GPU"
+            )
         self._network = network_of(model, device)
         self._tokens = tokens_of(model, pooling)
         self._name, self._device, self._pooling = model.name, device, pooling
@@ -239,7 +252,8 @@ class Sentences:
     def _vectors(self, rows: Sequence[Sequence[int]]) -> Float32Array:
         import torch
 
-        with torch.inference_mode():
+        halves = torch.autocast(self._device.type, torch.bfloat16, enabled=self._halves)
+        with torch.inference_mode(), halves:
             tokens = torch.tensor(rows, device=self._device)
             hidden = self._network(input_ids=tokens).last_hidden_state.float()
             lengths = torch.full((len(rows),), tokens.shape[1], device=self._device)

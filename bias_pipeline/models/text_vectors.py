@@ -1,7 +1,7 @@
 """Vectors of texts; each vector is computed once for all runs, seeds, captioners and commands.
 
 The cache is the blocks of :mod:`bias_pipeline.models.blocks`; a text is named by the digest of its
-words. A block has the texts that one call was the first to need, so blocks overlap only if several
+words. A call stores the texts that are not yet in the cache as new blocks. Blocks overlap only if
 processes computed the same texts at the same time, with the same result.
 """
 
@@ -22,8 +22,8 @@ from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.models.blocks import Block, BlockStore, read_block, vectors_of
 
-BLOCK = 1024  # texts of a block; at most so many are lost when a process is killed
-WHOLE, CUT = 0, 1  # stamps: whether a text was read completely
+BLOCK = 1024  # texts of a block; a killed process loses at most one block
+WHOLE, CUT = 0, 1  # stamps: the text was read completely, or cut
 
 
 class TextEmbedder(Protocol):
@@ -47,7 +47,7 @@ class Embedded:
 def embed_missing(
     texts: Sequence[str], store: BlockStore, load: Callable[[], TextEmbedder]
 ) -> Embedded:
-    """Embed the texts without cached vectors, the longest last."""
+    """Embed the texts that have no cached vector; long texts come last."""
     wanted = {digest(text): text for text in texts}
     missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
     if not missing:

@@ -23,7 +23,8 @@ MOST_PIXELS = 1024  # most pixels a side of a picture
 TIMM = "timm:"  # the names of networks of timm begin with this
 LITE0 = "efficientnet_lite0"  # the network that a package contains
 CONFIG = "config.json"
-# The settings that timm writes for every network; with others, it would compute something else.
+# timm writes these settings for every network; with other settings, it would compute something
+# else.
 _BUILT_WITH, _KNOWN_OTHERWISE = ("img_size", "global_pool"), ("num_classes", "in_chans")
 _N_IMAGENET = 1000
 _CUT, _USUAL_RESIZING = 0.875, "bicubic"  # timm's defaults
@@ -48,7 +49,7 @@ class TimmNetwork(SquareNetwork):
     architecture: str  # as timm calls it
     n_classes: int  # number of classes of the head that it was trained with
     built_with: Mapping[str, Any]  # further arguments that timm needs to build it
-    config: Mapping[str, Any] = field(default_factory=dict)  # as its file has it; may be empty
+    config: Mapping[str, Any] = field(default_factory=dict)  # its config.json; may be empty
 
     def build(self) -> nn.Module:
         """The network with its weights, on the CPU."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Named = tuple[str, str]  # a module, and a class or function of it
 
-# Callbacks of Lightning, since it names their states by them; settings of Hydra.
+# Lightning names states of callbacks by the callbacks' classes; omegaconf has settings of Hydra.
 _PACKAGES = ("pytorch_lightning.", "omegaconf.")
 _BUILTINS = ("bool", "dict", "float", "int", "list", "long", "str", "tuple", "unicode")
 _NAMES: frozenset[Named] = frozenset(
@@ -38,7 +38,8 @@ _NAMES: frozenset[Named] = frozenset(
         *((module, name) for module in ("__builtin__", "builtins") for name in _BUILTINS),
     }
 )
-_DICTS: frozenset[Named] = frozenset({("collections", "defaultdict")})  # classes that are filled
+# Classes whose objects hold weights.
+_DICTS: frozenset[Named] = frozenset({("collections", "defaultdict")})
 _HEADERS = 3  # in files of PyTorch before 1.6, so many pickles precede the saved object
 
 
@@ -66,7 +67,7 @@ class _PlainDict:
 
 @contextmanager
 def inert_classes(path: Path) -> Iterator[None]:
-    """Context in which PyTorch replaces the classes that a file names by empty ones."""
+    """Context in which PyTorch replaces the classes that a file names by empty classes."""
     from torch import serialization
 
     if zipfile.is_zipfile(path):
@@ -132,7 +133,7 @@ def read_numbers(path: Path) -> Any:
             "its numbers: torch.save(torch.jit.load(FILE).state_dict(), NEW_FILE)"
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of how the file was written
+        warnings.simplefilter("ignore")  # about how the file was written
         try:
             mapped = zipfile.is_zipfile(path)
             if mapped:

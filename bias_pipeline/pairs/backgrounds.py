@@ -18,7 +18,8 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.photos import read_pixels
 from bias_pipeline.pairs.contrasts import Contrasts
 from bias_pipeline.pairs.distances import BeyondPictures, SetDistances
-from bias_pipeline.pairs.group_gaps import MeasuredGap, difference_p
+from bias_pipeline.pairs.group_gaps import MeasuredGap
+from bias_pipeline.stats.sign_flips import mean_p
 
 MEASURES = ("brightness", "saturation", "red less blue", "contrast", "edges")
 _READ, _SIDE = 128, 16  # pixels per side, as read and as compared
@@ -80,7 +81,7 @@ def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds 
 
 def _gap(measure: str, contrasts: Contrasts, values: Float64Array) -> MeasuredGap:
     first, second = (contrasts.of_sets(group, values) for group in (0, 1))
-    p_value = difference_p(contrasts, second - first)
+    p_value = mean_p(contrasts.keys, second - first)
     return MeasuredGap(measure, float(first.mean()), float(second.mean()), p_value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -12,10 +12,13 @@ from bias_pipeline.errors import inflect
 from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.description_answer import NEGLIGIBLE, Answer
 from bias_pipeline.metrics.counting.object_answer import per_100
+from bias_pipeline.metrics.value_names import DECIDING, PartName
 from bias_pipeline.pairs.comparison import GroupsCompared
-from bias_pipeline.pairs.group_gaps import FEWEST_SETS, GroupGap
+from bias_pipeline.pairs.group_gaps import GroupGap
+from bias_pipeline.pairs.several_groups import GroupShares, SeveralGroups
 from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
+from bias_pipeline.stats.sign_flips import FEWEST_SETS
 
 ALPHA = 0.05
 DRAWN, ALIKE = "drawn", "alike"  # whether each picture has its own background, or a set has one
@@ -33,7 +36,10 @@ _DRAWN_WITH_IT = {
 _UNLIKE = "the pictures are described differently; the group was not shown to be the reason"
 
 
-def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer:
+def answer_of(
+    comparisons: Sequence[GroupsCompared], backgrounds: str, several: SeveralGroups | None
+) -> Answer:
+    """The answer; with three groups or more, it rests on all groups at once."""
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
@@ -45,7 +51,16 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
     significant.sort(key=lambda each: (each[1].adjusted_p, -abs(each[1].value)))
     named = [gap.name for _, gap in significant]
     sentences = [gap_sentence(one, gap) for one, gap in significant]
-    p_value = smallest_p(comparisons, 1.0)
+    p_value = smallest_p(comparisons, several, 1.0)
+    if several:
+        pairs: dict[str, list[str]] = {gap.name: [] for _, gap in significant}
+        for (_, gap), sentence in zip(significant, sentences, strict=True):
+            pairs[gap.name].append(sentence)
+        clear = [one for one in several.classes if one.adjusted_p < ALPHA]
+        clear.sort(key=lambda one: (one.adjusted_p, -one.range))
+        named = [one.name for one in clear]
+        sentences = [_sentence_on_all(several, one) for one in clear]
+        beside = [text for name in named for text in pairs.get(name, ())] + beside
     if backgrounds == ALIKE:
         for one in comparisons:
             for name, p in distance_p_values(one).items():
@@ -74,9 +89,13 @@ def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
     }
 
 
-def smallest_p(comparisons: Sequence[GroupsCompared], default: float) -> float:
+def smallest_p(
+    comparisons: Sequence[GroupsCompared], several: SeveralGroups | None, default: float
+) -> float:
     """The smallest p of a class about the person; ``default`` if no class is tested."""
     each = [gap.adjusted_p for one in comparisons for gap in one.deciding]
+    if several:
+        each = [one.adjusted_p for one in several.classes]
     return min((p for p in each if not math.isnan(p)), default=default)
 
 
@@ -110,9 +129,17 @@ def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
     )
 
 
+def _sentence_on_all(several: SeveralGroups, one: GroupShares) -> str:
+    shares = (
+        f"{group} {per_100(share)} %"
+        for group, share in zip(several.groups, one.shares, strict=True)
+    )
+    return f"{one.name} ({', '.join(shares)} of captions): Cochran's Q, p {one.adjusted_p:.2g}"
+
+
 def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
     """Sentences to read beside the answer."""
-    yield _base(compared)
+    yield from _base(compared)
     significant = [name for name, p in distance_p_values(compared).items() if p < ALPHA]
     meanings = _CHANGES if backgrounds == ALIKE else _DRAWN_WITH_IT
     for name, (value, p_value) in compared.distance_tests.items():
@@ -120,20 +147,24 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
             yield f"{name} {_distance_text(name, value)}, p {p_value:.2g}" + (
                 f": {meanings[name]}" if name in significant else ""
             )
-    if not significant and (unlike := _beyond_samples(compared)):
-        yield f"beyond_samples {per_100(unlike)} points: {_UNLIKE}"
+    if not significant:
+        for name, unlike in _unlike_pictures(compared).items():
+            yield f"{name} {per_100(unlike)} points: {_UNLIKE}"
     yield from _power(compared)
     yield from _words(compared)
 
 
-def _beyond_samples(compared: GroupsCompared) -> float:
-    """How much further apart captions of unlike pictures are than samples, if clearly; else 0."""
-    further = compared.by_set(compared.distances.pairs - compared.distances.samples)
-    further = further[~np.isnan(further)]
-    if len(further) < FEWEST_SETS:
-        return 0.0
-    mean, error = float(further.mean()), float(further.std(ddof=1)) / math.sqrt(len(further))
-    return mean if mean > 2 * error else 0.0
+def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
+    """How much further apart captions of unlike pictures are than those of one, where clearly."""
+    means: dict[str, float] = {}
+    each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
+    for name, distances in each.items():
+        further = compared.by_set(distances.excess) if distances else np.empty(0)
+        further = further[~np.isnan(further)]
+        if len(further) >= FEWEST_SETS:
+            mean, error = further.mean(), further.std(ddof=1) / math.sqrt(len(further))
+            means |= {name: float(mean)} if mean > 2 * error else {}
+    return means
 
 
 def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
@@ -141,23 +172,29 @@ def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> st
     significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
     if any(significant):
         return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
-    return _UNLIKE if any(map(_beyond_samples, comparisons)) else ""
+    return _UNLIKE if any(map(_unlike_pictures, comparisons)) else ""
 
 
 def _distance_text(name: str, value: float) -> str:
     return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{per_100(value)} points"
 
 
-def _base(compared: GroupsCompared) -> str:
-    """A sentence on how alike captions are if nothing differs."""
+def _base(compared: GroupsCompared) -> Iterator[str]:
+    """Sentences on how alike captions are if nothing differs."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
-        return f"two captions of one picture differ by {per_100(same)} of 100 content words"
+        yield f"two captions of one picture differ by {per_100(same)} of 100 content words"
+    if edited := compared.edit_distances:
+        same_or_edit = per_100(compared.mean_over_sets(edited.samples))
+        yield f"captions of a picture and its edits differ by {same_or_edit} of 100 content words"
+    if not math.isnan(same):
+        return
     equal, n_sets = compared.n_equal, compared.n_sets
     text = f"captions without words for the person are equal in {equal} of {n_sets} sets"
     if equal == n_sets:
-        return f"{text}: they change in at most {per_100(1 - 0.05 ** (1 / n_sets))} %"
-    return f"{text}; any difference between pictures may change the others"
+        yield f"{text}: they change in at most {per_100(1 - 0.05 ** (1 / n_sets))} %"
+    else:
+        yield f"{text}; any difference between pictures may change the others"
 
 
 def _power(compared: GroupsCompared) -> Iterator[str]:
@@ -210,7 +247,23 @@ def facts(
             one.label or f"{one.second_group} against {one.first_group}": {
                 "sets": list(one.contrasts.sets),
                 _BEYOND: [None if np.isnan(x) else float(x) for x in one.beyond_pictures.by_set],
+                DECIDING: _deciding_differences(one, backgrounds),
             }
             for one in comparisons
         },
     }
+
+
+def _deciding_differences(
+    compared: GroupsCompared, backgrounds: str
+) -> dict[str, Mapping[str, float]]:
+    """For each part on which an answer may rest, set to its difference."""
+    parts = {
+        str(PartName(f"class:{gap.name}", group=compared.label)): gap.by_set
+        for gap in compared.deciding
+    }
+    if backgrounds != ALIKE:
+        return parts
+    values = zip(compared.contrasts.sets, compared.beyond_pictures.by_set.tolist(), strict=True)
+    known = {name: value for name, value in values if not math.isnan(value)}
+    return {**parts, str(PartName(_BEYOND, group=compared.label)): known}

@@ -27,7 +27,6 @@ from bias_pipeline.pairs.distances import (
     tf_idf,
 )
 from bias_pipeline.pairs.group_gaps import (
-    FEWEST_SETS,
     GroupGap,
     MeasuredGap,
     adjust_p_values,
@@ -43,7 +42,7 @@ from bias_pipeline.pairs.said_of_people import (
     Wordings,
     declined_shares,
 )
-from bias_pipeline.pairs.sign_flips import SignFlips
+from bias_pipeline.stats.sign_flips import FEWEST_SETS, SignFlips
 
 KERNELS: Mapping[str, Kernel] = {"jaccard": jaccard_distances, "cosine": cosine_distances}
 
@@ -59,7 +58,14 @@ class SetPictures:
     @cached_property
     def model(self) -> SaidOfPeople:
         """What the captioner's captions say, all samples included."""
-        return SaidOfPeople.of_model(self.corpus, self.wordings)
+        return SaidOfPeople.of_model(self.corpus.each_sample, self.wordings)
+
+    @cached_property
+    def with_edits(self) -> SaidOfPeople | None:
+        """The same with captions of the pictures' edits; None if no picture was edited."""
+        samples = self.corpus.each_sample
+        edits = [edit for sample in samples for edit in sample.edits]
+        return SaidOfPeople.of_model([*samples, *edits], self.wordings) if edits else None
 
     @cached_property
     def people(self) -> SaidOfPeople | None:
@@ -150,14 +156,18 @@ class GroupsCompared:
 
     @cached_property
     def distances(self) -> SetDistances:
-        return self._distances(self.pictures.model.words)
+        return self._distances(self.pictures.model.words, self.pictures.model.pictures)
 
-    def _distances(self, words: sparse.csr_array) -> SetDistances:
+    @cached_property
+    def edit_distances(self) -> SetDistances | None:
+        """The distances if captions of a picture's edits are further captions of the picture."""
+        edited = self.pictures.with_edits
+        return self._distances(edited.words, edited.pictures) if edited else None
+
+    def _distances(self, words: sparse.csr_array, pictures: IntArray) -> SetDistances:
         kernel = KERNELS[self.pictures.distance]
         vectors = words if kernel is jaccard_distances else tf_idf(words)
-        return SetDistances.from_vectors(
-            self.contrasts, vectors, self.pictures.model.pictures, kernel
-        )
+        return SetDistances.from_vectors(self.contrasts, vectors, pictures, kernel)
 
     def by_set(self, of_pairs: Float64Array) -> Float64Array:
         """(J,) the mean over each set's pairs that have a value; NaN if no pair has one."""
@@ -183,7 +193,8 @@ class GroupsCompared:
         """Value and p of both tests of distances, by name; each with and without visible marks."""
         plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
-        bare = BeyondPictures(self.contrasts, self._distances(shown).crossed)
+        crossed = self._distances(shown, self.pictures.model.pictures).crossed
+        bare = BeyondPictures(self.contrasts, crossed)
         without = self._distance_tests(shown, bare)
         return plain | {f"{name}:without_marks": test for name, test in without.items()}
 

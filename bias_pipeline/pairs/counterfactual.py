@@ -13,7 +13,7 @@ import numpy as np
 from bias_pipeline.corpus.attribute import Attribute, Words
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.errors import NotApplicableError, inflect
+from bias_pipeline.errors import NotApplicableError, inflect, some_of
 from bias_pipeline.metrics.base import SETS, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import FRASER_2024
 from bias_pipeline.metrics.value_names import SCORE, PartName
@@ -27,6 +27,7 @@ from bias_pipeline.pairs.changing_answer import (
 from bias_pipeline.pairs.comparison import GroupsCompared, SetPictures
 from bias_pipeline.pairs.group_gaps import GroupGap
 from bias_pipeline.pairs.said_of_people import LENGTH, Wordings
+from bias_pipeline.pairs.several_groups import SeveralGroups
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import neutral_rate
@@ -46,8 +47,12 @@ class Counterfactual(Metric):
       (``agency`` and so on). If annotators describe all the captioner's pictures, the difference in
       their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
     * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
+      Of three groups or more, ``class:NAME`` is the largest share minus the smallest, with the p of
+      Cochran's Q, on which the answer rests; ``class:NAME:GROUP against OTHER`` compares two.
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.
+    * ``edits``, ``beyond_edits``: the same if captions of a picture's edits, such as crops,
+      are further captions of it. They are there if labels have a column ``edit``.
     * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and a
       change in the same direction in all sets. With ``backgrounds=drawn`` neither can decide the
       answer.
@@ -57,7 +62,7 @@ class Counterfactual(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="counterfactual",
         title="Counterfactual pairs",
-        version=1,
+        version=2,
         unit="fraction",
         range=(0.0, math.inf),
         neutral=0.0,
@@ -90,10 +95,11 @@ class Counterfactual(Metric):
         del splits
         pictures = self._pictures(corpus)
         comparisons = self._comparisons(pictures)
-        answer = answer_of(comparisons, self.backgrounds)
+        several = _several_groups(pictures, comparisons)
+        answer = answer_of(comparisons, self.backgrounds, several)
         around = [(one, outer) for one in comparisons if (outer := one.backgrounds)]
         return Score(
-            dict(_Parts(self, pictures, comparisons)),
+            dict(_Parts(self, pictures, comparisons, several)),
             audit={self.info.name: facts(answer, comparisons, self.backgrounds)},
             notes=[
                 *corpus.notes,
@@ -152,6 +158,15 @@ class Counterfactual(Metric):
         return compared
 
 
+def _several_groups(
+    pictures: SetPictures, comparisons: Sequence[GroupsCompared]
+) -> SeveralGroups | None:
+    """All groups at once; None for two groups, or if too few sets have all groups."""
+    groups = sorted({code for one in comparisons for code in one.compared})
+    several = SeveralGroups(pictures, groups)
+    return several if len(groups) > 2 and several.has_enough_sets else None
+
+
 def _varies(corpus: Corpus, attribute: str) -> bool:
     """Whether some set has pictures of two groups of an attribute."""
     if attribute not in corpus.groupings:
@@ -164,9 +179,13 @@ def _varies(corpus: Corpus, attribute: str) -> bool:
 
 class _Parts:
     def __init__(
-        self, metric: Counterfactual, pictures: SetPictures, comparisons: Sequence[GroupsCompared]
+        self,
+        metric: Counterfactual,
+        pictures: SetPictures,
+        comparisons: Sequence[GroupsCompared],
+        several: SeveralGroups | None,
     ) -> None:
-        self.metric, self.comparisons = metric, comparisons
+        self.metric, self.comparisons, self.several = metric, comparisons, several
         corpus = pictures.corpus
         self.used = np.zeros(len(corpus), bool)
         for one in comparisons:
@@ -176,8 +195,10 @@ class _Parts:
 
     def __iter__(self) -> Iterator[tuple[PartName, Number]]:
         largest = largest_gap(self.comparisons, self.metric.stats.level)
-        score = self._part(largest, smallest_p(self.comparisons, math.nan))
+        score = self._part(largest, smallest_p(self.comparisons, self.several, math.nan))
         yield SCORE, replace(score, range=self.metric.info.range)
+        if self.several:
+            yield from self._of_all(self.several)
         for one in self.comparisons:
             yield from self._distances(one)
             for gap in one.gaps:
@@ -185,6 +206,13 @@ class _Parts:
             for word in one.words[:MOST_WORDS]:
                 name = PartName(f"word:{word.name}", group=one.label)
                 yield name, self._part(word.second - word.first, word.p_value)
+
+    def _of_all(self, several: SeveralGroups) -> Iterator[tuple[PartName, Number]]:
+        for one in several.classes:
+            name = f"class:{one.name}"
+            yield PartName(name), self._part(one.range, one.adjusted_p)
+            for group, share in zip(several.groups, one.shares, strict=True):
+                yield PartName(name, group=group), self._part(share)
 
     def _part(
         self, estimate: Estimate | float, p_value: float = math.nan, unit: str = "fraction"
@@ -203,10 +231,11 @@ class _Parts:
         )
 
     def _distances(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
-        distances = one.distances
-        samples, beyond = distances.samples, distances.pairs - distances.samples
-        yield PartName("samples", group=one.label), self._part(one.mean_over_sets(samples))
-        yield PartName("beyond_samples", group=one.label), self._part(one.mean_over_sets(beyond))
+        for name, distances in (("samples", one.distances), ("edits", one.edit_distances)):
+            if distances is None:
+                continue
+            for part, values in ((name, distances.samples), (f"beyond_{name}", distances.excess)):
+                yield PartName(part, group=one.label), self._part(one.mean_over_sets(values))
         for name, (value, p_value) in one.distance_tests.items():
             yield PartName(name, group=one.label), self._part(value, p_value)
 
@@ -228,15 +257,16 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
     sizes = sorted({*counts[1].tolist()})
     each = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     attributes = ", ".join(attribute.name for attribute in pictures.wordings.attributes)
-    left_out = len(known) - len(used)
+    left_out = sorted(known - used)
     yield (
-        f"{inflect(len(used), 'sets')} of {each} pictures, {left_out} left out; captions of a "
+        f"{inflect(len(used), 'sets')} of {each} pictures, {len(left_out)} left out; captions of a "
         f"picture: {len(corpus.each_sample)}; differing in {attributes}"
     )
     if left_out:
         yield (
-            f"{inflect(left_out, 'sets are')} left out: without captioned pictures of two groups "
-            f"of {pictures.wordings.attributes[0].name} that are alike in the other attributes"
+            f"{inflect(len(left_out), 'sets are')} left out ({some_of(left_out)}): without "
+            f"captioned pictures of two groups of {pictures.wordings.attributes[0].name} that are "
+            "alike in the other attributes"
         )
 
 

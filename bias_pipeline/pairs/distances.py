@@ -15,7 +15,7 @@ from scipy import sparse
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.pairs.contrasts import Contrasts
-from bias_pipeline.pairs.sign_flips import SignFlips
+from bias_pipeline.stats.sign_flips import SignFlips
 
 Kernel = Callable[[sparse.csr_array], Float64Array]
 
@@ -66,6 +66,11 @@ class SetDistances:
     pairs: Float64Array  # (M,)
     samples: Float64Array  # (M,)
     crossed: Float64Array  # (P,)
+
+    @property
+    def excess(self) -> Float64Array:
+        """(M,) how much further apart captions of two pictures are than those of one picture."""
+        return self.pairs - self.samples
 
     @classmethod
     def from_vectors(

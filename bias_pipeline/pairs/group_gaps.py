@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,12 +11,11 @@ from scipy import sparse, special
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.pairs.contrasts import Contrasts
-from bias_pipeline.pairs.sign_flips import SignFlips
 from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 from bias_pipeline.stats.shares import difference_ends, wilson
+from bias_pipeline.stats.sign_flips import FEWEST_SETS, SignFlips, mean_p
 
-FEWEST_SETS = 6  # fewest sets with a difference; with fewer, no p is below 0.05
 _FEWEST_NORMAL = 10  # with so many sets that differ, Student's interval holds
 _POWER = 0.8  # a difference is "usually" found with this chance
 
@@ -33,8 +32,13 @@ class GroupGap(Estimate):
     first: float  # the mean of the first group
     second: float  # the mean of the second group
     misses: float  # the test usually misses smaller differences
-    n_differing: int  # sets with a difference
+    by_set: Mapping[str, float]  # set to its difference
     adjusted_p: float = math.nan  # after Holm over classes, for all attributes and pairs of groups
+
+    @property
+    def n_differing(self) -> int:
+        """How many sets have a difference."""
+        return sum(abs(value) > 1e-12 for value in self.by_set.values())
 
 
 @dataclass(frozen=True)
@@ -86,12 +90,12 @@ def group_gap(
         value=value,
         ci_low=low,
         ci_high=high,
-        p_value=difference_p(contrasts, differences) if enough else math.nan,
+        p_value=mean_p(contrasts.keys, differences) if enough else math.nan,
         name=name,
         first=float(first.mean()),
         second=float(second.mean()),
         misses=misses,
-        n_differing=n_differing,
+        by_set=dict(zip(contrasts.sets, differences.tolist(), strict=True)),
     )
 
 
@@ -116,15 +120,6 @@ def share_difference_ends(
     if spread > 0:
         correlation = float(np.mean((first - first.mean()) * (second - second.mean())) / spread)
     return difference_ends(ends[0], ends[1], float(np.clip(correlation, -1, 1)))
-
-
-def difference_p(contrasts: Contrasts, differences: Float64Array) -> float:
-    """Two-sided p of a mean difference from 0; McNemar's test if each set has one indicator."""
-    changed = np.abs(differences) > 1e-12
-    flips = SignFlips(contrasts.keys[changed])
-    left = differences[changed]
-    null = flips.null(lambda signs: np.abs(signs @ left))
-    return float(flips.p_value(abs(float(left.sum())), null, mid=True))
 
 
 def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,9 +61,9 @@ class SaidOfPeople:
     wordings: Wordings
 
     @classmethod
-    def of_model(cls, corpus: Corpus, wordings: Wordings) -> SaidOfPeople:
-        """All samples of a captioner's captions."""
-        samples = [sample.model for sample in corpus.each_sample]
+    def of_model(cls, corpora: Iterable[Corpus], wordings: Wordings) -> SaidOfPeople:
+        """A captioner's captions in several corpora of the same pictures."""
+        samples = [corpus.model for corpus in corpora]
         texts = [sample.text(row) for sample in samples for row in range(len(sample))]
         rows = np.concatenate([sample.image_rows for sample in samples])
         order = np.argsort(rows, kind="stable")

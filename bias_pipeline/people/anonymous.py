@@ -1,10 +1,9 @@
 """Anonymous pictures: which pictures raters call anonymous, and which groups captions name.
 
 Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene and,
-if so, whether gender and race are anonymous. We ask both in one question with three answers, of
-which "cannot tell" answers yes to both. GT says how often raters name a group when they read a
-caption: the share of a caption's raters, averaged over captions. The paper does not say how it
-averages.
+if so, whether gender and race are anonymous. We ask both in one question with three answers;
+"cannot tell" answers yes to both. GT says how often raters name a group when they read a caption:
+the share of a caption's raters, averaged over captions. The paper does not say how it averages.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Filtered(NamedTuple):
 def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, str]]) -> Filtered:
     """Keep the pictures whose group raters cannot tell.
 
-    The paper does not say how many raters must agree; more than half is ours.
+    The paper does not say how many raters must agree; we ask for more than half.
 
     Example:
         >>> split = {"ann": "Unsure", "ben": "no_person"}
@@ -87,7 +86,7 @@ GT = "gt"
 
 
 class CaptionScore(NamedTuple):
-    """A number on what raters or attackers conclude from captions; NaN where it is unknown."""
+    """A number on what raters or attackers conclude from captions; NaN if unknown."""
 
     # For raters a share of answers, in [0, 1], or Krippendorff's alpha; for attackers the mean
     # over captions of the largest s_a, in [1 / K, 1]
@@ -103,7 +102,7 @@ def human_scores(
     groups: Sequence[str],
     truth: Mapping[str, str] | None = None,
 ) -> dict[str, CaptionScore]:
-    """The scores of raters: how often they name a group, which group, and how often rightly.
+    """The scores of raters: how often they name a group, which group, and how often they are right.
 
     Example:
         >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
@@ -165,7 +164,7 @@ _N_PRINTED = 9
 
 @dataclass(frozen=True)
 class AnonymousRow:
-    """One number of a captioner; NaN where absent.
+    """One number of a captioner; NaN if absent.
 
     ``data`` is ``anonymous``, or the labelled data set of a metric's value.
     """
@@ -186,7 +185,7 @@ class AnonymousRow:
 class CorrelationRow:
     """Pearson's correlation over captioners between a metric's part and ``gt``; see Correlation.
 
-    ``source`` is ``here``, or the paper whose printed cells give it.
+    ``source`` is ``here``, or the paper from whose printed cells the correlation follows.
     """
 
     attribute: str
@@ -204,7 +203,7 @@ class CorrelationRow:
 def anonymous_rows(
     captioner: str, attribute: str, metric: str, scores: Mapping[str, CaptionScore]
 ) -> list[AnonymousRow]:
-    """The rows on what raters named (``metric`` is ``people``) or what attackers guessed."""
+    """The rows on what raters named (``metric`` is ``people``), or on what attackers guessed."""
     return [
         AnonymousRow(
             captioner, attribute, metric, part, ANONYMOUS,
@@ -263,7 +262,7 @@ def _correlation_row(
 
 
 def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
-    """The same metrics' correlations that ImageCaptioner2 prints or that follow from its tables."""
+    """The correlations of these metrics that ImageCaptioner2's tables print or imply."""
     metrics = {line.metric for line in lines if line.attribute == "gender"}
     return [
         _correlation_row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
@@ -292,12 +291,12 @@ def anonymous_attack(
     anonymous: Corpus,
     seeds: Sequence[int],
 ) -> CaptionScore:
-    """Attackers learn from captions of labelled images and read captions of anonymous pictures.
+    """Attackers that learn from captions of labelled images read captions of anonymous pictures.
 
     An attacker learns from all labelled images outside a validation part, equally many of each
     group, with the metric's words masked; an attacker of ImageCaptioner2 also learns from the
-    masked pictures. The attacker then reads the masked captions of anonymous pictures; these
-    pictures show no group, so the attacker sees them unmasked.
+    masked pictures. It then reads the masked captions of anonymous pictures, which show no group
+    and therefore stay unmasked.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)
@@ -325,7 +324,7 @@ def anonymous_attack(
 
 
 def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
-    """The labelled captions, with their pictures where attackers look at them."""
+    """The labelled captions, with their pictures if attackers look at pictures."""
     grouping = ready.groupings[metric.attribute.name]
     images = grouping.labelled & metric.attackable(ready)
     captions = ready.model.take(images[ready.model.image_rows])
@@ -352,7 +351,7 @@ def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> Lab
     return replace(
         data,
         captions=Captions.from_texts(texts, rows.tolist()),
-        labels=np.concatenate([data.labels, np.zeros(len(more), np.int64)]),  # never learnt from
+        labels=np.concatenate([data.labels, np.zeros(len(more), np.int64)]),  # never used
         pictures=pictures,
     )
 
@@ -385,7 +384,7 @@ def write_rows(folder: Path, rows: Sequence[AnonymousRow], lines: Sequence[Corre
 
 
 def print_scores(rows: Sequence[AnonymousRow]) -> None:
-    """Print captioners' numbers in per cent with their intervals; each number has a column."""
+    """Print captioners' numbers in per cent with their intervals, a column for each number."""
     keys = list(dict.fromkeys((row.metric, row.part, row.data) for row in rows))
     cells = {(row.captioner, row.metric, row.part, row.data): _cell(row) for row in rows}
     names = list(dict.fromkeys(row.captioner for row in rows))

@@ -33,12 +33,12 @@ _WHAT = "the pictures of anonymous build: a table of image_id and file"
 @dataclass(frozen=True)
 class AnonymousPictures:
     folder: Path  # the folder that `anonymous build` wrote
-    photos: Mapping[str, Path]  # image id to file
-    # Image id to its line of the table: prompt and seed, or its groups
+    photos: Mapping[str, Path]  # files by image id
+    # The table's line for each image id: prompt and seed, or groups
     lines: Mapping[str, Mapping[str, Any]]
 
     def keep(self, images: Sequence[str]) -> None:
-        """Write the table of the kept pictures and a folder with their files."""
+        """Write the table of these pictures, and a folder with their files."""
         place = self.folder / ACCEPTED
         try:
             place.mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ class AnonymousPictures:
             raise cannot_write(place, error) from error
 
     def captions(self, captioner: str) -> dict[str, str]:
-        """Image id to the captioner's caption; refused unless every picture has a caption."""
+        """The captioner's captions by image id; refused unless every picture has a caption."""
         path = self.folder / CAPTIONERS / f"{captioner}.json"
         layout = Layout()
         texts = of_photos(path, model_captions(path, None, layout).captions, self.photos, layout)
@@ -67,7 +67,7 @@ class AnonymousPictures:
         return {image: texts[image] for image in self.photos}
 
     def groups(self, attribute: Attribute) -> dict[str, str] | None:
-        """Image id to the true group, which the picture does not show; None if it is unknown."""
+        """The true groups by image id, which the pictures do not show; None if unknown."""
         labels = attribute.labels.get(SCENES)
         if labels is None or not all(labels.field in line for line in self.lines.values()):
             return None
@@ -76,7 +76,6 @@ class AnonymousPictures:
 
     @property
     def captioners(self) -> list[str]:
-        """The names of the captioners that have a file of captions."""
         return sorted(path.stem for path in (self.folder / CAPTIONERS).glob("*.json"))
 
     @property
@@ -89,7 +88,7 @@ def built_pictures(folder: Path) -> AnonymousPictures:
 
 
 def scored_pictures(folder: Path) -> AnonymousPictures:
-    """The pictures that were kept after raters' answers; all pictures if nobody was asked."""
+    """The pictures that remain after raters' answers; all pictures if nobody was asked."""
     if (folder / ACCEPTED_TABLE).is_file():
         return _pictures(folder, ACCEPTED_TABLE, ACCEPTED, "run anonymous filter again")
     return built_pictures(folder)
@@ -117,7 +116,7 @@ def _pictures(folder: Path, table: str, within: str, remedy: str) -> AnonymousPi
 
 
 def write_unmarked(scenes: Generator, root: Path, captioners: Sequence[str], side: int) -> int:
-    """Write scenes as anonymous pictures with captions; returns how many pictures.
+    """Write scenes as anonymous pictures with captions; returns the number of pictures.
 
     The files are ``images/<id>.png``, ``side`` pixels wide and high, ``pictures.csv`` with the
     groups, and ``captioners/<name>.json``.

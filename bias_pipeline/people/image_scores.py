@@ -21,7 +21,7 @@ _PAIRED = "paired"
 
 @dataclass(frozen=True, eq=False)
 class ImageScores:
-    """The N images that the attackers of a part were tested on."""
+    """The N images on which the attackers of a part were tested."""
 
     ids: pa.Array  # the N ids as an Arrow array of strings
     groups: tuple[str, ...]  # names of the K groups
@@ -29,9 +29,9 @@ class ImageScores:
     # (N,) share of right guesses among the guesses from the captioner's caption, in [0, 1]; NaN
     # for an image without such a guess
     right: Float64Array
-    # (N,) mean probability of the true group in these guesses, in [0, 1]; NaN likewise
+    # (N,) mean probability of the true group in these guesses, in [0, 1]; NaN without a guess
     confidence: Float64Array
-    # Side to (N,) what each image adds to the side's score
+    # By side, (N,) what each image adds to the side's score
     side_shares: Mapping[str, Float64Array] = field(default_factory=dict)
     _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class ImageScores:
         return None
 
     def order(self, by: str, *, descending: bool) -> IntArray | None:
-        """(N,) the order of the images, NaN last; None if there is nothing to sort by."""
+        """(N,) the order of the images, NaN last; None if there are no values to sort by."""
         if (by, descending) not in self._orders:
             numbers = self.confidence if by == "sure" else self.shares(by)
             if numbers is None:
@@ -60,10 +60,10 @@ class ImageScores:
 def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
     """Add up the guesses of each image.
 
-    A side's score is the mean over its caption positions of the mean over seeds of the mean over
-    the images that an attacker was tested on (LIC, eq. 2-3): each guess adds its score divided by
-    these three numbers. Where groups count equally (``average=groups``), the last number is the
-    number of the image's group, times the number of groups.
+    A side's score averages over the images on which an attacker was tested, then over seeds, then
+    over caption positions (LIC, eq. 2-3): each guess adds its score divided by these three numbers.
+    If groups count equally (``average=groups``), the number of images of the image's group, times
+    the number of groups, takes the place of the number of images.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -134,7 +134,7 @@ class _Column:
 
 
 def _sides(tables: Any, *, paired: bool) -> dict[int, str]:
-    """Code of each table of guesses from captions to its side, ``model`` or ``human``."""
+    """The side, ``model`` or ``human``, of each table of guesses from captions, by its code."""
     names = [name.split(":") for name in tables.to_pylist()]
     separate = {side for side, *more in names if _PAIRED in more}
     sides = {}
@@ -158,4 +158,4 @@ def _weights(
         wholes = n_seeds * present[np.arange(len(sizes)) // n_groups] * sizes
     else:
         cell, wholes = block, n_seeds * np.bincount(block)
-    return (1 / np.maximum(wholes, 1))[cell]  # 0 is that of no guess
+    return (1 / np.maximum(wholes, 1))[cell]  # no guess has a cell with 0

@@ -1,7 +1,7 @@
 """Makes pictures from prompts, with a diffusion pipeline on disk (diffusers).
 
-As for all models, only safetensors are read, and no code that comes with a model is run. The
-usual prompts ask for pictures in which nobody can tell a person's group.
+As with all models, only safetensors are read, and no code of a model is run. The usual prompts ask
+for pictures in which nobody can tell a person's group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _READ = ("*.json", "*/*.json", "*/*.txt", "*/*.model", "*/*.safetensors")
 @dataclass(frozen=True)
 class ImageModel:
     folder: Path  # the folder of the pipeline
-    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide the pictures
+    files: Mapping[str, str]  # SHA-256 (hex) by name, of all files that decide the pictures
 
 
 def find_image_model(folder: Path) -> ImageModel:
@@ -72,7 +72,7 @@ class TextToImage:
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what a library will rename
+                warnings.simplefilter("ignore")  # about names that a library will change
                 self._pipeline: Any = DiffusionPipeline.from_pretrained(
                     model.folder, local_files_only=True, use_safetensors=True
                 )
@@ -163,7 +163,7 @@ def make_pictures(
     device: torch.device,
     steps: int,
 ) -> int:
-    """Make the pictures that are not there yet; each is on disk before the next is begun."""
+    """Make the absent pictures; each is on disk before the next is begun."""
     _check_settings(folder, model, pictures, steps)
     absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]
     if absent:
@@ -179,7 +179,7 @@ def make_pictures(
 def _check_settings(
     folder: Path, model: ImageModel, pictures: Sequence[PromptedPicture], steps: int
 ) -> None:
-    """Write the table and the settings; refuse a folder that has other settings."""
+    """Write the table and the settings; refuse a folder with other settings."""
     plan = hashlib.sha256(repr(list(pictures)).encode()).hexdigest()
     settings = {"version": VERSION, "model": dict(model.files), "pictures": plan, "steps": steps}
     path = folder / SETTINGS

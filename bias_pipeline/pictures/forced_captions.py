@@ -51,7 +51,7 @@ class ForcedCaptioner(Protocol[PictureT]):
 
     @property
     def side(self) -> int:
-        """The height in pixels of the pictures that it takes."""
+        """The height in pixels of its pictures."""
 
     def prepare(self, photo: Image) -> PictureT:
         """A photo as the network takes it."""
@@ -78,7 +78,7 @@ class PublishedForced(Captioner):
 
     @property
     def network(self) -> Any:
-        """The network; its attention is computed in a way that lets attention weights be read."""
+        """The network, whose attention is computed so that attention weights can be read."""
         if hasattr(self._network, "set_attn_implementation"):
             self._network.set_attn_implementation("eager")
         return self._network
@@ -179,14 +179,14 @@ _LAST = {"sat": "next_word", "grit": "cap_generator.fc"}  # the layers that give
 
 
 class FittedForced(FittedNet):
-    longest = 30  # words of a caption, as in ``caption``
+    longest = 30  # words of a caption, as for ``caption``
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         super().__init__(model, device)
         if self.fitted.emotions:
             raise NotApplicableError(
-                f"{model.name}: its captions are grounded in an emotion, which is not given here; "
-                "take one that was fitted without encoder.grounding"
+                f"{model.name}: its captions are grounded in an emotion, which is not given "
+                "here; take a captioner that was fitted without encoder.grounding"
             )
 
     def pixels(self, picture: Pixels) -> torch.Tensor:

@@ -78,7 +78,7 @@ class ImageCaptioner2(CaptionAttack):
     )
 
     image_masking: ImageMasking  # what is masked in pictures
-    positions: Count = 1  # see `CaptionAttack`; the paper does not say how many
+    positions: Count = 1  # see `CaptionAttack`; the paper does not give the number
     renormalise_answers: bool = True  # whether the answers' probabilities are scaled to sum to 1
     # Which epoch of an attacker is used: the `last`, or the `best` by validation loss; the paper
     # does not say
@@ -137,7 +137,7 @@ class ImageCaptioner2(CaptionAttack):
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """Probabilities of the groups' answers; the probability of other words is left out."""
+        """Probabilities of the groups' answers, without the probability of other words."""
         return [
             replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
             for one in super().predictions(data, sets)
@@ -179,7 +179,7 @@ class ImageCaptioner2(CaptionAttack):
     def _pictures_alone(
         self, kind: str, transformed: Corpus, rows: IntArray
     ) -> LabelledCaptions | None:
-        """Pictures of a kind without captions; None if that kind of picture does not exist."""
+        """Pictures of a kind without captions; None if this kind of picture does not exist."""
         grouping = transformed.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
         data = LabelledCaptions(
@@ -212,7 +212,7 @@ class ImageCaptioner2(CaptionAttack):
 
 
 def _shift_images(rows: IntArray, keys: UIntArray) -> IntArray:
-    """For each image another image: the next in a random order by ids.
+    """For each image another image: the next image in a random order by ids.
 
     Example:
         >>> _shift_images(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()

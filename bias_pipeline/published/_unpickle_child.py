@@ -1,7 +1,7 @@
 """Read one pickle of plain data, in a process that is allowed almost nothing.
 
 `pickles.py` starts this file by its path with ``python -I -S``. It imports the standard library
-only, so it starts in about 20 ms and can import nothing of the user's.
+only, so it starts in about 20 ms and can import none of the user's modules.
 
 The pickle comes in on stdin. The answer goes out on stdout: ``+`` and the data as JSON, or ``-``
 and the fault as JSON. An exit code other than 0 means that the answer is incomplete.
@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
     def __init__(self, code: str, detail: str = "", offset: int | None = None) -> None:
         super().__init__(code, detail)
-        # The kind of fault, for which `pickles.py` has messages; the name or value; its byte
+        # The kind of fault (`pickles.py` has its message), the name or value, and its byte
         self.code, self.detail, self.offset = code, detail[:_SHOWN], offset
         self.where: list[object] = []  # keys and indices that lead to it, outermost first
 

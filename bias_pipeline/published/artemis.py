@@ -153,7 +153,7 @@ class ArtemisDataset(Dataset):
                 foreign.append(identifier)
             elif captions.setdefault(painting, caption) != caption:
                 raise DataError(
-                    f"{path}: two different captions are of {painting}, one of them that of "
+                    f"{path}: {painting} has two different captions, one of them as "
                     f"{identifier}; keep one"
                 )
         if not captions.keys() & paintings.keys():

@@ -65,7 +65,7 @@ def _from_json(path: Path) -> dict[str, Table]:
         return {"": _with_names(_object_table(objects_by_id(path, layout)), path, layout)}
     if "annotations" in data:
         return {"": _with_names(_human_table(human_captions(path, layout)[0]), path, layout)}
-    raise DataError(f"{path}: neither a list nor 'annotations'; expected {_JSON}")
+    raise DataError(f"{path}: is not a list and has no 'annotations'; expected {_JSON}")
 
 
 def _from_pickle(path: Path) -> dict[str, Table]:
@@ -106,7 +106,8 @@ def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: ty
         values[entry["img_id"]] = value
     if len(values) != len(entries):
         raise DataError(
-            f"{path}: {inflect(len(entries) - len(values), 'image ids occur')} twice; keep one each"
+            f"{path}: {inflect(len(entries) - len(values), 'image ids occur')} twice; "
+            "keep one entry of each"
         )
     return values
 

@@ -37,9 +37,8 @@ class Flickr30kDataset(CocoDataset):
     An image's id is the name of its file; labels and captioners may write it with or without
     ``.jpg``. Nobody published labels of people for all of Flickr30k: bring your own.
 
-    Read from ``root`` are ``dataset_flickr30k.json`` (Karpathy), which also has the splits,
-    ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle); the first that exists is
-    read.
+    The first of three files in ``root`` is read: ``dataset_flickr30k.json`` (Karpathy), which also
+    has the splits, ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle).
     """
 
     name = "flickr30k"
@@ -136,7 +135,7 @@ def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
 
 
 def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
-    """Image to captions in the order of their numbers, from the original file or Kaggle's.
+    """Image to captions in the order of their numbers, from the original file or Kaggle's file.
 
     Line 19,999 of Kaggle's file lacks its second bar.
     """

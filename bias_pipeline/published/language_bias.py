@@ -28,18 +28,19 @@ class LanguageBiasDataset(Dataset):
     """Controlled corpora of language bias (DBAC, section 5.1), picked from human captions.
 
     Each task gets as many captions of men as of women, so group and task are independent. Only the
-    verb differs: a share ``imbalance`` of the first group's captions has the task's first verb and
-    the rest its second one, and the other way round for the second group. Metrics that use only
-    groups and tasks must find nothing; what an attacker finds is language.
+    verb differs: of the first group's captions, a share ``imbalance`` has the task's first verb
+    and the rest its second verb; for the second group it is the other way round. Metrics that use
+    only groups and tasks must find nothing; what an attacker finds is language.
 
-    The captioner ``people`` copies human captions, so differences from them are 0; look at the
-    ``human`` parts of scores. A label is the group that a caption names. An image gives at most one
-    caption. Every level has as many captions as all levels from 0.6 to 0.9 can fill (50 per task
-    and group in the paper, picked by hand), and levels share as many captions as possible.
+    The captioner ``people`` copies human captions, so its difference from human captions is 0;
+    look at the ``human`` parts of scores. A label is the group that a caption names. An image
+    gives at most one caption. Every level has as many captions as all levels from 0.6 to 0.9 can
+    fill (50 per task and group in the paper, picked by hand), and levels share as many captions as
+    possible.
 
-    Picked captions may differ between groups in other ways too. ``retold`` removes these: captions
-    are assigned to groups at random, and every word that names a group becomes one of the assigned
-    group. Then only the verb differs.
+    Picked captions may differ between groups in other ways too. ``retold`` removes these
+    differences: captions are assigned to groups at random, and every word that names a group
+    becomes a word of the assigned group. Then only the verb differs.
     """
 
     name = "language_bias"
@@ -115,7 +116,7 @@ class LanguageBiasDataset(Dataset):
         absent = [group for group in groups if not self.pronouns.get(group)]
         if absent:
             raise UsageError(
-                f"dataset.pronouns has none for {absent[0]!r}; add some, or set "
+                f"dataset.pronouns has no words for {absent[0]!r}; add some, or set "
                 "dataset.gender_by=word"
             )
         lowered = lowered_words(captions)
@@ -123,7 +124,7 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _fitting(self, source: Corpus, named: IntArray) -> dict[str, list[int]]:
-        """Captions by task that name one group and one of its verbs, no two of one image."""
+        """Captions by task that name one group and one verb of the task, no two of one image."""
         lowered = lowered_words(source.human)
         images: set[int] = set()
         fitting = {}

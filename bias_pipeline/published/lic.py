@@ -179,7 +179,7 @@ def _records(
         if generated and people and generated[field] != people[field]:
             raise DataError(
                 f"image {identifier}: {field} is {generated[field]!r} in the captioner's file and "
-                f"{people[field]!r} in that of the human captions; correct one of the two"
+                f"{people[field]!r} in the file of human captions; correct one of the two"
             )
         yield Record(
             id=identifier,

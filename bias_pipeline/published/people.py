@@ -189,7 +189,7 @@ class CelebADataset(PeopleDataset):
         parts = {}
         for number, cells in lines:
             if len(cells) != 2 or cells[1] not in _PARTS.values():
-                raise DataError(f"{path}, line {number}: not a picture and 0, 1 or 2")
+                raise DataError(f"{path}, line {number}: must be a picture and 0, 1 or 2")
             parts[cells[0]] = cells[1]
         return parts
 
@@ -273,7 +273,7 @@ _OLDEST = 116
 
 
 class UTKFaceDataset(PeopleDataset):
-    """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned ones ``.jpg.chip.jpg``.
+    """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned pictures ``.jpg.chip.jpg``.
 
     They may be in subfolders of ``root``. A few published names lack a field: these files are
     skipped, and a note gives their number. Ages become FairFace's ranges.

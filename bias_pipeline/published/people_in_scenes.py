@@ -24,7 +24,7 @@ from bias_pipeline.errors import DataError, ResourceError, inflect
 from bias_pipeline.io.json_files import decode, expect, load_json
 from bias_pipeline.published.people import DISAGREEMENT, Label, PeopleDataset
 
-# Attribute to its columns of votes, by the option that they count votes for.
+# Attribute to its options; each option has a column of votes.
 _VOTES: Mapping[str, tuple[str, ...]] = {
     "gender_presentation": ("masc", "fem", "non_binary", "na"),
     "age_presentation": ("young", "middle", "older", "na"),

@@ -184,7 +184,7 @@ SOURCES = {
     "artemis": Source(
         files={
             "artemis_dataset_release_v0.csv": "emotions and utterances (version 1), or",
-            "Contrastive.csv": "those of version 2",
+            "Contrastive.csv": "emotions and utterances of version 2",
             "STYLE/NAME.jpg": "WikiArt's pictures, in the folder of dataset.images",
             "captioners/<name>.json": "your captioner's results: [{image_id, caption}, ...]",
         },

@@ -22,8 +22,6 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class AddedWord:
-    """A word that a captioner adds to the description of a group's persons."""
-
     group: str
     word: str
     concept: str
@@ -33,7 +31,7 @@ class AddedWord:
 
     @property
     def excess(self) -> float:
-        """How much more often the captioner says the word than annotators."""
+        """How much more often the captioner says the word than annotators do."""
         return self.model - self.human
 
 

@@ -17,7 +17,7 @@ _TONES = {"yes": "worse"}
 
 
 def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
-    """A table of the answers on one attribute, in the questions' order, with images of each number.
+    """A table of the answers on one attribute, with the images of each number.
 
     ``made`` is the text of :func:`how_made`, which ends the caption.
     """
@@ -42,7 +42,7 @@ def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
 
 
 def value_cell(answer: Answer) -> NumberCell | None:
-    """The deciding number with its interval; None if there is no number."""
+    """The deciding number with its interval; None without a number."""
     if math.isnan(answer.value):
         return None
     ends = (answer.ci_low, answer.ci_high)

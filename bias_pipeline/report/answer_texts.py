@@ -85,19 +85,19 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """Whose number stands beside the model's: the labels' or the annotators'."""
+    """Whether the labels' or the annotators' number stands beside the model's number."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 
 def interval(answer: Answer) -> str:
-    """The interval as it follows a value; empty if there is none."""
+    """The interval as it follows a value; empty without an interval."""
     if math.isnan(answer.ci_low):
         return ""
     return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
 
 
 def name_of_number(answer: Answer) -> str:
-    """The metric of the deciding number, with its direction; empty if there is none."""
+    """The metric of the deciding number, with its direction; empty without a number."""
     name = metric_name(answer.metric, answer.attribute)
     return " ".join(filter(None, [name, ARROWS.get(direction_of(answer.part), "")]))
 
@@ -206,7 +206,7 @@ def _bias_clause(answer: Answer) -> str:
 
 
 def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
-    """A sentence on a Yes that may be chance among many questions or concerns part of the words."""
+    """A sentence on a Yes that may be chance among many questions, or is about few words."""
     key = (stored_question(answer.question), answer.attribute)
     p_value = verdict.overall.get(key, math.nan)
     clause = _bias_clause(answer)
@@ -286,7 +286,7 @@ def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -
 
 
 _ONE_WAY = "It is about A→T alone; nothing is known of T→A"
-# Question to the data without which no run can test it.
+# By question, the data without which no run can test it.
 _NEEDS: Mapping[str, str] = {
     "leakage": "human captions of the same images (--captions FILE, in Python human=...)",
     "assuming": "images of which annotators could not tell the {attribute}, labelled Unsure",
@@ -318,7 +318,7 @@ def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def what_is_needed(verdict: Verdict, answer: Answer) -> str:
-    """A sentence on why a question lacks a full answer, and what it needs; empty if it has one."""
+    """Why a question lacks a full answer, and which data it needs; empty if the answer is full."""
     question, attribute = stored_question(answer.question), answer.attribute
     if question not in JUDGED:
         withheld = verdict.withheld(question, attribute).partition(": ")[2]
@@ -353,7 +353,7 @@ def _comparison_text(finding: Finding) -> str:
 
 
 def not_used(findings: Iterable[Finding]) -> list[str]:
-    """A line for each reason why numbers are not used, with these numbers."""
+    """A line for each reason not to use a number, with the numbers that it concerns."""
     doubted: dict[str, list[Finding]] = {}
     for finding in findings:
         doubted.setdefault(finding.doubt, []).append(finding)
@@ -424,5 +424,5 @@ def _amount(move: Row) -> str:
 
 
 def _wrong_shares(result: Result) -> Mapping[str, float]:
-    """Group to the further share of wrong labels that was tested; empty if noise was not tested."""
+    """The further share of wrong labels that was tested, by group; empty without such a test."""
     return mapping_in(result.facts.audit, NOISE, "wrong")

@@ -18,12 +18,12 @@ from bias_pipeline.report.verdict_sentences import lead, named_parts, one_direct
 from bias_pipeline.results.rows import Row
 
 _REASON_WORDS = 8
-# Name of a question in rows to the name that users read, if these differ.
+# The name that users read, by the name of a question in rows, if these differ.
 WRITTEN = {"misgendering": "naming"}
 
 
 def stored_question(question: str) -> str:
-    """The name that rows have for a question that users read as ``question``."""
+    """The name in rows of a question that users read as ``question``."""
     return next((name for name, written in WRITTEN.items() if written == question), question)
 
 
@@ -39,7 +39,7 @@ class Answer:
         question: its name in files of answers, such as ``naming``.
         answer: ``yes``, ``no``, ``cannot_tell`` or ``not_tested``. ``no`` means that the interval
             excludes more than negligible bias.
-        metric: names, with ``part`` and ``run_id``, the row of the number; empty without a number.
+        metric: with ``part`` and ``run_id``, names the row of the number; empty without a number.
         value: the tested number (with its interval): the difference from annotators if their number
             is known. A fraction, not per cent; NaN without a number.
         at_most: how far above no bias the interval ends; NaN if nothing is tested.
@@ -49,11 +49,11 @@ class Answer:
         p_value: p of no bias, after Holm within the question; NaN if nothing is tested.
         n_images: how many images the number is about.
         coverage: the share of these images among the images that the number might be about.
-        by_group: group to the model's number with its interval.
+        by_group: the model's number with its interval, by group.
         reason: why there is no answer, or what limits a Yes.
-        named: the things that a Yes is about, such as concepts.
+        named: what a Yes is about, such as concepts.
         details: each named thing with the rates of the groups.
-        limits: the part of the words, or the only direction, that the number is about, or what was
+        limits: the part of the words or the only direction that the number is about, or what was
             found beside it; empty if the number is about the whole question.
     """
 
@@ -80,7 +80,6 @@ class Answer:
     limits: str = ""
 
     def rests_on(self, finding: Finding) -> bool:
-        """Whether the answer's number is the number of a finding."""
         row = finding.compared
         return (row.metric, row.part, row.run_id) == (self.metric, self.part, self.run_id)
 
@@ -91,7 +90,6 @@ class Answer:
         return points and self.answer in ("no", "cannot_tell")
 
     def as_plain_data(self) -> dict[str, Any]:
-        """The answer as plain data."""
         ends = ("value", "ci_low", "ci_high")
         groups = {
             name: {end: getattr(row, end) for end in ends} for name, row in self.by_group.items()
@@ -109,10 +107,7 @@ def answers_of(
 ) -> list[Answer]:
     """An answer to every question, in the order of asking.
 
-    Args:
-        verdict: the verdict on one captioner.
-        attribute: an audited attribute.
-        skipped: question to the reason why its metrics did not run.
+    ``skipped`` has the reason why a question's metrics did not run.
     """
     return [
         answer
@@ -170,7 +165,7 @@ def _excess(finding: Finding) -> float:
 
 
 def why_unknown(verdict: Verdict, question: str, attribute: str) -> str:
-    """Why a question that runs test has no answer."""
+    """Why a question has no answer although runs test it."""
     if withheld := verdict.withheld(question, attribute):
         return withheld.partition(": ")[2]
     doubts = [finding.doubt for finding in verdict.findings_on(question, attribute)]
@@ -218,7 +213,7 @@ def _part_of_words(finding: Finding) -> str:
 def _unjudged_answers(
     verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
 ) -> Iterator[Answer]:
-    """Answers with the numbers on a question without verdicts, or why there is no number."""
+    """The numbers on a question without verdicts as answers, or why there is no number."""
     findings = verdict.findings_on(question, attribute)
     if not findings and question in skipped:
         yield Answer(attribute, question, "not_tested", reason=shorten_reason(skipped[question]))

@@ -1,8 +1,8 @@
 """Baseline files: a captioner's results, with which later captioners are compared.
 
 A resample gives each image the same weight for every captioner, and splits depend only on images
-and seeds. So a paired test needs a captioner's numbers under every resample but not its captions,
-if images, labels, human captions, objects, settings, seeds and versions are the same.
+and seeds. A paired test therefore needs a captioner's numbers under every resample but not its
+captions, if images, labels, human captions, objects, settings, seeds and versions are the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ _MANIFEST_KEYS = (
 
 
 def baseline_bytes(results: Sequence[Result], **further: object) -> bytes:
-    """The content of a baseline file."""
     content = {
         "schema": SCHEMA,
         "about": {"bias_pipeline": __version__},
@@ -59,7 +58,7 @@ def _reword(value: Any) -> Any:
 
 
 def _plain_result(result: Result) -> dict[str, Any]:
-    """Rows, draws and the manifest entries that tests need, without paths of this machine."""
+    """Rows, draws and the manifest entries that tests need, without this machine's paths."""
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
     corpus = mapping_in(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
@@ -85,14 +84,12 @@ def _pack(draws: Draws) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The content of a baseline file."""
-
     file: Path
     results: Sequence[Result]  # results of the captioner, with draws
     skipped: Mapping[str, str]  # cell, such as `metric=lic attribute=age`, to the reason
 
     def reason(self, metric: str, attribute: str) -> tuple[str, str] | None:
-        """The skipped cell of a metric and an attribute, and the reason; None if not skipped."""
+        """The skipped cell of a metric and an attribute, and the reason; None if it has run."""
         for cell, reason in self.skipped.items():
             settings = dict(word.partition("=")[::2] for word in cell.split())
             named = settings.get("metric"), settings.get("attribute", attribute)
@@ -102,7 +99,6 @@ class Baseline:
 
 
 def read(path: Path) -> Baseline:
-    """Read a baseline file."""
     content: Any = load_json(path, what=_WHAT, max_depth=50)
     if isinstance(content, dict) and content.get("schema") == 1:
         raise DataError(
@@ -144,7 +140,7 @@ def _unpack(packed: Mapping[str, Any]) -> Draws:
 def compare_to_baseline(
     results: Sequence[Result], baseline: Baseline
 ) -> tuple[list[Result], dict[str, str]]:
-    """The baseline's result for each result of a captioner, and skipped cell to reason."""
+    """For each result the baseline's result, and the reasons of the skipped cells."""
     names = {result.rows[0].captioner for result in results}
     matches: list[Result] = []
     skipped: dict[str, str] = {}
@@ -175,7 +171,7 @@ def _match(result: Result, same: Sequence[Result]) -> Result:
         seeds = ",".join(map(str, same[0].rows[0].seeds))
         remedy = f"add seeds=[{seeds}]" if differing[0] == _SEEDS else "run both the same way"
         raise DataError(
-            f"the baseline's {what} cannot be paired with this one: {differing[0]} differ; "
+            f"the baseline's {what} cannot be paired with these: {differing[0]} differ; "
             f"{remedy}, or compare the two files of captions"
         )
     return same[differing.index("")]
@@ -186,7 +182,7 @@ def _metric_and_attribute(result: Result) -> tuple[str, str]:
 
 
 def _differing(one: Result, two: Result) -> str:
-    """The kinds of facts in which two results differ and cannot be paired; empty if they can."""
+    """The kinds of facts in which two results differ, so that they cannot be paired; else empty."""
     first, second = _comparable_facts(one), _comparable_facts(two)
     names = dict.fromkeys([*first, *second])  # versions differ in settings
     return ", ".join(n for n in names if first.get(n) is None or first[n] != second.get(n))
@@ -214,7 +210,7 @@ def _json(value: object) -> str:
 
 
 def _rename(result: Result, names: set[str]) -> Result:
-    """The result, under another name if the new captioner has the same name."""
+    """The result, under another name if the new captioner has this name too."""
     captioner = result.rows[0].captioner
     name = f"{captioner} (baseline)" if captioner in names else captioner
     return replace(result, rows=[replace(row, captioner=name) for row in result.rows])

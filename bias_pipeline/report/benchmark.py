@@ -50,15 +50,13 @@ _WHAT = "a row that benchmark --out wrote"
 
 
 def listed_images() -> list[str]:
-    """The ids of the images of the list, ascending."""
     return [line["image_id"] for line in read_csv(LIST.read_text())]
 
 
 def labels_digest(labels: Mapping[str, str], label_map: LabelMap, images: Iterable[str]) -> str:
     """The digest of the labels of images that show a group or whose group nobody can tell.
 
-    Args:
-        labels: image to its label as the file writes it.
+    ``labels`` has the label of each image as the file writes it.
     """
     sha = hashlib.sha256()
     for image in sorted(images, key=id_key):
@@ -71,7 +69,7 @@ def labels_digest(labels: Mapping[str, str], label_map: LabelMap, images: Iterab
 
 @dataclass(frozen=True)
 class Captioned:
-    """How many of some images a file has a caption of."""
+    """How many of some images have a caption in a file."""
 
     n: int = 0
     of: int = 0
@@ -86,7 +84,7 @@ class Captioned:
 
 @dataclass(frozen=True)
 class BenchmarkNumber:
-    """One number: the number that decides the question in an audit."""
+    """The number that decides a question in an audit."""
 
     metric: str = ""
     metric_version: int = 0
@@ -134,7 +132,7 @@ class BenchmarkRow:
 
     @property
     def reservations(self) -> str:
-        """Which numbers are absent and why, and which rest on few of the captioned images."""
+        """Which numbers are absent and why, and which rest on too few captioned images."""
         absent: dict[str, list[str]] = {}
         fewer: dict[str, list[str]] = {}
         for question, one in self.numbers.items():
@@ -148,7 +146,6 @@ class BenchmarkRow:
         return "; ".join(clauses)
 
     def as_json(self) -> bytes:
-        """The row as a sealed JSON file."""
         content = {"schema": SCHEMA, "row": plain_values(self)}
         return seal(content, within="row")
 
@@ -202,7 +199,6 @@ def _kind(row: BenchmarkRow) -> str:
 
 
 def read_row(path: Path) -> BenchmarkRow:
-    """Read a row that ``as_json`` wrote."""
     content: Any = load_json(path, what=_WHAT)
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
@@ -214,7 +210,7 @@ def read_row(path: Path) -> BenchmarkRow:
 
 
 def table_of(rows: Sequence[BenchmarkRow]) -> Table:
-    """One table of rows that were made alike; other rows are refused."""
+    """One table of rows that were made alike; refuses other rows."""
     first = rows[0]
     for row in rows[1:]:
         _check_alike(first, row)
@@ -258,7 +254,6 @@ def _check_alike(first: BenchmarkRow, row: BenchmarkRow) -> None:
 
 
 def table_notes(rows: Sequence[BenchmarkRow]) -> list[str]:
-    """What readers of a table of rows must know beside it."""
     notes = [f"{row.captioner}: {row.reservations}" for row in rows if row.reservations]
     ((usual, _),) = Counter(row.reference_sha256 for row in rows).most_common(1)
     others = [row.captioner for row in rows if row.reference_sha256 != usual]

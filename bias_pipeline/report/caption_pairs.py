@@ -1,6 +1,6 @@
 """Pairs of captions by one model for raters: both pictures show one scene, with different groups.
 
-A pair's pictures have the same objects, if objects are known, and the most similar words of
+The pictures of a pair have the same objects (if objects are known) and the most similar words of
 annotators. Hashes of image ids decide which pictures are drawn and which caption stands first; each
 group stands first in half of the pairs.
 """
@@ -36,7 +36,7 @@ _Z = 1.96
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions by one model; A stands first or above."""
+    """Two captions by one model; A stands first or above the other."""
 
     pair: str
     attribute: str
@@ -49,7 +49,7 @@ class CaptionPair:
     group_b: str
     caption_b: str
     alike: float  # cosine of objects and annotators' words of the pictures, in [0, 1]
-    concepts: int  # how many concepts only one of both captions says of a person
+    concepts: int  # concepts that only one of the captions says of its person
 
 
 def caption_pairs(
@@ -62,8 +62,8 @@ def caption_pairs(
     """At most ``most`` pairs of a corpus; fewer if fewer pictures show the same scene."""
     if not len(corpus.human) and corpus.objects is None:
         raise NotApplicableError(
-            f"dataset {corpus.dataset!r}: which pictures show the same scene is known from "
-            "annotators' captions or objects; give dataset.captions=FILE or dataset.instances=FILE"
+            f"dataset {corpus.dataset!r}: annotators' captions or objects must show which "
+            "pictures are of the same scene; give dataset.captions=FILE or dataset.instances=FILE"
         )
     grouping = corpus.groupings[attribute.name]
     chosen = _two_groups(grouping.names, groups, attribute.name)
@@ -101,9 +101,9 @@ def _usable(corpus: Corpus, members: BoolArray) -> IntArray:
 
 
 def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple[int, int, float]]:
-    """Pairs as places of a picture of each group, with how alike the two pictures are.
+    """Pairs as places of a picture of each group, with the similarity of the two pictures.
 
-    Each picture is in one pair at most. Pictures of the smaller group are drawn; each is paired
+    A picture is in one pair at most. Pictures of the smaller group are drawn, and each is paired
     with the most similar picture of the other group that is left.
     """
     unit = _unit_rows(images.features)
@@ -129,13 +129,13 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
 
 
 def _unit_rows(features: sparse.csr_array) -> sparse.csr_array:
-    """The rows scaled to length 1; rows of zeros stay."""
+    """Scale rows to length 1, except rows of zeros."""
     lengths = np.sqrt((features**2).sum(axis=1))
     return sparse.csr_array(sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ features)
 
 
 def _scenes(images: DescribedImages) -> IntArray:
-    """(M,) a number for each picture, equal if objects are equal; all equal without objects."""
+    """(M,) a number for each picture, equal for equal objects; all equal if objects are unknown."""
     objects, number = images.corpus.objects, dict[frozenset[str], int]()
     if objects is None:
         return np.zeros(len(images.rows), np.int64)
@@ -177,7 +177,6 @@ def _pairs(
 
 
 def write_pairs(pairs: Sequence[CaptionPair]) -> bytes:
-    """The pairs as a table for :func:`read_pairs`."""
     return table_csv([asdict(pair) for pair in pairs]).encode("utf-8", "replace")
 
 
@@ -188,7 +187,6 @@ _TEXTS = (
 
 
 def read_pairs(path: Path) -> list[CaptionPair]:
-    """The pairs in a table that :func:`write_pairs` made."""
     columns = (*_TEXTS, "alike", "concepts")
     rows = open_rows(check_file(path, "--pairs"), what="pairs of captions", wanted=columns)
     rows.require(*columns)
@@ -254,17 +252,17 @@ class PairAnswers:
 
     @property
     def leaning(self) -> Interval:
-        """How much more often raters choose the second group's caption than the first's."""
+        """How much more often raters choose the caption of the second group than of the first."""
         return _mean(self.chosen[:, 1] - self.chosen[:, 0])
 
     @property
     def by_place(self) -> Interval:
-        """How much more often raters choose A than B, which only the caption's place can cause."""
+        """How much more often raters choose A than B; only the caption's place can cause this."""
         return _mean(self.first)
 
     @property
     def with_concepts(self) -> Correlation:
-        """Correlation over pairs: raters' share with how many concepts only one caption says."""
+        """Correlation over pairs: raters' share, and the concepts that only one caption says."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 
 

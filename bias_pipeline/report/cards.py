@@ -47,8 +47,6 @@ class Bar:
 
 @dataclass(frozen=True)
 class AnswerCard:
-    """The answer to one question."""
-
     question: str
     answer: str  # in a word, with how much bias is still possible
     tone: str  # `worse`, `better` or `level`
@@ -66,8 +64,7 @@ def cards(
 ) -> list[AnswerCard]:
     """A card for each answer with a number, in the order of the questions.
 
-    Args:
-        results: run id to result.
+    ``results`` are by run id.
     """
     return [
         AnswerCard(

@@ -1,6 +1,6 @@
 """Leaderboards of headlines, with a paired test of every two captioners.
 
-Of more than :data:`ALL_PAIRS` captioners, each is tested only against the fairest captioner: tests
+If there are more than :data:`ALL_PAIRS` captioners, each is tested only against the fairest: tests
 of every pair would take minutes, and Holm's correction would leave little power.
 """
 
@@ -42,7 +42,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Captioners ranked by one headline of one metric; everything else is equal."""
+    """Captioners ranked by one headline of one metric; all else is equal."""
 
     metric: str  # its name
     part: str  # the headline
@@ -73,7 +73,6 @@ def rank_captioners(
 
 
 def group_by_cell(results: Sequence[Result]) -> list[list[Result]]:
-    """Results in groups that differ only in the captioner."""
     groups: dict[tuple[object, ...], dict[str, Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -104,7 +103,7 @@ def _leaderboard(
 
 
 def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str]:
-    """Name to letters, from tests of every pair or of each captioner against the first."""
+    """The letters of each name, from tests of every pair or of each captioner against the first."""
     first, *others = order
     if len(order) > ALL_PAIRS:
         pairs = [(first, other) for other in others]
@@ -116,7 +115,7 @@ def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str
 def _differ(
     pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws]
 ) -> dict[tuple[str, str], bool]:
-    """Pair of names to whether they differ significantly, corrected for all pairs (Holm)."""
+    """Whether each pair differs significantly, corrected for all pairs (Holm)."""
     estimates = [paired_difference(placed[one], placed[two]) for one, two in pairs]
     adjusted = holm([estimate.p_value for estimate in estimates])
     return {pair: p < 1 - LEVEL for pair, p in zip(pairs, adjusted, strict=True)}
@@ -127,12 +126,12 @@ def _headline(result: Result, part: str) -> Row:
 
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
-    """Draws of a headline, changed into draws of the ranked number; see :class:`Rank`."""
+    """Turn draws of a headline into draws of the ranked number; see :class:`Rank`."""
     return as_ranked(draws, result.facts.metric.direction, result.neutral(part))
 
 
 def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
-    """Draws changed into draws of the ranked number, for which lower is better; see :class:`Rank`.
+    """Turn draws into draws of the ranked number, for which lower is better; see :class:`Rank`.
 
     Example:
         >>> draws = Draws(np.array([-0.2]), np.array([[-0.3], [0.1]]), trained=False)
@@ -147,7 +146,7 @@ def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
 
 
 def ranking_values(result: Result, part: str, values: Float64Array) -> Float64Array:
-    """Values of a headline changed into ranked numbers: lower is better, see :class:`Rank`."""
+    """Turn values of a headline into ranked numbers; lower is better, see :class:`Rank`."""
     return _rank_values(values, result.facts.metric.direction, result.neutral(part))
 
 

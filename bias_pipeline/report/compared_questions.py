@@ -18,7 +18,7 @@ from bias_pipeline.report.gate import Comparison, Decision
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table, p_cell
 from bias_pipeline.report.tables import ARROWS, captioners, metric_name
-from bias_pipeline.report.verdict import JUDGED, verdict
+from bias_pipeline.report.verdict import JUDGED, OF_SETS, verdict
 from bias_pipeline.report.verdict_sentences import rank
 from bias_pipeline.results.rows import Result
 
@@ -32,7 +32,7 @@ class ComparedQuestion:
 
     @property
     def result(self) -> Literal["worse", "better", "not worse", "cannot tell"]:
-        """How the first captioner compares; without a margin, a chance difference cannot tell."""
+        """How the first captioner compares; ``not worse`` needs a margin."""
         decision = self.decision
         if decision.doubts or (decision.outcome == "undecided"):
             return "cannot tell"
@@ -43,7 +43,7 @@ class ComparedQuestion:
         return "cannot tell" if decision.margin is None else "not worse"
 
     def line(self) -> dict[str, object]:
-        """The row as plain data; fields have the names that they have in answers."""
+        """The row as plain data, with the names of fields in answers."""
         decision = self.decision
         return {
             "attribute": decision.attribute,
@@ -57,7 +57,6 @@ class ComparedQuestion:
         }
 
     def sentence(self) -> str:
-        """The row in words."""
         return f"{self.question} ({self.decision.attribute}): {self.decision.sentence()}"
 
     @property
@@ -87,13 +86,14 @@ class ComparedQuestion:
     def numbers(self) -> str:
         """Both numbers, and their difference with its interval and its p after Holm.
 
-        A number that may be biased on either side of its no-bias value is shown as its distance
-        from that value.
+        A number that may be biased in both directions from its no-bias value is shown as its
+        distance from this value.
         """
         decision, difference = self.decision, self.decision.difference
         one, two = (self._cell(value) for value in decision.distances or decision.values)
         name = f"{metric_name(decision.metric, decision.attribute)} "
         name += ARROWS.get(direction_of(decision.part), "")
+        name += f" {decision.part}" if decision.question in OF_SETS else ""
         distance = "distance from the no-bias value, " if decision.distances else ""
         text = f"{name.strip()} {distance}A {one}, B {two}"
         if math.isnan(difference.ci_low):
@@ -111,7 +111,7 @@ class ComparedQuestion:
 def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
     """A row for each attribute and question, with the number that decides the first's audit.
 
-    Another number takes its place if the first captioner is worse by it, or if only the other
+    Another number takes its place if the first captioner is worse by that number, or if only that
     number can be compared.
     """
     deciding = _deciding(comparison.results)
@@ -134,7 +134,7 @@ _Number = tuple[str, str, str, str]  # attribute, metric, settings, headline
 
 
 def _deciding(results: Sequence[Result]) -> list[_Number]:
-    """The numbers that decide an audit of each captioner, the first captioner's first."""
+    """The numbers that decide each captioner's audit, beginning with the first captioner."""
     numbers: list[_Number] = []
     for captioner in captioners(results):
         scored = verdict([r for r in results if r.rows[0].captioner == captioner])

@@ -19,8 +19,8 @@ RETRIEVED = "retrieved"  # the table of the pictures that queries retrieve first
 MOST_SHOWN = 12  # most runs with pictures, since a page must be small enough to mail
 ENDS = 10  # how many of the least equal, and of the most equal, queries are drawn
 _FEWER = (
-    f"Pictures are shown only for the first {MOST_SHOWN} runs; report fewer runs to see those of "
-    "this one."
+    f"Pictures are shown only for the first {MOST_SHOWN} runs; report fewer runs to see the "
+    "pictures of this run."
 )
 _ALPHA = 0.05
 _SHARE = "share:"
@@ -75,12 +75,12 @@ def _section(
     grid: Grid | None,
     text: str,
 ) -> Section:
-    """The section on one run's queries: which groups they retrieve, with pictures and a text."""
+    """The section on a run's queries: which groups they retrieve, with pictures and a text."""
     title = _title(result)
     explanation = (
         "Which groups each query retrieves, the most unequal first. Intervals resample images; a "
-        "query that always retrieves the same groups has none. p tests the exact count of each "
-        "group, corrected over all queries (Holm); where it is below .05, the table names the "
+        "query that always retrieves the same groups has no interval. p tests the exact count of "
+        "each group, corrected over all queries (Holm); if p is below .05, the table names the "
         "group that is retrieved too often, with points above its share of all pictures."
     )
     return Section(

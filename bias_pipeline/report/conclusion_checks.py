@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bias_pipeline.corpus.attribute import ENGLISH
 from bias_pipeline.corpus.corpus import BLANK_WARNING, SIDES
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
@@ -13,18 +14,15 @@ from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import BEYOND, SCORE, sibling_name
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import text_settings
-from bias_pipeline.text.caption_language import unchecked_reason, untestable
+from bias_pipeline.text.caption_language import ENGLISH_PARTS, list_name, untestable
 from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
 NO_RULE = "it changes with longer or shorter captions, even without bias"
 DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # the metrics that decide most often
-# Questions whose numbers rest on word lists, by masked words, named groups or refusals.
-BY_LISTS = (
-    "leakage", "misgendering", "assuming", "tasks", "mentions", "describing", "inventing",
-    "changing", "declining",
-)  # fmt: skip
+# Questions whose numbers rest only on the attribute's words, masked or found.
+_BY_LISTS = ("leakage", "misgendering", "mentions")
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 
@@ -56,10 +54,10 @@ LIMITS = Limits()
 
 
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
-    """Headline to the part that may decide; empty for results of earlier versions.
+    """The part that may decide, by headline; empty for results of earlier versions.
 
-    A part whose rule holds at equal style follows no trait there. The part beyond an annotator of
-    the captioner's length decides if each of the results has it.
+    At equal style, a part whose rule holds there follows no trait. The part beyond an annotator of
+    the captioner's length decides if every result has it.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     rules = {}
@@ -78,18 +76,17 @@ def reach_of(result: Result, headline: str) -> float:
 
 
 def _matched_share(result: Result, headline: str, detail: str) -> float:
-    """The value of a headline's part ``matched:DETAIL``; NaN if there is no such part."""
+    """The value of a headline's part ``matched:DETAIL``; NaN without this part."""
     part = f"matched:{detail}"
     return _value_of(result, part if headline == SCORE else sibling_name(headline, part))
 
 
 def _value_of(result: Result, part: str) -> float:
-    """The value of a part; NaN if there is none."""
     return next((row.value for row in result.rows if row.part == part), math.nan)
 
 
 def people_part(part: str) -> str:
-    """The part that has the same number with one annotator as the model, at equal style.
+    """The part with the same number of one annotator in the model's place, at equal style.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")
@@ -107,7 +104,7 @@ _UNITS = {
 
 
 def retained_in(result: Result, headline: str) -> float:
-    """The share of the captioner's words that an alignment kept; 1 if it removed nothing."""
+    """The share of the captioner's words that an alignment kept; 1 if it removed no words."""
     retained = _matched_share(result, headline, "retained")
     return 1.0 if math.isnan(retained) else retained
 
@@ -158,15 +155,21 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 
 
 def foreign_to_lists(result: Result) -> str:
-    """Why a result that rests on word lists tests nothing; empty if it does.
+    """Why a result that rests on word lists tests nothing; empty if it tests something.
 
-    Lists must fit the captions, and ours in English are the only ones that were checked.
+    Lists must fit the captions, and lists of another language must have been compared with ours.
     """
-    if result.facts.metric.question not in BY_LISTS:
+    question = result.facts.metric.question
+    if question not in (*_BY_LISTS, *ENGLISH_PARTS):
         return ""
     language = result.facts.language
     shares = {side: language.shares.get(side, math.nan) for side in SIDES}
-    reason = untestable(shares, language.lists) or unchecked_reason(language.lists)
+    reason = untestable(shares, language.lists)
+    if not reason and language.lists not in ("", ENGLISH):  # empty in results of earlier versions
+        if question in ENGLISH_PARTS:
+            reason = f"{ENGLISH_PARTS[question]} are English"
+        elif language.unchecked:
+            reason = f"lists {list_name(language.lists)} {language.unchecked}"
     return f"cannot be tested: {reason}" if reason else ""
 
 
@@ -179,7 +182,7 @@ def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, f
 
 
 def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """Why a number cannot be used at all, empty if it can."""
+    """Why a number cannot be used at all; empty if it can."""
     if math.isnan(row.value):
         return NO_VALUE
     coverage = coverage_of(result, row)
@@ -197,7 +200,7 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
 def coverage_of(result: Result, row: Row) -> float:
     """The share of the images in the model's file on which a number rests.
 
-    A user who captions five hundred of ten thousand labelled images asks about these five hundred.
+    Whoever captions five hundred of ten thousand labelled images asks about these five hundred.
     """
     return min(1.0, row.coverage / result.facts.corpus.file_share)
 
@@ -214,13 +217,13 @@ def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> 
 
 
 def _too_few(share: float, of_what: str, limit: float) -> str:
-    """A clause on a share that is below a limit; the share is never rounded up to the limit."""
+    """A clause on a share below a limit, which rounding never brings up to the limit."""
     shown = min(round(100 * share), round(100 * limit) - 1)
     return f"{shown}% {of_what}; {limit:.0%} are needed"
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """A clause on a trait that moves the number and differs from annotators'; empty without any."""
+    """A clause on a trait that moves the number and in which annotators differ, or empty."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
     return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
@@ -228,7 +231,7 @@ def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = 
 def incomparable_reasons(
     first: Result, other: Result, reading: EvidenceRule, limits: Limits = LIMITS
 ) -> Sequence[str]:
-    """Why two captioners cannot be compared by a number; empty if they can."""
+    """Why a number cannot compare two captioners; empty if it can."""
     pair = [(result.rows[0].captioner, result) for result in (first, other)]
     one, two = ((name, caption_statistics_of(result)) for name, result in pair)
     reasons = [
@@ -241,7 +244,7 @@ def incomparable_reasons(
 
 
 def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> str:
-    """A sentence if the fairer of two wins by naming no group; else empty."""
+    """A sentence if the fairer of two captioners wins by naming no group; else empty."""
     silent, other_silent = (caption_statistics_of(result)["neutral"] for result in (fairer, other))
     if not silent - other_silent > limits.neutral:
         return ""
@@ -299,7 +302,7 @@ def _unlike(
     follows: Sequence[str],
     limits: Limits,
 ) -> str:
-    """A clause on the first trait that differs too much or is unknown; empty without any."""
+    """A clause on the first trait that differs too much or is unknown, or empty."""
     for trait in follows:
         (one, value), (two, other_value) = (
             (name, speech[trait]) for name, speech in (first, other)

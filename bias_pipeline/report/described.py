@@ -30,13 +30,13 @@ _ALONE = "annotators say it of one group alone"
 _Z = 1.96
 _MARK = 0.5  # the weight of a marked word; words are drawn in two strengths
 HABIT = (
-    "A captioner may share a habit with annotators. So read its own difference beside what goes "
+    "A captioner may share a habit with annotators, so compare its own difference with the part "
     "beyond annotators."
 )
 _READ = (
-    "How many captions of each group have a concept. The own difference compares pictures "
-    "that show the same (in points, with its 95 % interval); what annotators would show, if they "
-    "described as often, is subtracted in “beyond annotators”. The first lines are the clearest."
+    "How many captions of each group have a concept. “own difference” compares pictures that "
+    "show the same (in points, with its 95 % interval). “beyond annotators” subtracts the "
+    "difference of annotators who describe as often. The first lines are the clearest."
 )
 
 Line = Mapping[str, str]
@@ -84,7 +84,6 @@ def _section(result: Result, tables: Mapping[str, Sequence[Line]]) -> Section:
 
 
 def _sentences(result: Result) -> list[str]:
-    """A sentence for each conclusion of the run."""
     texts = mapping_in(result.facts.audit, "descriptions").get("sentences", ())
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
@@ -107,7 +106,7 @@ def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
 
 
 def _concepts(lines: Sequence[Line]) -> Table:
-    """A table of concepts with both rates, the own difference and the part beyond annotators."""
+    """A table of concepts: both rates, the model's difference, the part beyond annotators."""
     names = dict.fromkeys((line["others"], line["group"]) for line in lines)
     other, group = next(iter(names)) if len(names) == 1 else ("others", "group")
     several = len(names) > 1
@@ -134,7 +133,7 @@ def _is_of_one_group(line: Line) -> bool:
 
 
 def _remark(line: Line) -> str:
-    """The cell "annotators' part is from": the source of that part, and any note on the concept."""
+    """The cell "annotators' part is from": the source of this part, and any note on the concept."""
     if _is_of_one_group(line):
         return "follows the group in annotators' captions too"
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
@@ -180,7 +179,9 @@ def _slots(lines: Sequence[Line]) -> Table:
     rows: list[list[Cell]] = [
         [
             line["word"],
-            ", ".join(f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if _is_count(key)),
+            ", ".join(
+                f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if key.startswith(_COUNT)
+            ),
             _mark_words(line),
             line["image_id"],
         ]
@@ -191,10 +192,6 @@ def _slots(lines: Sequence[Line]) -> Table:
 
 
 _COUNT = "captions:"
-
-
-def _is_count(key: str) -> bool:
-    return key.startswith(_COUNT)
 
 
 def _mark_words(line: Line) -> Weighted:

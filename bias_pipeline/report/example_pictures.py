@@ -1,4 +1,4 @@
-"""Pictures and drawn maps of words, which stand beside the examples of a report."""
+"""Pictures and drawn maps of words beside the examples of a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.report.examples import shorten_caption
 from bias_pipeline.report.page import Report
-from bias_pipeline.report.section import Section
 from bias_pipeline.report.summary import Summary
 from bias_pipeline.report.table import Cell, Illustrated, Table, cell_text
 
@@ -55,7 +54,7 @@ class DrawnMap(NamedTuple):
 
 
 def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
-    """Image id to the drawing that ``explain gradcam`` wrote."""
+    """The drawings that ``explain gradcam`` wrote, by image id."""
     columns = ("image_id", "caption", "word")
     rows = open_rows(folder / TABLE, what="the table of explain gradcam", wanted=columns)
     rows.require(*columns)
@@ -78,7 +77,7 @@ def with_pictures(
     shown = replace(
         report,
         summaries=[pictures.in_summary(summary) for summary in report.summaries],
-        sections=[pictures.in_section(section) for section in report.sections],
+        sections=[replace(one, tables=pictures.in_tables(one.tables)) for one in report.sections],
     )
     if not pictures.wanted:
         warn("the page has no pictures, since these runs have no captions as examples")
@@ -100,27 +99,24 @@ def with_pictures(
 class _Pictures:
     """Thumbnails and maps; each file is read once."""
 
-    photos: Mapping[str, Path]  # image id to file
-    maps: Mapping[str, DrawnMap]  # image id to a map
+    photos: Mapping[str, Path]  # files by image id
+    maps: Mapping[str, DrawnMap]  # maps by image id
     wanted: set[str] = field(default_factory=set)  # ids of the examples' images
     pictured: set[str] = field(default_factory=set)  # ids shown with a thumbnail
     mapped: set[str] = field(default_factory=set)  # ids shown with a map
-    # File to a JPEG in base64; empty if it cannot be read
+    # By file, a JPEG in base64; empty if the file cannot be read
     read: dict[Path, str] = field(default_factory=dict)
 
     def in_summary(self, summary: Summary) -> Summary:
-        cards = [replace(one, examples=self._in_tables(one.examples)) for one in summary.cards]
-        panels = [replace(one, tables=self._in_tables(one.tables)) for one in summary.panels]
+        cards = [replace(one, examples=self.in_tables(one.examples)) for one in summary.cards]
+        panels = [replace(one, tables=self.in_tables(one.tables)) for one in summary.panels]
         return replace(summary, panels=panels, cards=cards)
 
-    def in_section(self, section: Section) -> Section:
-        return replace(section, tables=self._in_tables(section.tables))
-
-    def _in_tables(self, tables: Sequence[Table]) -> list[Table]:
+    def in_tables(self, tables: Sequence[Table]) -> list[Table]:
         return [self._in_table(table) if _IMAGE in table.head else table for table in tables]
 
     def _in_table(self, table: Table) -> Table:
-        """The table with pictures in the first column, which is visible on a narrow page too."""
+        """The table with pictures in the first column, which narrow pages show too."""
         column = list(table.head).index(_IMAGE)
         rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
         cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]

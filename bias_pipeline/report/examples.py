@@ -31,7 +31,7 @@ _TABLES = {
     "described_captions": {"concept", "group", "image_id", "caption"},
     "invented_captions": {"object", "group", "image_id", "caption"},
 }
-# Question to the table of its card's captions, and the columns that tell kinds of captions apart.
+# By question, the table of its card's captions, and the columns that distinguish their kinds.
 _KINDS = {
     "misgendering": (MISNAMED, ("labelled", "named")),
     "assuming": ("assumed", ("named",)),
@@ -53,9 +53,7 @@ Lines = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class ScreenExamples:
-    """Examples for the numbers of the first screen."""
-
-    # Name of a table to run id to the run's lines
+    # By name of a table and by run id, the run's lines
     lines: Mapping[str, Mapping[str, Lines]] = field(default_factory=dict)
     # Attribute, data set and captioner to the most revealing words
     words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)
@@ -108,7 +106,7 @@ def examples_of(
 def _lines_of(
     store: ResultStore, results: Sequence[Result], table: str, damaged: list[str]
 ) -> dict[str, list[dict[str, str]]]:
-    """Run id to the lines of a table of examples."""
+    """The lines of a table of examples, by run id."""
     lost = "Its examples are not shown"
     lines = {
         r.run_id: stored_lines(store, r, table, _TABLES[table], damaged, lost) for r in results
@@ -146,7 +144,6 @@ def edited_table(lines: Lines) -> Table:
 
 
 def shorten_caption(text: str) -> str:
-    """A caption, shortened for a table."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
@@ -189,7 +186,7 @@ def _cell(tile: Tile) -> str:
 
 
 def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
-    """The grid of the pictures in a run's table; None if the table has no pictures."""
+    """The grid of the pictures in a run's table; None without pictures."""
     if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
         return None
     if len(lines) > _MOST:

@@ -36,8 +36,8 @@ CONTENTS = "contents.md"
 def export(report: Report, folder: Path, error: RunError | None = None) -> None:
     """Write a report's tables, figures, rows and references.
 
-    A file of an earlier export is left alone if this report has no table or figure of its name;
-    ``contents.md`` lists the files that belong to this export.
+    A file of an earlier export stays if this report has no table or figure of its name;
+    ``contents.md`` lists the files of this export.
     """
     try:
         for path, content in files(report, error):
@@ -50,7 +50,7 @@ def export(report: Report, folder: Path, error: RunError | None = None) -> None:
 
 
 def files(report: Report, error: RunError | None = None) -> Iterator[tuple[str, bytes]]:
-    """Every file of an export: its path within the folder and its content; see :func:`export`."""
+    """Every file of an export: its path within the folder, and its content."""
     contents = [f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.described)}\n"]
     names: set[str] = set()
     sections = report.sections
@@ -86,9 +86,9 @@ def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, byt
 
 
 def _name(title: str, shown: str, taken: set[str]) -> str:
-    r"""The name of a table or figure, also for ``\ref``; it says what is shown, not the position.
+    r"""The name of a table or figure, also for ``\ref``; it says what is shown, not where.
 
-    So references in a paper stay right when further runs add sections.
+    References in a paper thus stay right when further runs add sections.
 
     Example:
         >>> _name("lic, gender", "Parts beside the headline, 3 of 9", set())
@@ -118,7 +118,7 @@ def _caption(title: str, table: Table) -> str:
     }
     if table.towards:
         less, more = table.towards
-        words = f"Underlined words point to {less}, and to {more} where they are slanted too"
+        words = f"Underlined words point to {less}, and to {more} if they are slanted too"
         legend[f"{words} (from {STRONG} on)"] = True
     return ". ".join([title, table.caption, *(text for text, used in legend.items() if used)]) + "."
 
@@ -145,8 +145,8 @@ def _stem(path: str) -> str:
 def typed_columns(table: Table) -> dict[str, list[Any]]:
     """A table as columns for files: unrounded numbers, fractions, and None for empty cells.
 
-    A column of numbers with intervals becomes three: ``NAME``, ``NAME ci_low`` and
-    ``NAME ci_high``; with errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
+    A column of numbers with intervals becomes the columns ``NAME``, ``NAME ci_low`` and ``NAME
+    ci_high``; with errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
 
     Example:
         >>> score = NumberCell(0.5, 0.4, 0.6, fraction=True)
@@ -161,7 +161,7 @@ def typed_columns(table: Table) -> dict[str, list[Any]]:
 
 
 def _typed_column(cells: Sequence[Cell]) -> dict[str, list[Any]]:
-    """Suffix of a name to the column for files, from one column of cells."""
+    """One column of cells as columns for files, by the suffix of their names."""
     numbers = [cell for cell in cells if isinstance(cell, NumberCell)]
     if not numbers or any(not isinstance(cell, NumberCell) for cell in cells if cell is not None):
         return {"": [None if cell is None else cell_text(cell) for cell in cells]}
@@ -226,7 +226,7 @@ def _slug(title: str) -> str:
 
 
 def half_width(runs: Runs) -> float:
-    """Half of the 95 % interval of the mean over runs, by Student's t; NaN if there is one run.
+    """Half of the 95 % interval of the mean over runs, by Student's t; NaN of a single run.
 
     Example:
         >>> round(half_width(Runs(std=0.02, count=10)), 4)
@@ -241,8 +241,6 @@ def half_width(runs: Runs) -> float:
 
 @dataclass(frozen=True)
 class RunError:
-    """An error over runs."""
-
     name: str  # the name of its column in files
     size: Callable[[Runs], float]  # computes the error from a number's runs
     legend: str  # what ± means

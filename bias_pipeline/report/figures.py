@@ -1,7 +1,7 @@
 """Figures of results: inline SVG in the page's colours, SVG and PNG as files.
 
-Matplotlib draws all figures. Vega would draw figures that zoom, but outside of a browser Vega
-cannot place names next to points: the names would cover the points and each other.
+Matplotlib draws all figures. Vega would draw figures that zoom, but outside of a browser it cannot
+place names next to points: the names would cover the points and each other.
 """
 
 from __future__ import annotations
@@ -38,15 +38,10 @@ _LINE_WEIGHT = 0.2  # crossing an interval is better than hiding another name
 def spread(
     points: Float64Array, sizes: Float64Array, area: Float64Array, lines: Float64Array
 ) -> Float64Array:
-    """Places for the names of points; each in turn is chosen so that it hides least.
+    """(N, 2) lower left corners for names of points; each in turn hides as little as possible.
 
-    Args:
-        points: (N, 2).
-        sizes: (N, 2) width and height of the names.
-        lines: (L, 4) boxes of lines that names should not cross, in the order of points.
-
-    Returns:
-        (N, 2) the lower left corners of the names.
+    ``points`` is (N, 2), ``sizes`` (N, 2) are widths and heights of names, and ``lines`` (L, 4) are
+    boxes of lines that names should not cross, in the order of points.
 
     Example:
         >>> spread(np.array([[10.0, 10]]), np.array([[20.0, 8]]), np.array([0.0, 0, 99, 99]),
@@ -92,7 +87,7 @@ def name_points(
     lines: Sequence[tuple[tuple[float, float], tuple[float, float]]],
     faint: str,
 ) -> list[Annotation]:
-    """Write names next to points of a plot whose limits are final."""
+    """Write names next to the points of a plot whose limits are final."""
     figure = axes.figure
     known = [i for i, point in enumerate(points) if np.isfinite(point).all()]
     drawn = [axes.annotate(names[i], points[i], (0, 0), textcoords="offset points") for i in known]
@@ -140,7 +135,7 @@ PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure that has not been drawn yet."""
+    """A figure that is not drawn yet."""
 
     title: str  # also read aloud by screen readers
     size: tuple[float, float]  # width and height in inches
@@ -164,7 +159,6 @@ class Plot:
         return _without_ids(element)
 
     def svg(self) -> str:
-        """An SVG file, dark on transparent."""
         element = _without_ids(self._svg(PRINT))
         return f'<?xml version="1.0" encoding="utf-8"?>\n{element}'
 
@@ -231,7 +225,7 @@ def _style(colours: Colours) -> Any:  # rc_context's keys are literals
 
 
 def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
-    """A figure of values with their intervals; each captioner has a line."""
+    """A figure of values with their intervals, with a line for each captioner."""
 
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
@@ -294,8 +288,6 @@ def scatter(
 
 @dataclass(frozen=True)
 class FigureBar:
-    """A bar of K shares."""
-
     name: str  # beside it
     shares: Sequence[float]  # (K,) shares, whose sum is 1
 
@@ -303,7 +295,7 @@ class FigureBar:
 def bars(
     stacked: Sequence[FigureBar], groups: Sequence[str], title: str, gap: int | None = None
 ) -> Plot:
-    """A figure of shares of groups; each line has a bar, and each group has a shade."""
+    """A figure of shares of groups, with a bar in each line and a shade for each group."""
     strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     places = [
         place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(stacked))
@@ -374,7 +366,6 @@ def _unit(row: Row) -> str:
 
 
 def ends(row: Row) -> tuple[float, float]:
-    """The interval of a row as it is drawn."""
     return scale(row) * row.ci_low, scale(row) * row.ci_high
 
 
@@ -383,10 +374,9 @@ _LINES = ("-", "--", ":", "-.")
 
 
 def substitution_curves(curves: Mapping[str, Float64Array], enough: float) -> Plot:
-    """A figure of the share of contextual substitutions at each delta; each captioner has a line.
+    """A figure of the share of contextual substitutions at each delta, a line for each captioner.
 
-    Args:
-        curves: captioner to the (101,) shares at each delta of ``AXIS``, in [0, 1].
+    ``curves`` has a captioner's (101,) shares at each delta of ``AXIS``, in [0, 1].
     """
 
     def draw(axes: Axes, colours: Colours) -> None:

@@ -1,13 +1,13 @@
 """Decides whether the first captioner is less fair than another.
 
 The leaderboards of :mod:`bias_pipeline.report.compare` rank headlines as published, many of which
-change with longer or shorter captions. A decision uses only numbers that do not change so.
+change with longer or shorter captions. A decision uses only numbers that stay the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -19,9 +19,10 @@ from bias_pipeline.errors import (
     NotApplicableError,
     UsageError,
     inflect,
+    some_of,
 )
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
-from bias_pipeline.metrics.value_names import MODEL, sibling_name
+from bias_pipeline.metrics.value_names import DECIDING, MODEL, sibling_name
 from bias_pipeline.report import conclusion_checks
 from bias_pipeline.report.compare import (
     LEVEL,
@@ -36,10 +37,12 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.power import detectable
 from bias_pipeline.report.verdict import BY_RULES, OwnAnswer
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
+from bias_pipeline.stats.set_differences import size_difference
+from bias_pipeline.stats.sign_flips import FEWEST_SETS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -86,7 +89,7 @@ class Decision:
 
     @property
     def winner(self) -> str:
-        """``first`` or ``other``, the significantly fairer (better) captioner, or empty."""
+        """The significantly fairer (better) captioner, as ``first`` or ``other``, or empty."""
         if self.doubts or not self.difference.p_value < 1 - LEVEL:
             return ""
         return "other" if self.difference.value > 0 else "first"
@@ -127,7 +130,8 @@ class Decision:
                 f"{'; '.join(self.doubts)}"
             )
         p = self.difference.p_value
-        numbers += ", p < 0.001 after Holm" if p < 0.001 else f", p {p:.3f} after Holm"
+        if not math.isnan(p):
+            numbers += ", p < 0.001 after Holm" if p < 0.001 else f", p {p:.3f} after Holm"
         verdict = self._comparison() if self.margin is None else self._against_margin(self.margin)
         return f"{self.name}{by}: {verdict} ({numbers})"
 
@@ -149,7 +153,7 @@ class Decision:
         }[self.outcome]
 
     def line(self) -> dict[str, object]:
-        """The decision as a line of a table; ``difference`` has the direction of the ranking."""
+        """The decision as a line of a table; ``difference`` is first minus other, as ranked."""
         return {
             "metric": self.metric,
             "headline": self.headline,
@@ -197,13 +201,17 @@ def decisions(
     margin: float | None = None,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """Decisions on the first captioner and each other, by headlines of otherwise equal cells."""
+    """Compare the first captioner with each other, by headlines of otherwise equal cells."""
     all_decisions = [
-        _decision(first, other, headline, draws, margin, limits)
+        decision
         for first, *others in group_by_cell(results)
         for headline in HEADLINES
         for other in others
         if all(_row(result, headline) for result in (first, other))
+        for decision in (
+            _set_decisions(first, other, headline, margin, limits)
+            or [_decision(first, other, headline, draws, margin, limits)]
+        )
     ]
     sure = [decision for decision in all_decisions if not decision.doubts]
     adjusted = iter(holm([decision.difference.p_value for decision in sure]))
@@ -211,6 +219,57 @@ def decisions(
         d if d.doubts else replace(d, difference=replace(d.difference, p_value=next(adjusted)))
         for d in all_decisions
     ]
+
+
+def _set_decisions(
+    first: Result, other: Result, headline: str, margin: float | None, limits: Limits
+) -> list[Decision]:
+    """A decision for each part that both have by set of pictures, and that can be tested."""
+    differences = {}
+    for part, pair in _paired_sets(first, other).items():
+        rows = [_row(result, part) for result in (first, other)]
+        ends = [(row.ci_low, row.ci_high) for row in rows if row]
+        differences[part] = size_difference(*pair, ends)
+    if margin is None:
+        known = {part: one for part, one in differences.items() if one.p_value == one.p_value}
+        order = sorted(known, key=lambda part: (known[part].p_value, -abs(known[part].value)))
+    else:
+        order = sorted(differences, key=lambda part: -differences[part].ci_high)
+    few = () if order else (f"fewer than {FEWEST_SETS} sets of pictures differ between them",)
+    made = []
+    for part in order or list(differences)[:1]:
+        rule, difference = EvidenceRule(part), differences[part]
+        decision = _decision_by(first, other, headline, rule, difference, margin, limits)
+        ours, theirs = _values((first, other), part)
+        doubts = (*decision.doubts, *few)
+        made.append(replace(decision, doubts=doubts, distances=(abs(ours), abs(theirs))))
+    return made
+
+
+def _paired_sets(
+    first: Result, other: Result
+) -> dict[str, tuple[Mapping[str, float], Mapping[str, float]]]:
+    """By part, both captioners' differences between groups, by set of pictures."""
+    metric = first.rows[0].metric
+    stored = [mapping_in(result.facts.audit, metric, "sets") for result in (first, other)]
+    return {
+        part: (ours, theirs)
+        for compared in stored[0]
+        for part, ours in mapping_in(stored[0], compared, DECIDING).items()
+        if (theirs := mapping_in(stored[1], compared, DECIDING, part))
+    }
+
+
+def _notes_on_sets(results: Sequence[Result]) -> Iterator[str]:
+    """Notes on sets of pictures that only one of two captioners has."""
+    for first, *others in group_by_cell(results):
+        for other in others:
+            pairs = _paired_sets(first, other).values()
+            if alone := sorted({name for ours, theirs in pairs for name in {*ours} ^ {*theirs}}):
+                yield (
+                    f"{inflect(len(alone), 'sets of pictures are')} left out ({some_of(alone)}): "
+                    f"only one of {first.rows[0].captioner} and {other.rows[0].captioner} has them"
+                )
 
 
 def _decision(
@@ -221,11 +280,25 @@ def _decision(
     margin: float | None,
     limits: Limits,
 ) -> Decision:
-    _check_margin_of(margin, first, headline)
     reading = conclusion_checks.evidence_rules(first, other).get(headline)
+    part = reading.part if reading else headline
+    difference = _difference((first, other), part, draws)
+    return _decision_by(first, other, headline, reading, difference, margin, limits)
+
+
+def _decision_by(
+    first: Result,
+    other: Result,
+    headline: str,
+    reading: EvidenceRule | None,
+    difference: Estimate,
+    margin: float | None,
+    limits: Limits,
+) -> Decision:
+    """The decision by the part of the rule; without a rule, a doubt about the headline."""
+    _check_margin_of(margin, first, headline)
     pair = (first, other)
     part = reading.part if reading else headline
-    difference = _difference(pair, part, draws)
     row = _row(first, part) or _row(first, headline)
     assert row is not None
     return Decision(
@@ -248,7 +321,7 @@ def _decision(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """The two captioners' numbers; if both know it, minus the annotators', except for quality."""
+    """The two captioners' numbers, minus the annotators' if known for both; not for quality."""
     names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
     for name in (*names, part):
         first, other = (_row(result, name) for result in pair)
@@ -275,7 +348,7 @@ def _difference(
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
 ) -> Estimate:
-    """First minus other, in a part as it is ranked; NaN if either was not resampled."""
+    """First minus other, in a part as it is ranked; NaN unless both were resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         return Estimate(math.nan)
@@ -364,7 +437,7 @@ def _foreign(results: Sequence[Result]) -> list[str]:
 
 
 def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
-    """A clause on each captioner about whom a metric that answers its question cannot tell."""
+    """A clause on each captioner for whom a metric that answers its question cannot tell."""
     answers = ((result.rows[0].captioner, OwnAnswer.of_result(result)) for result in results)
     return [
         f"{captioner}: {answer.why_unanswered}"
@@ -403,7 +476,7 @@ class Comparison:
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """A gate's outcome: ``passed`` if there are decisions without doubts and all passed."""
+        """A gate's outcome: ``passed`` if there are decisions without doubts, and all passed."""
         if self.lost:
             return "worse"
         return "undecided" if self.undecided or not self.decided else "passed"
@@ -415,11 +488,9 @@ class Comparison:
         return "\n".join([*sentences, *skipped, *self.notes])
 
     def lines(self) -> list[dict[str, object]]:
-        """The decisions as plain data."""
         return [decision.line() for decision in self.decisions]
 
     def frame(self) -> DataFrame:
-        """The decisions as a table, one line each."""
         from pandas import DataFrame
 
         return DataFrame(self.lines())
@@ -438,7 +509,7 @@ def compare_results(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results, which begin with the first captioner's."""
+    """Compare results; the first captioner's results come first."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)
@@ -447,15 +518,17 @@ def compare_results(
     if skipped and not any(others for _, *others in group_by_cell(apart)):
         reasons = "; ".join(": ".join(filter(None, one)) for one in skipped.items())
         raise NotApplicableError(f"no metric can be compared ({reasons}); choose another metric")
-    if not tables and not _lacks_score(apart):
-        raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
+    paired = any(not math.isnan(one.difference.value) for one in made)
+    if not tables and not paired and not _lacks_score(apart):
+        raise DataError(_nothing_to_compare(apart))
     notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
+    notes |= dict.fromkeys(_notes_on_sets(apart))
     return Comparison(tables, made, namesakes, skipped, [*notes], apart)
 
 
 def _lacks_score(results: Sequence[Result]) -> bool:
-    """Whether, among captioners in equal cells, a headline has no value."""
+    """Whether a headline of captioners in equal cells has no value."""
     pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 
@@ -476,7 +549,7 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
 
 
 def _differences(results: Sequence[Result]) -> str:
-    """The end of a clause on the settings in which results differ; empty if they differ in none."""
+    """The end of a clause on the settings in which results differ; empty without differences."""
     values: dict[str, dict[str, None]] = {}
     for result in results:
         row = result.rows[0]

@@ -1,8 +1,7 @@
 """Counts how often versions of a captioner were compared on the same pictures.
 
-Whoever retries until a gate passes has no evidence: a test on pictures does not hold for a version
-that was chosen by earlier tests on the same pictures. Comparisons are counted in a file with a line
-for each.
+Whoever retries until a gate passes has no evidence: earlier tests on the same pictures have chosen
+the version that passes. A file has a line for each comparison.
 """
 
 from __future__ import annotations
@@ -40,13 +39,12 @@ class Look:
 
 @dataclass(frozen=True)
 class LookCount:
-    """How often versions were compared on the pictures of a comparison, itself included."""
+    """How many versions were compared on the pictures of a comparison, this version included."""
 
     number: int  # this version's place among the versions compared on these pictures, from 1
     n_pictures: int  # how many sets of pictures the history has
 
     def sentences(self) -> list[str]:
-        """Warnings that a reader of the verdict must know."""
         lines = []
         if self.number > 1:
             lines.append(
@@ -163,7 +161,7 @@ def _look(path: Path, number: int, line: str) -> Look:
         or not all(isinstance(value, str) for value in record.values())
     ):
         raise DataError(
-            f"{path}, line {number}: was not written by compare --history; another program writes "
-            "to this folder, and looks would be counted wrong: name a folder of its own"
+            f"{path}, line {number}: was not written by compare --history; another program "
+            "writes to this folder, and looks would be counted wrong: name another folder"
         )
     return Look(**record)

@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # a path like this
 
 
 def check_distinct(digests: Mapping[str, str]) -> None:
-    """Refuse two captioners with the same captions; ``digests`` is name to digest of the corpus."""
+    """Refuse two captioners with the same captions; ``digests`` has each captioner's corpus."""
     name_by_digest: dict[str, str] = {}
     for name, digest in digests.items():
         if name_by_digest.setdefault(digest, name) != name:
@@ -32,14 +32,14 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed so that a captioner's name stands for one corpus, and what was renamed."""
+    """Rename results so that each captioner's name stands for one corpus; also says how."""
     by_file, files = resolve_file_collisions(results)
     by_corpus, corpora = _corpora_apart(by_file)
     return by_corpus, [*files, *corpora]
 
 
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed so that a captioner's name stands for one file, and what was renamed.
+    """Rename results so that each captioner's name stands for one file; also says how.
 
     A new name is made of the file and as many of its folders as make names different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
@@ -90,7 +90,7 @@ def as_given(result: Result, captioner: str) -> Result:
 
 
 def swept_names(captioners: Sequence[str]) -> dict[str, str]:
-    """Path as given to new name, for files of a sweep that share a name.
+    """The new names of files of a sweep that share a name, by path as given.
 
     Example:
         >>> swept_names(["x/A/model.json", "x/B/model.json", "x/B/other.json", "nic"])
@@ -110,7 +110,7 @@ def swept_names(captioners: Sequence[str]) -> dict[str, str]:
 
 
 def given_name(captioner: str) -> str:
-    """The name of a captioner made of its whole path, empty if the path has no folder."""
+    """A captioner's name made of its whole path; empty if the path has no folder."""
     if len(Path(captioner).parts) < 2:
         return ""
     whole = "_".join(_parts(captioner))
@@ -131,7 +131,7 @@ def _parts(file: str) -> tuple[str, ...]:
 
 
 def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed by digest so that a name stands for one corpus, and what was renamed.
+    """Rename results by digest so that a name stands for one corpus; also says how.
 
     Corpora that differ only in the scored part of captions (``text.unit``) keep their name.
     """

@@ -51,14 +51,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """A report of finished runs."""
-
     title: str  # the report's title
     described: str  # a sentence on how many captioners, runs and numbers there are
     sections: Sequence[Section]  # in the order of reading
     caveats: Sequence[str]  # what the numbers cannot say
-    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # run id to its manifest
-    # Run id to the settings in which the run differs from others of its metric
+    runs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # manifests by run id
+    # By run id, the settings in which the run differs from others of its metric
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rows: Sequence[Row] = ()  # every number of every run
     bibtex: str = ""  # the sources of the metrics
@@ -91,8 +89,8 @@ log = logging.getLogger(__name__)
 CAVEATS = (
     "Labels of gender, race and age are what annotators saw in a picture, not how people identify, "
     "and have only two or three groups; labels of emotion are what annotators felt.",
-    "Word lists and tokens are English; a caption in another language counts as one that names no "
-    "group.",
+    "Word lists and tokens are English; a caption in another language counts as a caption that "
+    "names no group.",
     "A captioner that names no group cannot name the wrong one: read every number together with "
     "the "
     "share of captions that name no group.",
@@ -116,7 +114,7 @@ def finished_results(folder: Path) -> list[Result]:
 def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result], list[str]]:
     """All complete results of a folder, and a sentence on each result that cannot be read.
 
-    The results in ``made``, which this process computed, are not read from files.
+    Results in ``made``, which this process computed, are not read from files.
     """
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
@@ -140,7 +138,7 @@ def require_runs_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():
-        raise DataError(f"{folder} is the folder of one run; name the folder that it is in")
+        raise DataError(f"{folder} is the folder of one run; name the folder that contains it")
     below = next(folder.glob(f"*/*/{RESULT}"), None)
     if below is not None and not any(folder.glob(f"*/{RESULT}")):
         raise DataError(f"{folder} contains no run, but {below.parents[1]} does; name that folder")
@@ -158,7 +156,7 @@ def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws
 def _read_draws(
     folder: Path, results: Sequence[Result]
 ) -> tuple[dict[str, dict[str, Draws]], list[str]]:
-    """Run id to draws, and a sentence on each run whose draws cannot be read."""
+    """The draws by run id, and a sentence on each run whose draws cannot be read."""
     store, draws, damaged = ResultStore(folder), {}, []
     for result in results:
         try:
@@ -195,7 +193,6 @@ def report_of(
     behind: ScreenExamples = NOTHING,
     limits: Limits = LIMITS,
 ) -> Report:
-    """The report of some results."""
     apart, namesakes = resolve_name_collisions(results)
     results = with_settings(apart)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
@@ -233,12 +230,10 @@ MOST_RUNS = 200  # of more runs the page does not list settings
 def write_page(
     folder: Path, out: Path, limits: Limits = LIMITS, made: Sequence[Result] = ()
 ) -> None:
-    """Write the report of all finished runs of a folder."""
     save_page(report_of_folder(folder, limits, made), out)
 
 
 def save_page(report: Report, out: Path) -> None:
-    """Write a report as HTML."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, html(report).encode("utf-8", "replace"))
@@ -249,12 +244,11 @@ def save_page(report: Report, out: Path) -> None:
 
 
 def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) -> str:
-    """The report of some results as HTML."""
     return html(report_of(results, draws))
 
 
 class _Pictures:
-    """Thumbnails as HTML; a thumbnail that is already on the page is referred to."""
+    """Thumbnails as HTML; a thumbnail that is already on the page is only referred to."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}  # base64 of a JPEG to its number on the page
@@ -276,7 +270,7 @@ class _Pictures:
 
 @cache
 def _template() -> Template:
-    """The template of a page; it is compiled once."""
+    """The template of a page, compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -26,8 +26,6 @@ _UNITS = {"fraction": "per cent", "quality": "CIDEr-D"}
 
 @dataclass(frozen=True)
 class PanelLine:
-    """One number of a panel."""
-
     name: str  # the metric's or the captioner's name
     meaning: str  # what the number says, in plain words
     number: NumberCell  # the drawn value: minus the annotators' value, if that is known
@@ -84,8 +82,6 @@ class PanelBlock:
 
 @dataclass(frozen=True)
 class Panel:
-    """The numbers of one question."""
-
     kind: str  # of `PANELS`
     title: str  # the question
     answer: str  # `more`, `no`, `none`, `unknown`, or empty if nothing is judged
@@ -116,7 +112,7 @@ def panels_of_one(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """The panels of one captioner; each metric is a line."""
+    """The panels of one captioner, with a line for each metric."""
     panels = []
     for kind, findings in _by_panel(verdict.findings, attribute).items():
         answer = _answer(findings, attribute)
@@ -159,7 +155,7 @@ def panels_of_all(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """The panels of several captioners; each is a line, with the number that answers for most."""
+    """The panels of several captioners; each line has the number that answers for most of them."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
     for kind, panel_findings in _by_panel(every, attribute).items():
@@ -176,7 +172,7 @@ def panels_of_all(
 def _behind(
     kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: ScreenExamples
 ) -> list[Table]:
-    """The examples of a panel; titles name the captioner if there are several."""
+    """The examples of a panel; if there are several captioners, titles name them."""
     several = len({finding.row.captioner for finding in findings}) > 1
     tables: dict[str, Table] = {}
     for finding in findings[:MOST_LINES] if several else findings:
@@ -218,7 +214,7 @@ def _order(line: PanelLine, better: bool) -> float:
 
 
 def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Finding]]:
-    """Panel to findings on an attribute, in the order of the panels."""
+    """The findings on an attribute by panel, in the order of the panels."""
     panels: dict[str, list[Finding]] = {kind: [] for kind in PANELS}
     for finding in findings:
         if finding.row.attribute == attribute:
@@ -229,7 +225,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by the metric that answers for most captioners; if equal, the best known."""
+    """The findings by the metric that answers for most captioners, or the best known of several."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)
@@ -245,7 +241,7 @@ def _leading(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _answer(findings: Sequence[Finding], attribute: str) -> str:
-    """The verdict's answer from the findings of one panel."""
+    """The answer of the verdict, from the findings of one panel."""
     questions = [finding.question for finding in findings if finding.question in JUDGED]
     return Verdict(findings).answer(questions[0], attribute) if questions else ""
 
@@ -292,7 +288,7 @@ def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
 
 
 def corrected_arrow(mark: str, finding: Finding) -> str:
-    """The arrow of a headline; level if the answer's corrected p is not significant."""
+    """The arrow of a headline; level unless the corrected p of its answer is significant."""
     decides = finding.question in JUDGED and not finding.doubt
     return "≈" if mark and decides and not finding.significant else mark
 

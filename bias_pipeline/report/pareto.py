@@ -45,7 +45,7 @@ class ParetoPoint:
 
     @property
     def optimal(self) -> bool:
-        """Whether no captioner beats it."""
+        """Whether no captioner beats this one."""
         return not self.beaten_by
 
 
@@ -116,8 +116,6 @@ def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front
 
 @dataclass(frozen=True)
 class _Measured:
-    """A headline and its result."""
-
     row: Row
     result: Result
 
@@ -126,7 +124,7 @@ class _Measured:
         return ranking_values(self.result, self.row.part, np.array([self.row.value]))
 
     def resampled_values(self, draws: Stored) -> Float64Array:
-        """(B,) the ranked number under resampling, empty if draws are not stored."""
+        """(B,) the ranked number under resampling; empty if draws are not stored."""
         part_draws = draws.get(self.result.run_id, {}).get(self.row.part)
         empty = np.empty(0)
         means = empty if part_draws is None else part_draws.resampled.mean(axis=1)
@@ -147,7 +145,6 @@ def _pairs(
 
 
 def _find_headlines(result: Result, parts: Sequence[str]) -> list[_Measured]:
-    """The headlines among ``parts`` that have a value."""
     return [
         _Measured(row, result)
         for row in result.rows
@@ -204,9 +201,7 @@ def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
 def _beats(quality: Float64Array, bias: Float64Array) -> BoolArray:
     """(P, P, B) whether the first is as good in both and better in one; lower is better.
 
-    Args:
-        quality: (P, B) quality of P captioners.
-        bias: (P, B) bias of these captioners.
+    ``quality`` and ``bias`` are (P, B), for P captioners.
 
     Example:
         >>> quality, bias = np.array([[1.0], [2.0], [0.0]]), np.array([[1.0], [1.0], [3.0]])

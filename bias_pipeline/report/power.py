@@ -1,9 +1,8 @@
 """Says how small a bias a number of images shows, and what may be concluded from a metric.
 
-Both answers come from measured errors, not from a model. What may be concluded follows from the
-rule of :mod:`~bias_pipeline.report.verdict`, and from whether a number found planted bias. How far
-numbers move is read from ``flatness.csv``, which ``experiments.flatness.study`` writes.
-
+Both answers come from measured errors, not from a model. The rule of
+:mod:`~bias_pipeline.report.verdict`, and whether a number found planted bias, decide what may be
+concluded. ``flatness.csv``, written by ``experiments.flatness.study``, has how far numbers move.
 ``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """
 
@@ -28,6 +27,7 @@ from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
 from bias_pipeline.report.table import number, percent
 from bias_pipeline.report.tables import ARROWS
 from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
+from bias_pipeline.report.verdict_sentences import join_sentences
 from bias_pipeline.stats.bootstrap import quantile
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Measurement:
 
     @property
     def detectable(self) -> float:
-        """The score that is above chance in four of five cases, see :func:`detectable`."""
+        """The score that is above chance in four of five cases; see :func:`detectable`."""
         return detectable(self.error)
 
 
@@ -68,7 +68,7 @@ class Power:
 
     @property
     def any_measurement(self) -> Measurement:
-        """One of the measurements: design, metric, part and unit are the same in all."""
+        """One of the measurements; design, metric, part and unit are the same in all."""
         return self.measurements[0]
 
     def smallest(self, balanced: float) -> float:
@@ -107,8 +107,7 @@ class Power:
 def detectable(error: float, freedom: float = math.inf) -> float:
     """The value that a test finds in four of five cases.
 
-    Args:
-        freedom: degrees of freedom of the test's Student's t; infinite for the normal distribution.
+    ``freedom`` has the degrees of freedom of Student's t; infinity is the normal distribution.
 
     Example:
         >>> round(detectable(1.0), 2), round(detectable(1.0, freedom=5), 2)
@@ -150,7 +149,7 @@ _Record = TypeVar("_Record", bound="DataclassInstance")
 
 
 def read_records(file: Traversable, kind: type[_Record]) -> list[_Record]:
-    """The lines of a CSV file of the package as records with fields of these names."""
+    """The lines of a CSV file of the package as records with these fields."""
     kinds = {field.name: _KINDS[str(field.type)] for field in fields(kind)}
     lines = read_csv(file.read_text(encoding="utf-8"))
     return [kind(**{name: kinds[name](line[name]) for name in kinds}) for line in lines]
@@ -241,15 +240,10 @@ def _usability_of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        return Usability(headline, part, NO, _DIFFERING.format(_traits_text(rule.follows)))
+        traits = join_sentences(_TRAITS[trait] for trait in rule.follows)
+        return Usability(headline, part, NO, _DIFFERING.format(traits))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
-
-
-def _traits_text(traits: Sequence[str]) -> str:
-    """A clause on the traits with which a number changes."""
-    *first, last = (_TRAITS[trait] for trait in traits)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _unseen(metric: str, part: str) -> str:
@@ -266,7 +260,6 @@ def _unseen(metric: str, part: str) -> str:
 
 @cache
 def movements() -> Sequence[Movement]:
-    """All movements that the study has measured."""
     return read_records(files("bias_pipeline.report") / "flatness.csv", Movement)
 
 
@@ -296,7 +289,6 @@ def smallest_bias_lines(balanced: float) -> list[list[str]]:
 
 
 def planted_shares() -> list[int]:
-    """The planted shares of the study, in per cent."""
     return sorted(
         {m.planted for power in measured_powers() for m in power.measurements if m.planted}
     )
@@ -334,7 +326,7 @@ def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
 
 
 def reading_of(measurement: Measurement) -> str:
-    """The name of a measured number: metric, direction, alignment, and the part if no headline."""
+    """The name of a measured number: metric, direction, alignment, and a part's name."""
     direction = direction_of(measurement.part)
     part = measurement.part.removeprefix(f"{direction}:")
     words = (
@@ -357,7 +349,7 @@ def amount(score: float, unit: str) -> str:
 
 
 def _concluded_text(measurement: Measurement) -> str:
-    """How many of all trials concluded bias; a dash if most gave no answer."""
+    """How many of all trials concluded bias; a dash if most trials gave no answer."""
     if 2 * measurement.withheld > measurement.trials:
         return "–"
     return f"{measurement.concluded}/{measurement.trials}"

@@ -1,7 +1,7 @@
 """Tables on the screen.
 
-A table that is wider than the terminal is folded into blocks, one below the other, so that no
-number is cut. Each block begins with the columns that name the rows.
+A table wider than the terminal is folded into blocks, one below the other, so that no number is
+cut. Each block begins with the columns that name the rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fits_in_width(table: Table) -> bool:
 
 
 def _columns(table: Table) -> list[list[str]]:
-    """The texts of each column; its name is first."""
+    """The texts of each column, beginning with its name."""
     lines = [table.head, *([cell_text(cell) for cell in row] for row in table.rows)]
     return [list(map(printable, column)) for column in zip(*lines, strict=True)]
 
@@ -65,7 +65,7 @@ def _natural(column: Sequence[str]) -> int:
 
 
 def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
-    """Width of each column; columns that name rows are cut so that a number with interval fits."""
+    """The width of each column; names of rows are cut so that a number with interval fits."""
     sizes = [_natural(column) for column in columns]
     fitting = min(_INTERVAL, max(sizes[keys:], default=0))
     while _total([*sizes[:keys], fitting]) > width() and max(sizes[:keys], default=0) > _FEWEST:

@@ -85,8 +85,8 @@ def overviews(
         yield Section(
             title=f"{attribute}, data set {dataset}",
             texts=[
-                "Headlines with their intervals, in per cent where they are fractions. "
-                f"{MARKED}. {BOLD} Grey, in files italic: {UNUSED}."
+                f"Headlines with their intervals; fractions are in per cent. {MARKED}. {BOLD} "
+                f"Grey, in files italic: {UNUSED}."
             ],
             tables=[matrix.table()],
             notes=[*attributed_notes(dataset_results), *legend(dataset_results)],
@@ -95,7 +95,7 @@ def overviews(
 
 
 def _best(leaderboard: Leaderboard) -> list[tuple[str, str]]:
-    """Run and part of the fairest captioner; empty unless all others differ significantly."""
+    """The run and part of the fairest captioner; empty unless all others differ significantly."""
     first, *others = leaderboard.ranks
     alone = others and not any(set(first.letters) & set(other.letters) for other in others)
     return [(first.row.run_id, first.row.part)] if alone else []
@@ -127,7 +127,7 @@ class _Matrix:
             for finding in verdict(scored, limits).findings
         }
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
-        self.columns: dict[str, str] = {}  # column name to metric
+        self.columns: dict[str, str] = {}  # metrics by name of column
         for result in results:
             for row in result.rows:
                 if row.part in HEADLINES:
@@ -217,7 +217,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
 
 
 def _neutrals(results: Iterable[Result]) -> dict[tuple[str, str], float]:
-    """Run and part to the no-bias value of the number."""
+    """The no-bias value of each run's part."""
     return {_key(row): result.neutral(row.part) for result in results for row in result.rows}
 
 
@@ -278,7 +278,7 @@ def _ranking(leaderboard: Leaderboard) -> Table:
 
 def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Table]:
     """A table of a headline's parts: a line for each part, a column for each captioner."""
-    names: dict[str, bool] = {}  # part to whether it has a value
+    names: dict[str, bool] = {}  # whether each part has a value
     parts_by_captioner: dict[str, dict[str, Row]] = {}
     for rank in leaderboard.ranks:
         rows = results[rank.row.run_id].rows
@@ -325,12 +325,10 @@ class Bounds:
 
     @property
     def lowest(self) -> str:
-        """The annotator whose labels give the lowest value."""
         return min(self.rows, key=lambda who: self.rows[who].value)
 
     @property
     def highest(self) -> str:
-        """The annotator whose labels give the highest value."""
         return max(self.rows, key=lambda who: self.rows[who].value)
 
     @property

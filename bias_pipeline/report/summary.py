@@ -60,7 +60,7 @@ class Summary:
     panels: Sequence[Panel]  # the figure
     undecided: Sequence[str]  # numbers that are not used, and why
     several: bool = False  # whether the figure's lines are captioners
-    # Captioner to the answers, and to a table of all numbers for each question
+    # By captioner, the answers, and a table of all numbers for each question
     answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
     numbers: Mapping[str, Sequence[Table]] = field(default_factory=dict)
     cards: Sequence[AnswerCard] = ()  # if there is one captioner
@@ -98,7 +98,7 @@ def summaries(
 
 
 def _verdicts(results: Sequence[Result], limits: Limits) -> dict[tuple[str, str], Verdict]:
-    """Data set and captioner to a verdict on all attributes, over which p is corrected."""
+    """For each data set and captioner a verdict on all attributes, over which p is corrected."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -170,7 +170,7 @@ def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """Name and value of facts such as the file, the date, the images and the coverage."""
+    """The names and values of facts such as the file, the date, the images and the coverage."""
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
     corpora = [result.facts.corpus for result in results]
@@ -210,7 +210,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 
 def _n_labelled(result: Result) -> int:
-    """How many images belong to a group; in results of earlier versions, by the coverage."""
+    """How many images belong to a group; results of earlier versions know it from the coverage."""
     if (stored := result.facts.corpus.n_labelled) is not None:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
@@ -226,7 +226,7 @@ def _blanks(result: Result, side: str) -> int:
 
 
 def _lengths(results: Sequence[Result]) -> str:
-    """A text on mean words a caption: the shortest and longest captioner's, and human captions'."""
+    """A text on mean words in a caption: of the captioners, and of annotators."""
     words = {
         side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
         for side in SIDES

@@ -1,8 +1,8 @@
 """Tables before they are written in any format.
 
-Cells keep unrounded numbers. They are formatted by ``screen.py`` for the terminal, ``page.html.j2``
-for the page, ``text_formats.py`` for Markdown and LaTeX, and ``exports.py`` for CSV and Parquet.
-The machine's paths and names are removed from content that is sent to others.
+Cells keep unrounded numbers. ``screen.py`` formats them for the terminal, ``page.html.j2`` for the
+page, ``text_formats.py`` for Markdown and LaTeX, and ``exports.py`` for CSV and Parquet. Content
+that is sent to others loses the machine's paths and names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bias_pipeline.results.rows import Row
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A fraction in per cent, a dash if it is absent.
+    """A fraction in per cent, or a dash for NaN.
 
     Example:
         >>> percent(0.4567), percent(float("nan"))
@@ -27,7 +27,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """A number as it is, without a minus at zero; a dash if it is absent.
+    """A number as it is, without a minus at zero, or a dash for NaN.
 
     Example:
         >>> number(1.25), number(-0.001), number(float("nan"))
@@ -37,7 +37,7 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def p_cell(p_value: float) -> str:
-    """A p value to three digits, a dash if there is none.
+    """A p value to three digits, or a dash for NaN.
 
     Example:
         >>> p_cell(0.0412), p_cell(1e-9), p_cell(float("nan"))
@@ -58,7 +58,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class NumberCell:
-    """A number, and its interval if it has one."""
+    """A number, with its interval if known."""
 
     value: float  # NaN if the number does not exist
     low: float | None = None  # lower end, None for a number without an interval
@@ -74,7 +74,6 @@ class NumberCell:
 
     @classmethod
     def of_row(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> NumberCell:
-        """A cell with a row's value and interval."""
         runs = Runs(row.seed_std, row.n_seeds)
         cell = cls.in_unit(row.unit, row.value, row.ci_low, row.ci_high)
         return replace(cell, mark=mark, tone=tone, best=best, runs=runs)
@@ -108,11 +107,8 @@ class NumberCell:
 
 @dataclass(frozen=True)
 class PCell(NumberCell):
-    """A p value."""
-
     @property
     def text(self) -> str:
-        """The p value with three digits; below 0.001 it is ``<0.001``."""
         return p_cell(self.value)
 
 
@@ -151,7 +147,7 @@ class Illustrated:
     """An image id with a small picture, a map, or both."""
 
     text: str  # the id
-    picture: str  # a thumbnail as base64 of a JPEG; empty if there is none
+    picture: str  # a thumbnail as base64 of a JPEG, or empty
     word: str = ""  # the word of the caption whose map is shown; empty if there is no map
     map: str = ""  # where the captioner looked for the word, as base64 of a JPEG
 
@@ -173,8 +169,6 @@ def cell_text(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table."""
-
     caption: str  # what the table shows
     head: Sequence[str]  # names of its columns
     rows: Sequence[Sequence[Cell]]  # cells; the first column names the row

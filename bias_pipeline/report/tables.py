@@ -68,7 +68,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
-    """A table with a row for each cell; settings ``beyond`` that do not vary are in its caption."""
+    """A table with a row for each cell; settings ``beyond`` that do not vary are its caption."""
     varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
     caption = " · ".join(
@@ -134,7 +134,7 @@ def _cells(
 
 
 def _leading_row(result: Result) -> Row:
-    """The row from which the table takes the coverage and the share that names no group."""
+    """The row that supplies the coverage and the share that names no group."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
@@ -154,13 +154,12 @@ def marks(row: Row, result: Result) -> str:
 
 
 def legend(results: Sequence[Result]) -> list[str]:
-    """The meanings of those signs of :data:`MARKS` that results have."""
+    """The meanings of the signs of :data:`MARKS` that results have."""
     used = {mark for result in results for mark in marks(_leading_row(result), result).split()}
     return [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used]
 
 
 def has_blanks(result: Result) -> bool:
-    """Whether a result had blank captions."""
     return any(result.facts.corpus.blanks.values())
 
 
@@ -196,7 +195,7 @@ def _too_long_for_quality(row: Row, result: Result) -> bool:
 
 
 def _identity(result: Result) -> dict[str, str]:
-    """A cell's choices, seeds and settings, which may differ from other cells'."""
+    """The choices, seeds and settings in which a cell may differ from others."""
     row = result.rows[0]
     choices = {name: str(getattr(row, name)) for name in CHOICES}
     return {**result.settings, **choices, "seeds": seeds_text(row.seeds)}
@@ -227,9 +226,8 @@ def _title(results: Sequence[Result]) -> str:
 def attributed_notes(results: Sequence[Result]) -> list[str]:
     """The notes of cells; each note stands once, after the captioners that it is about.
 
-    If only some cells of a captioner have a note, these cells are named too, as in
-    ``oscar (lic matched)``: by the metric, attribute and data set, if there are several, and by
-    their settings.
+    If only some cells of a captioner have a note, the note names these cells too, as in ``oscar
+    (lic matched)``: by the metric, attribute and data set (if there are several), and by settings.
     """
     keys = ("metric", "attribute", "dataset")
     several = [key for key in keys if len({getattr(r.rows[0], key) for r in results}) > 1]
@@ -268,7 +266,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
 
 
 def _fold_curves(notes: Sequence[str]) -> list[str]:
-    """The notes; the notes on several learning curves are joined into one."""
+    """Join the notes on several learning curves into one note; other notes stay."""
     curves = [note for note in notes if CURVE in note]
     if len(curves) < _MANY:
         return [*notes]
@@ -287,7 +285,7 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
-    """Whether a result needs no †: its captioner was trained on this data set, or it has none."""
+    """Whether a result needs no †: it tests retrieval, or its captioner learnt this data set."""
     return result.facts.metric.question == "retrieval" or training_of(result)
 
 
@@ -297,7 +295,7 @@ def training_of(result: Result) -> bool:
 
 
 def latest_results(results: Iterable[Result]) -> list[Result]:
-    """The latest result of each cell, in the order of their start."""
+    """The latest result of each cell, in the order in which they started."""
     return list(
         {
             _cell_of(result): result

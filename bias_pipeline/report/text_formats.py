@@ -2,16 +2,17 @@
 
 Text from data is escaped, so that it stays text.
 
-The LaTeX needs the package booktabs and a LaTeX of 2020 or later, whose input is UTF-8 and whose
-base has the text companion signs. Names in scripts that pdfLaTeX's fonts lack (Chinese, emoji) are
-written as they are; they need LuaLaTeX or XeLaTeX and a font that has them.
+The LaTeX needs the package booktabs and a LaTeX of 2020 or later, which reads UTF-8 and has the
+text companion signs in its base. Names in scripts that pdfLaTeX's fonts lack (Chinese, emoji) are
+written as they are; they need LuaLaTeX or XeLaTeX and a font with these characters.
 
 In JUnit XML, which CI reads, a decision that is lost or undecided by a margin is a failure. A
 number that decides nothing, or a metric that does not apply, is skipped.
 
 A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
 The interval is among the result's settings, since the hub has no field for intervals. The hub's
-evaluation results (``.eval_results/*.yaml``) name a data set on the hub and a task of it.
+evaluation results (``.eval_results/*.yaml``) name a data set on the hub and a task of its
+``eval.yaml``.
 """
 
 from __future__ import annotations
@@ -286,9 +287,8 @@ _ARGUMENTS = ("attribute", "part", "encoder", "head", "masking", "alignment", "s
 def evaluation_results(report: Report, dataset: str) -> str:
     """Every headline number as an entry of a model's ``.eval_results`` folder on the hub.
 
-    Args:
-        report: runs of one captioner.
-        dataset: the data set's name on the hub, such as ``owner/photos``.
+    ``report`` has runs of one captioner; ``dataset`` is a data set's name on the hub, as
+    ``owner/photos``.
     """
     _, rows = _one_captioner(report)
     entries = [_evaluation(row, report, dataset) for row in rows]
@@ -296,25 +296,47 @@ def evaluation_results(report: Report, dataset: str) -> str:
 
 
 def _evaluation(row: Row, report: Report, dataset: str) -> dict[str, Any]:
-    """An entry; its task names what tells the number apart, and its notes say the rest."""
+    """An entry; its task names what distinguishes the number, and its notes say the rest."""
     settings = _settings(row, report)
-    of_run = [row.metric, *settings.values()]
     arguments = _arguments(row, report)
     notes = [f"{key}={arguments[key]}" for key in arguments if key not in settings]
     return {
-        "dataset": {"id": dataset, "task_id": re.sub(r"[^\w.]+", "-", "-".join(of_run))},
+        "dataset": {"id": dataset, "task_id": _task_of(row, report)},
         "value": round(row.value, 6),
         "notes": f"bias_pipeline {__version__}: {', '.join(notes)}",
     }
 
 
+def benchmark_file(report: Report, dataset: str) -> str:
+    """The ``eval.yaml`` of a data set on the hub, with the tasks that a model's results name.
+
+    Args:
+        report: runs of one captioner.
+        dataset: the data set's name on the hub.
+    """
+    _, rows = _one_captioner(report)
+    tasks = dict.fromkeys(_task_of(row, report) for row in rows)
+    benchmark = {
+        "name": f"Bias of captions on {dataset}",
+        "description": "How differently a captioner treats groups of people; a task is a metric.",
+        "evaluation_framework": "bias_pipeline",
+        "tasks": [{"id": task} for task in tasks],
+    }
+    return yaml.safe_dump(benchmark, sort_keys=False, allow_unicode=True)
+
+
+def _task_of(row: Row, report: Report) -> str:
+    """A number's name that distinguishes it, in signs that the hub permits."""
+    return re.sub(r"[^\w.]+", "-", "-".join([row.metric, *_settings(row, report).values()]))
+
+
 def _one_captioner(report: Report) -> tuple[str, list[Row]]:
-    """The captioner's name and its headline numbers; several captioners are refused."""
+    """The captioner's name and headline numbers; several captioners are refused."""
     names = sorted({row.captioner for row in report.rows})
     if len(names) > 1:
         raise DataError(
             f"a card is of one captioner, and these runs are of {len(names)} "
-            f"({', '.join(names[:3])}): name a folder with the runs of one"
+            f"({', '.join(names[:3])}): name a folder with the runs of one captioner"
         )
     rows = list(_headlines(report))
     if not rows:
@@ -332,7 +354,7 @@ def model_card(report: Report) -> str:
 
 
 def _headlines(report: Report) -> Iterator[Row]:
-    """The headline numbers of each run, or the model's own if there are no human captions."""
+    """The headline numbers of each run, or the model's level if there are no human captions."""
     for run_id in dict.fromkeys(row.run_id for row in report.rows):
         defined = {
             row.part: row
@@ -351,7 +373,7 @@ def _settings(row: Row, report: Report) -> dict[str, str]:
 
 
 def _arguments(row: Row, report: Report) -> dict[str, Any]:
-    """How a number was made, its interval, and how much data it is from."""
+    """How a number was made, its interval, and how much data it rests on."""
     arguments: dict[str, Any] = dict(_settings(row, report))
     ends = {"ci_low": row.ci_low, "ci_high": row.ci_high}
     arguments |= {name: round(value, 6) for name, value in ends.items() if math.isfinite(value)}

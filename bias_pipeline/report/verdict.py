@@ -58,7 +58,7 @@ _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 
 @dataclass(frozen=True)
 class OwnAnswer:
-    """The answer that a metric itself gives to its question, from the manifest."""
+    """The answer that a metric gives to its question, from the manifest."""
 
     answer: str  # `yes`, `no` or `cannot_tell`
     reason: str = ""  # why there is no answer
@@ -70,7 +70,7 @@ class OwnAnswer:
 
     @classmethod
     def of_result(cls, result: Result) -> OwnAnswer | None:
-        """The answer that a result's manifest has; None if it has none."""
+        """The answer in a result's manifest; None if the manifest has no answer."""
         stored = mapping_in(result.facts.audit, result.rows[0].metric)
         if not stored.get("answer"):
             return None
@@ -96,7 +96,7 @@ class OwnAnswer:
 
     @property
     def why_unanswered(self) -> str:
-        """Why there is no answer, not even "not beyond chance"; empty if there is one."""
+        """Why there is no answer, not even "not beyond chance"; empty if there is an answer."""
         chance = self.answer == "cannot_tell" and self.reason == NOT_SHOWN
         return "" if chance or self.answer != "cannot_tell" else self.reason
 
@@ -143,12 +143,12 @@ class Finding:
 
     @property
     def of_few_words(self) -> bool:
-        """Whether an alignment removed so many words that the rest may be different."""
+        """Whether an alignment removed so many words that the others may be different."""
         return self.retained < LIMITS.reach
 
     @property
     def lacks_annotators(self) -> bool:
-        """Whether there is a number but no annotators' number to compare it with."""
+        """Whether there is a number without the annotators' number to compare it with."""
         return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
 
     @property
@@ -169,9 +169,9 @@ class Verdict:
     """All findings on a captioner, ordered by question."""
 
     findings: Sequence[Finding]  # one for every headline, ordered by question
-    # Attribute to the share of the model's words that were compared or described persons
+    # By attribute, the share of the model's words that were compared or described persons
     covered: Mapping[str, float] = field(default_factory=dict)
-    # Question and attribute to the p of its answer, corrected for all questions and attributes
+    # By question and attribute, the p of the answer, corrected for all questions and attributes
     overall: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @property
@@ -188,7 +188,6 @@ class Verdict:
         ]
 
     def findings_used(self, question: str, attribute: str | None = None) -> list[Finding]:
-        """The findings on a question that have no doubt."""
         return [finding for finding in self.findings_on(question, attribute) if not finding.doubt]
 
     def findings_without_annotators(self, question: str, attribute: str) -> list[Finding]:
@@ -198,7 +197,7 @@ class Verdict:
         ]
 
     def withheld(self, question: str, attribute: str) -> str:
-        """Why captions allow no answer to a question, see :class:`Finding`."""
+        """Why captions allow no answer to a question; see :class:`Finding`."""
         return next((f.withheld for f in self.findings_on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
@@ -224,7 +223,6 @@ class Verdict:
 
 
 def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
-    """The verdict on one captioner by its results."""
     findings = [
         replace(
             finding,
@@ -241,7 +239,7 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
 
 
 def covered_words(results: Sequence[Result]) -> dict[str, float]:
-    """Attribute to the share of the model's words that were compared or described persons.
+    """The share of the model's words that were compared or described persons, by attribute.
 
     An attribute is absent unless an alignment removed words that annotators use less often.
     """
@@ -259,9 +257,9 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
 
 
 def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
-    """P of each answered question and attribute, corrected for all of them (Holm).
+    """The p of each answered question and attribute, corrected for all of them (Holm).
 
-    A leak of only a part of the words does not count: the other words may compensate for it.
+    A leak of only a part of the words does not count, since the other words may compensate for it.
     """
     smallest: dict[tuple[str, str], float] = {}
     for finding in findings:
@@ -275,7 +273,7 @@ def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], floa
 
 
 def _supersede(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, in which a score at equal style replaces the plain score of its metric."""
+    """The findings without plain scores that a score at equal style replaces."""
 
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.row.metric, finding.row.attribute, finding.headline
@@ -290,7 +288,7 @@ def _supersede(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _adjust(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with p adjusted (Holm) within each question and attribute."""
+    """Adjust p (Holm) within each question and attribute."""
     families: dict[tuple[str, str], list[int]] = {}
     for index, finding in enumerate(findings):
         if not finding.doubt:
@@ -337,10 +335,10 @@ def _by_the_metric(
 
 
 def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
-    """The finding, without an answer if these captions allow none.
+    """Withhold the answer of a finding if these captions allow none.
 
-    They allow none if word lists are in another language, or if captions are much longer than
-    human captions and words that annotators use less often were not removed.
+    They allow none if word lists are in another language, or if captions are much longer than human
+    captions and words that annotators use less often were not removed.
     """
     if foreign := conclusion_checks.foreign_to_lists(result):
         return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
@@ -444,7 +442,7 @@ def _doubt(
 
 
 def _lowest(result: Result, part: str) -> float:
-    """The lowest possible value; if that is the no-bias value, chance puts the number above it."""
+    """The lowest possible value; if this is the no-bias value, chance puts the number above it."""
     ranges = result.facts.metric.range
     headline = part if part in ranges else direction_of(part)
     low, _ = ranges.get(headline) or ranges.get("score") or (None, None)
@@ -452,7 +450,7 @@ def _lowest(result: Result, part: str) -> float:
 
 
 def _p_value(row: Row, neutral: float) -> float:
-    """The row's p, else a two-sided p from the half of the interval towards the no-bias value."""
+    """The row's p, or a two-sided p from the interval's half towards the no-bias value."""
     if not math.isnan(row.p_value):
         return row.p_value
     above = row.value > neutral

@@ -118,7 +118,7 @@ def _by_labels(metric: str) -> bool:
 
 
 def lead(findings: Sequence[Finding]) -> Finding:
-    """The finding to show of several: one with more bias, else the best known metric's."""
+    """The finding to show of several: a finding with more bias, or else the best known metric's."""
     return min(findings, key=lambda finding: (not finding.is_biased, rank(finding.row.metric)))
 
 
@@ -130,7 +130,7 @@ def named_parts(finding: Finding) -> list[str]:
 
 
 def reading_name(finding: Finding) -> str:
-    """A finding's metric, direction and settings, and its part if this is no headline."""
+    """A finding's metric, direction and settings, and its part unless the part is a headline."""
     part = finding.row.part
     if finding.headline not in HEADLINES:
         return f"{finding_name(finding)} ({finding.headline})"

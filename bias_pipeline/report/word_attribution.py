@@ -42,7 +42,7 @@ NETWORK = (
 
 
 def save_words(folder: Path, name: str, words: RevealingWords) -> Path:
-    """Write both files and their checksums; returns the path of the first."""
+    """Write both files and their checksums; returns the path of the words."""
     tables = {f"words-{name}": _lines(words), f"word_examples-{name}": _example_lines(words)}
     files = {
         f"{stem}.csv": table_csv(list(lines)).encode("utf-8", "replace")
@@ -160,7 +160,7 @@ def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
 
 
 def _sums(path: Path) -> dict[str, str]:
-    """File name to checksum, as ``sha256sum`` writes them."""
+    """The checksums of files by name, as ``sha256sum`` writes them."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -273,7 +273,7 @@ def _added_and_left_out(ranked: Sequence[RevealingWord]) -> list[RevealingWord]:
 
 
 def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
-    """The group that an n-gram points to, None for all n-grams together.
+    """The group that an n-gram points to; None for all n-grams together.
 
     Example:
         >>> speaks = Interval(-0.5, -0.6, -0.4)

@@ -1,4 +1,4 @@
-"""The identity of a run: a hash of everything that decides its numbers, and nothing else."""
+"""The identity of a run: a hash of all that decides its numbers, and of nothing else."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
 # Settings of the tokenizer that decide how captions are read: the corpus's digest covers them.
 _OF_CORPUS = frozenset({"preambles", "declined", "stock", "unit", "subjects"})
 _PROSE = frozenset({"source"})  # says where words come from; left out only in our own classes
-# Class to parameters that were added later, each with the value under which runs stored before
+# By class, the parameters that were added later, each with the value with which earlier runs
 # keep their ids.
 LATER: Mapping[str, Mapping[str, object]] = {
-    "Attribute": {"language": ENGLISH},
+    "Attribute": {"language": ENGLISH, "english_check": None},
+    "Frozen": {"dtype": "float32"},
     "Grit": {"backbone": "own"},
 }
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
@@ -87,7 +88,7 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
 
 
 def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
-    """Path within a node of an unresolved configuration to the key that sets the value there.
+    """Map each path within a node of an unresolved configuration to the key that sets its value.
 
     Example:
         >>> keys_of({"metric": {"p": "${probe}"}, "probe": {"net": "${encoder}"}, "encoder": {}},
@@ -114,7 +115,7 @@ def set_by(config: Mapping[str, object], place: str) -> str:
 def _mounts(
     node: object, path: tuple[str, ...], config: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:
-    """Every path whose value is only a reference, and the key it refers to."""
+    """Every path whose value is only a reference, and the key to which the reference leads."""
     whole = _WHOLE.fullmatch(node) if isinstance(node, str) else None
     if whole:
         yield ".".join(path), whole[1]
@@ -137,8 +138,8 @@ def _select(config: Mapping[str, object], key: str) -> object:
 def deciding(node: object, dataset: str) -> object:
     """The part of a configuration that decides numbers; classes are named without their module.
 
-    So a class may move to another module. Left out are paths, numbers of processes, prose, settings
-    that the corpus's digest covers, the labels of other data sets, and parameters that have their
+    A class may thus move to another module. Left out are paths, numbers of processes, prose,
+    settings that the corpus's digest covers, labels of other data sets, and parameters with their
     value in :data:`LATER`.
 
     Example:
@@ -175,7 +176,7 @@ def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, ob
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:
-    """A digest of the caption file's order, if splits depend on it; else None."""
+    """A digest of the caption file's order if splits depend on the order; else None."""
     split = tree.get("split")
     if not isinstance(split, Mapping) or split.get("order") != "file":
         return None

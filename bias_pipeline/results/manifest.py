@@ -1,7 +1,7 @@
 """The manifest of a run: how its numbers were computed, from which data, and how to read them.
 
 A manifest is stored as plain data, from which :func:`manifest_of` makes a :class:`Manifest`. A key
-that an earlier version did not write gets its default, and an absent number is NaN.
+that an earlier version did not write gets its default; an absent number is NaN.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import Any
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.metrics.base import LABELLED, TRAITS, EvidenceRule
 from bias_pipeline.results.plain_data import plain_values, reader_of
+from bias_pipeline.text.caption_language import UNCHECKED
 from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """Facts about the corpus that was scored."""
-
     digest: str = ""  # digest of captions and labels
     reference: str | None = None  # digest of all but the captioner's captions; None if unknown
     file: str = ""  # the captioner's file
@@ -44,6 +43,7 @@ class LanguageFacts:
 
     lists: str = ""  # language of the word lists
     shares: Mapping[str, float] = field(default_factory=dict)  # share of captions in it, by side
+    unchecked: str = UNCHECKED  # why lists of another language give no answer; empty if they do
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class MetricFacts:
     direction: str = ""  # such as "lower is fairer"
     question: str = ""  # the question that the metric answers, empty if none
     images: str = LABELLED  # the images that the metric is about
-    says: Mapping[str, str] = field(default_factory=dict)  # headline to its meaning
-    # Headline to what a conclusion may rest on; None in results of earlier versions
+    says: Mapping[str, str] = field(default_factory=dict)  # the meaning of each headline
+    # By headline, what a conclusion may rest on; None in results of earlier versions
     readings: Mapping[str, EvidenceRule] | None = None
-    neutral: Mapping[str, float] = field(default_factory=dict)  # headline to its no-bias value
+    neutral: Mapping[str, float] = field(default_factory=dict)  # the no-bias value of each headline
     untested: Sequence[str] = ()  # headlines without a test
-    # Headline to its lowest and highest value, None for no limit
+    # By headline, its lowest and highest value; None for no limit
     range: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
@@ -83,9 +83,9 @@ class Manifest:
     started: str = ""  # when the run began, in UTC
     seconds: float = math.nan
     config: Mapping[str, Any] = field(default_factory=dict)  # what the metric was built from
-    keys: Mapping[str, str] = field(default_factory=dict)  # path in config to the key
+    keys: Mapping[str, str] = field(default_factory=dict)  # keys by path in config
     included: Mapping[str, str] = field(default_factory=dict)  # the user's packages and folders
-    plugins: Mapping[str, str] | None = None  # plugin to its release
+    plugins: Mapping[str, str] | None = None  # releases by plugin
     text: Mapping[str, Any] = field(default_factory=dict)  # how captions were read
     overrides: Sequence[str] | None = None  # the command's; None for a call from Python
     gold: str | None = None  # digest of the gold labels that corrected the run, if any
@@ -102,10 +102,7 @@ class Manifest:
 
 
 def manifest_of(stored: Mapping[str, Any]) -> Manifest:
-    """The manifest that plain data describe.
-
-    Raises:
-        ValueError: naming an entry of another type.
+    """Read a manifest from plain data; a ValueError names an entry of another type.
 
     Example:
         >>> manifest_of({"metric": {"question": "naming"}}).metric.question

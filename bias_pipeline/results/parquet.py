@@ -1,4 +1,4 @@
-"""The Parquet files of a run: attackers' predictions, one per row, and draws of headlines."""
+"""The Parquet files of a run: attackers' predictions, and draws of headlines."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def write_predictions(
 ) -> dict[str, str]:
     """Write ``predictions.parquet`` and, if tasks were guessed, ``task_predictions.parquet``.
 
-    Both files have side, seed and image. The first file adds the true group and a probability for
-    each group. The second file adds, for each task, whether the task is in the image, and its
-    probability. Returns file name to checksum.
+    Both files have side, seed and image. The first adds the true group and a probability for each
+    group. The second adds, for each task, whether the image has it, and its probability. Returns
+    checksums by file name.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
@@ -64,11 +64,10 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
 
 
 def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
-    """Write a column for each headline and seed, such as ``score:0``; line one is the estimate.
+    """Write a column for each headline and seed, such as ``score:0``; returns the file's checksum.
 
-    A count has one column, ``score:counted``. A share of 500 observations has one column,
-    ``score:share of 500.0``. ``score:0 of all images`` is a seed that tested all images. Returns
-    the checksum of the file.
+    Line one is the estimate. A count has the column ``score:counted``, a share of 500 observations
+    the column ``score:share of 500.0``. ``score:0 of all images`` is a seed that tested all images.
     """
     columns = {
         f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])
@@ -88,7 +87,7 @@ def _column(draws: Draws, seed: int) -> str:
 
 
 def read_draws(content: bytes) -> dict[str, Draws]:
-    """Part to draws, from the content of ``draws.parquet``."""
+    """The draws of each part, from the content of ``draws.parquet``."""
     import pandas as pd
 
     table = pd.read_parquet(BytesIO(content))

@@ -16,7 +16,7 @@ Reader = Callable[[Any, str], Any]  # takes a plain value, and its place in the 
 
 
 def plain_values(value: Any) -> Any:
-    """A value as plain data: NaN and infinity become null, objects mappings, numbers Python's.
+    """A value as plain data: null for NaN and infinity, mappings for objects, plain numbers.
 
     Example:
         >>> plain_values({"a": np.array([1.0, np.nan])})
@@ -36,10 +36,7 @@ def plain_values(value: Any) -> Any:
 
 
 def checked_value(value: Any, kind: Any, name: str) -> Any:
-    """The value if it has the type ``kind``; true and false are not numbers.
-
-    Raises:
-        ValueError: naming the value that has another type.
+    """The value if it has the type ``kind``, else a ValueError; true and false are not numbers.
 
     Example:
         >>> checked_value(1, int, "n_images")
@@ -52,9 +49,9 @@ def checked_value(value: Any, kind: Any, name: str) -> Any:
 
 @cache
 def reader_of(kind: Any) -> Reader:
-    """A reader of plain values as a type; it raises a ValueError that names what does not fit.
+    """A reader of plain values as a type; its ValueError names what does not fit.
 
-    Null becomes NaN if a number is declared. For a dataclass, absent and null keys get their
+    Null becomes NaN where a number is declared. For a dataclass, absent and null keys get their
     defaults, and unknown keys are ignored.
 
     Example:

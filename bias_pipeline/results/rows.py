@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from pyarrow import Table
 
-_DIGITS = 3  # printed digits of a number that is no share
+_DIGITS = 3  # printed digits of a number that is not a share
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Result:
 
     @cached_property
     def facts(self) -> Manifest:
-        """The manifest with its types."""
+        """The manifest as a typed object."""
         return manifest_of(self.manifest)
 
     @property
@@ -103,15 +103,15 @@ class Result:
 
     @property
     def by_group(self) -> dict[str, Row]:
-        """Group to the row with the captioner's number for it; empty if the metric has none.
+        """The row with the captioner's number of each group; empty if no number is about a group.
 
-        If the part ``named`` has numbers of groups, these are returned instead of a headline's.
+        If the part ``named`` has numbers of groups, these are returned instead of a headline.
         """
         rows = {row.part: row for row in self.rows}
         return next(filter(None, (group_rows(rows, part) for part in (*_DECIDING, *HEADLINES))), {})
 
     def frame(self) -> DataFrame:
-        """The rows as a table, one line a row, with the columns of :class:`Row`."""
+        """The rows as a table with the columns of :class:`Row`."""
         from pandas import DataFrame
 
         return DataFrame([vars(row) for row in self.rows], columns=list(COLUMNS))
@@ -146,7 +146,7 @@ _DECIDING = ("named",)  # parts that decide in place of a headline
 
 
 def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
-    """Group to the row that has the number ``part`` for this group alone, in the groups' order.
+    """For each group, in order, the row with the number ``part`` of this group alone.
 
     A group's row is named ``PART:GROUP``; a main number also has ``group:GROUP`` or
     ``invented:GROUP``.
@@ -167,7 +167,7 @@ def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
 
 
 def _number(row: Any) -> str:
-    """A part's name and value, with its interval if there is one."""
+    """A part's name and value, with its interval if it has an interval."""
     if math.isnan(row.value):
         return f"{row.part} undefined"
     share = row.unit == "fraction"
@@ -180,7 +180,7 @@ def _number(row: Any) -> str:
 
 
 def mapping_in(record: Mapping[str, object], *keys: str) -> Mapping[str, Any]:
-    """The mapping at a path of keys in plain data; empty if there is none.
+    """The mapping at a path of keys in plain data; empty if no mapping is there.
 
     Example:
         >>> mapping_in({"attribute": {"labels": {"coco": "sex"}}}, "attribute", "labels")

@@ -1,4 +1,4 @@
-"""Claims on runs: a claim is a file that its owner renews while the owner is alive."""
+"""Claims on runs: a claim is a file that its owner renews as long as the owner lives."""
 
 from __future__ import annotations
 
@@ -54,8 +54,6 @@ def is_claimed(path: Path) -> bool:
 
 
 class _Waiting:
-    """A wait for another process's claim."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.started = self.stamp_changed_s = time.monotonic()
@@ -92,7 +90,7 @@ class _Waiting:
 
 
 def _owner(path: Path) -> tuple[str, str]:
-    """The host and the process that a claim names; both are empty if it names none."""
+    """The host and the process that a claim names; both empty if the claim names no process."""
     with path.open("rb") as file:
         match = _OWNER.fullmatch(file.read(300).decode("utf-8", "replace"))
     return (match[1], match[2]) if match else ("", "")

@@ -48,7 +48,6 @@ class Results(tuple[Result, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """A sentence for each result, see :class:`bias_pipeline.results.rows.Result`."""
         return "\n".join(map(str, self)) or "no results"
 
     def frame(self) -> DataFrame:
@@ -65,7 +64,7 @@ class Results(tuple[Result, ...]):
         )
 
     def arrow(self) -> Table:
-        """The same as a table of Arrow, whose absent numbers are null."""
+        """All rows as an Arrow table, in which absent numbers are null."""
         from pyarrow import Table
 
         return Table.from_pandas(self.frame(), preserve_index=False)
@@ -91,7 +90,7 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 def label(result: Result) -> str:
     """A result's settings as part of a name: choices by their names, values with their keys.
 
-    Settings for reading captions that have their usual value add nothing.
+    Settings for reading captions add nothing if they have their usual value.
 
     Example:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))
@@ -128,7 +127,7 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def read_as(result: Result, text: Mapping[str, object]) -> Result:
-    """The result with other settings for reading captions, which change none of its captions."""
+    """The result with other settings for reading captions, which change none of these captions."""
     return replace(result, manifest={**result.manifest, "text": text})
 
 
@@ -161,7 +160,7 @@ def text_settings(result: Result) -> dict[str, str]:
 
 
 def values_of(result: Result) -> dict[str, str]:
-    """Key to each value that decides numbers; choices are left out."""
+    """Each value that decides numbers, by key; names of chosen files are left out."""
     row, facts = result.rows[0], result.facts
     return {
         **_values_in(json.dumps([facts.config, facts.keys]), row.dataset),
@@ -172,14 +171,14 @@ def values_of(result: Result) -> dict[str, str]:
 
 
 def gold_setting(result: Result) -> dict[str, str]:
-    """``dataset.gold`` to a digest of the gold labels that corrected a result, if any did."""
+    """``dataset.gold`` with a digest of the gold labels that corrected a result, or nothing."""
     digest = result.facts.gold
     return {"dataset.gold": digest[:6]} if digest else {}
 
 
 @lru_cache(maxsize=1024)  # runs of a sweep share many values
 def _values_in(written: str, dataset: str) -> Mapping[str, str]:
-    """Key to value in a configuration; ``written`` is JSON of the configuration and its keys."""
+    """The values of a configuration by key; ``written`` is its JSON with its keys."""
     config, keys = json.loads(written)
     return {_key(path, keys): _text(leaf) for path, leaf in _leaves(deciding(config, dataset), ())}
 

@@ -60,7 +60,7 @@ class ResultStore:
         self.root = Path(root)
 
     def read(self, run_id: str) -> Result | None:
-        """A finished result without its predictions, None if the run is not finished.
+        """A finished result without its predictions; None if the run is not finished.
 
         Raises:
             DataError: if the result is damaged.
@@ -85,7 +85,7 @@ class ResultStore:
             return None
 
     def load_unchanged(self, run_id: str) -> Result | None:
-        """A finished result if all its files are unchanged; else None: the run must be repeated.
+        """A finished result if all its files are unchanged, else None: the run must be repeated.
 
         All files are read once, which takes a second for a gigabyte.
         """
@@ -121,7 +121,7 @@ class ResultStore:
             return read_predictions(content, ids)
 
     def draws(self, result: Result) -> dict[str, Draws]:
-        """Part to draws: the headlines of a finished run under every resampling.
+        """The draws of each headline of a finished run: its values under every resampling.
 
         Empty for a run without a headline, such as LIC without human captions. Draws that the
         result still has in memory are not read again.
@@ -171,14 +171,14 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({first}); run the job again") from error
 
     def _content(self, result: Result, name: str) -> bytes | None:
-        """The checked content of a file of a finished run, None if the run has no such file."""
+        """The checked content of a file of a finished run; None if the run has no such file."""
         checksum = _files(result).get(name)
         if checksum is None:
             return None
         return read_unchanged(self.root / result.run_id / name, checksum)
 
     def save(self, result: Result) -> Result:
-        """Write a result, and return it as reading the file would.
+        """Write a result, and return what reading its file would return.
 
         An existing result stays; a damaged result is renamed.
 
@@ -214,7 +214,7 @@ class ResultStore:
         _rename_folder(temporary, final)
 
     def is_logged(self, run_id: str) -> bool:
-        """Whether a finished run was logged."""
+        """Whether a finished run is marked as logged."""
         return (self.root / run_id / LOGGED).exists()
 
     def mark_logged(self, run_id: str) -> None:
@@ -241,9 +241,9 @@ class ResultStore:
         return self.root / ".claims" / run_id
 
     def _sweep(self, claimed_run: str) -> None:
-        """Remove unfinished folders that killed processes left.
+        """Remove the unfinished folders of killed processes.
 
-        Removed are folders of the run that this process claims, and folders that have not changed
+        These are folders of the run that this process claims, and folders that have not changed
         for a while and whose run nobody claims.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):
@@ -262,7 +262,7 @@ def _json(result: Result, files: Mapping[str, str]) -> bytes:
 
 
 def _as_stored(result: Result, content: bytes) -> Result:
-    """The result with rows and manifest as ``content``, the bytes of its file, has them."""
+    """The result with the rows and the manifest of its file, whose bytes are ``content``."""
     stored = json.loads(content)
     del stored["manifest"]["checksum"]
     return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
@@ -276,7 +276,7 @@ def _parse(content: Any, run_id: str, written: bytes) -> Result:
 
 
 def _files(result: Result | None) -> Mapping[str, str]:
-    """File name to checksum, for a result's files beside ``result.json``."""
+    """Checksums by name of the files beside ``result.json``."""
     return {} if result is None else result.facts.files or {}
 
 
@@ -298,7 +298,7 @@ def _rename_folder(temporary: Path, final: Path) -> None:
     except OSError:
         if not (final / RESULT).exists():
             raise
-        log.info("%s was finished by another process in the meantime; that one stays", final.name)
+        log.info("%s was finished by another process in the meantime; its folder stays", final.name)
     handle = os.open(final.parent, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,6 +1,6 @@
 """Fits a small CLIP to pictures and captions, and writes a folder that other programs can read.
 
-The network is transformers' own; the loss is the symmetric contrast of Radford et al. (2021): each
+The network is transformers' CLIP; the loss is the symmetric contrast of Radford et al. (2021): each
 picture of a batch finds its caption among all, and each caption its picture.
 
 The small CLIP of ``dataset=scenes`` is fitted once, to a separate world, and cached. Its captions
@@ -180,7 +180,7 @@ def _fit_into(
     share: Share,
 ) -> Sequence[float]:
     """Train in one process; only the first process writes the files."""
-    make_importable()  # before transformers and Lightning read it
+    make_importable()  # before transformers and Lightning look for it
     import torch
     from transformers import CLIPModel
     from transformers.utils import logging as library
@@ -277,7 +277,6 @@ class _Batches:
 
 
 def _card(recipe: ClipRecipe, provenance: Mapping[str, object], losses: Sequence[float]) -> str:
-    """The text of the folder's README."""
     fitting = {"recipe": asdict(recipe), "version": VERSION, "loss of each epoch": losses}
     facts = {**provenance, **fitting}
     return (
@@ -305,20 +304,19 @@ class ClipOfScenes:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the weights, except rounding differences of processors."""
+        """All that decides the weights, except rounding differences of processors."""
         return {"version": VERSION, "world": SEED, **asdict(self)}
 
     def folder(self, cache: Path) -> Path:
-        """The folder in the cache that holds the CLIP."""
         text = json.dumps(self.spec, sort_keys=True)
         return cache / "clips" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def n_learnt(self, pictures: Pictures) -> int:
-        """How many of the pictures the CLIP was fitted to; 0 unless ``dataset.seed=1000``."""
+        """The number of pictures to which the CLIP was fitted; 0 unless ``dataset.seed=1000``."""
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def fit_once(self, cache: Path) -> Path:
-        """The CLIP's folder; if the CLIP is not there yet, it is fitted first, with a message."""
+        """The CLIP's folder; if the CLIP is absent, it is fitted first, with a message."""
         folder = self.folder(cache)
         if is_whole(folder):
             return folder

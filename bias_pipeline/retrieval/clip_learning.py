@@ -18,8 +18,8 @@ _SPREAD = 0.05  # weight decay
 class Contrast(Learner):
     """Each picture of a batch finds its caption among all, and each caption its picture.
 
-    With several processes the batch is the union of theirs: they exchange vectors, so the loss
-    equals the loss of one process.
+    With several processes, the batch is the union of their batches: they exchange vectors, so the
+    loss equals the loss of one process.
     """
 
     def __init__(self, network: Any, learning_rate: float) -> None:
@@ -51,7 +51,6 @@ class Contrast(Learner):
         return gathered.flatten(0, 1)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """AdamW."""
         optimizer = torch.optim.AdamW(
             self.parameters(), lr=self.learning_rate, weight_decay=_SPREAD
         )

@@ -1,8 +1,8 @@
 """Embeds pictures and texts as vectors of one space, with a model on disk.
 
-The format of the model is found by its files. Each picture and text is embedded once and cached.
-Some networks also match pairs of picture and text; to match, such a network encodes a picture once
-for all of its texts.
+The files of the model decide its format. Each picture and text is embedded once and cached. Some
+networks also match pairs of picture and text; to match, such a network encodes a picture once for
+all of its texts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 VERSION = 1  # raise it whenever any vector changes
 _BATCH = 64  # pictures or texts at once
-_SHOWN = 8  # pictures per batch when pairs are matched, each with all of its texts
+_SHOWN = 8  # pictures per batch when pairs are matched, each picture with all of its texts
 
 
 class Embedder(Protocol):
@@ -63,13 +63,11 @@ class DualEncoder:
 
     images: Embedder  # embeds `Pictures`
     texts: Embedder  # embeds texts
-    matcher: PairMatcher | None = None  # the same model's matching mode, None if it has none
+    matcher: PairMatcher | None = None  # the same model's matching mode; None without one
 
 
 @dataclass(frozen=True)
 class PhotoTower:
-    """The picture tower of a model."""
-
     prepare: Callable[[Image], Float32Array]  # to (3, H, W), as the network takes it
     describe: Callable[[Sequence[Float32Array]], Float32Array]  # to (N, D)
 
@@ -80,8 +78,6 @@ class PhotoTower:
 
 @dataclass(frozen=True)
 class TextTower:
-    """The text tower of a model."""
-
     describe: Callable[[Sequence[str]], Float32Array]  # to (N, D) vectors of length 1
 
     def read(self, text: str) -> str:
@@ -90,7 +86,7 @@ class TextTower:
 
 @dataclass(frozen=True)
 class Towers(ABC):
-    """A model on disk; its towers are loaded when needed."""
+    """A model on disk, whose towers are loaded when needed."""
 
     model: Pretrained
     device: str  # where the model computes
@@ -107,7 +103,7 @@ class Towers(ABC):
 
     @abstractmethod
     def photos(self, *, normalize: bool) -> PhotoTower:
-        """The picture tower; its vectors have length 1 if ``normalize`` is set, else any length."""
+        """The picture tower; with ``normalize`` its vectors have length 1, otherwise any length."""
 
     @abstractmethod
     def texts(self) -> TextTower: ...
@@ -115,8 +111,6 @@ class Towers(ABC):
 
 @dataclass(frozen=True)
 class ClipTowers(Towers):
-    """A CLIP or SigLIP."""
-
     @property
     def spec(self) -> Mapping[str, object]:
         return {"files": dict(self.model.files)}
@@ -147,7 +141,7 @@ def _load_whole(kind: Callable[..., T], model: Pretrained, device: str, *setting
 class WholeTowers(Towers):
     """A model that is loaded as a whole; its towers are two views of one network."""
 
-    judging: ClassVar[str] = ""  # a published model of this kind that also matches pairs, if any
+    judging: ClassVar[str] = ""  # a published model of this kind that also matches pairs, or empty
 
     @property
     @abstractmethod
@@ -156,7 +150,7 @@ class WholeTowers(Towers):
 
     @property
     def cross_encoder(self) -> TwoModeNet:
-        """The network; refused if it has no matching head."""
+        """The network; refused without a matching head."""
         net: TwoModeNet = self.net
         if not net.matches:
             raise UsageError(
@@ -211,8 +205,6 @@ class FiberTowers(WholeTowers):
 
 @dataclass(frozen=True)
 class BlipTowers(WholeTowers):
-    """A BLIP for retrieval."""
-
     judging: ClassVar[str] = "Salesforce/blip-itm-base-coco"
 
     @property
@@ -257,7 +249,7 @@ def dual_of(
 
 @dataclass(frozen=True)
 class _Batched:
-    """Embeds items, texts or the keys of pictures, in batches."""
+    """Embeds items (texts, or the keys of pictures) in batches."""
 
     describe: Callable[[Sequence[str]], Float32Array]
     cut: tuple[int, ...] = ()
@@ -272,7 +264,7 @@ class _CachedEmbedder:
     """A cache of a model's vectors."""
 
     towers: Towers  # the model
-    cache: str | None  # folder that caches vectors, None for memory only
+    cache: str | None  # folder that caches vectors; None: memory only
     # The vectors in memory
     memory: dict[str, Float32Array] = field(default_factory=dict, compare=False, repr=False)
 
@@ -281,7 +273,7 @@ class _CachedEmbedder:
         return {"job": "dual", "version": VERSION, **self.towers.spec}
 
     def _vectors(self, keys: Sequence[str], load: Callable[[], _Batched]) -> Float32Array:
-        """(N, D) the vectors of the keys; vectors that are not in the cache are computed."""
+        """(N, D) the vectors of the keys; absent vectors are computed."""
         distinct = list(dict.fromkeys(keys))
         place = {key: row for row, key in enumerate(distinct)}
         rows = [place[key] for key in keys]

@@ -56,7 +56,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
     frozen: ClassVar[bool] = True
 
     standardize: bool  # whether attackers get vectors whose numbers have mean 0 and spread 1
-    cache: str | None  # folder of all caches, None to store no vectors
+    cache: str | None  # folder of all caches; None: no vectors are stored
 
     @property
     def judges(self) -> bool:
@@ -79,7 +79,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
     def prompts(self) -> ClipTexts:
         """The text tower without the picture tower, as generators of pictures use it."""
         raise UsageError(
-            "--prompts needs a text encoder as in picture generators, a CLIP's; choose "
+            "--prompts needs a CLIP's text encoder, which picture generators have; choose "
             "encoder=clip with a CLIP as encoder.model"
         )
 
@@ -110,7 +110,7 @@ class Clip(PictureTextEncoder):
         'openai/clip-vit-base-patch32'
     """
 
-    # The class of the data set that is scored. Without a `model`, scenes get a small CLIP that is
+    # The class of the scored data set. Without a `model`, scenes get a small CLIP that is
     # fitted at first use and stored in `cache`; others get `published`.
     dataset: Line
     published: Line = "openai/clip-vit-base-patch32"  # the model of other data sets
@@ -121,7 +121,7 @@ class Clip(PictureTextEncoder):
     association: Share = 0.5
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
-    cache: str | None = None  # folder of vectors and of the small CLIP, None to store no vectors
+    cache: str | None = None  # folder of vectors and of the small CLIP; None: no vectors are stored
 
     @property
     def model_name(self) -> str:
@@ -216,12 +216,12 @@ class OpenClip(PictureTextEncoder):
     # A folder with `open_clip_config.json` and weights, or a name on the hub
     model: Line | None = None
     revision: Line = MAIN  # of a name on the hub
-    weights: Line | None = None  # the name of the file of weights, None for open_clip's usual name
+    weights: Line | None = None  # the name of the file of weights; None: open_clip's usual name
     # Whether QuickGELU is used instead of GELU; None: as the configuration says
     quick_gelu: bool | None = None
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
-    cache: str | None = None  # folder of vectors, None to store none
+    cache: str | None = None  # folder of vectors; None: no vectors are stored
 
     def require(self) -> None:
         model = self.pretrained_model
@@ -246,7 +246,6 @@ class OpenClip(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """A model counts by the digests of its files and by its activation."""
         revision = settings.get("revision", MAIN)
         model = find_open_clip(settings.get("model"), settings.get("weights"), revision=revision)
         return {
@@ -267,8 +266,8 @@ class Fiber(PictureTextEncoder):
     """
 
     model: Line | None = None  # a folder with a released file of weights and RoBERTa's vocabulary
-    weights: Line | None = None  # the name of the file of weights, None if the folder has only one
-    # How many tokens of a text are read; the authors use 40, and 50 for the model that they
+    weights: Line | None = None  # the name of the file of weights; None: the folder's only file
+    # The tokens of a text that are read; the authors use 40, and 50 for the model that they
     # fine-tuned for retrieval
     longest: Count = LONGEST
     # The head whose logit scores a pair in the fused mode: `rank_output` or `itm_score`. The
@@ -277,14 +276,14 @@ class Fiber(PictureTextEncoder):
     head: Head = "rank_output"
     standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
-    cache: str | None = None  # folder of vectors, None to store none
+    cache: str | None = None  # folder of vectors; None: no vectors are stored
 
     def require(self) -> None:
         fiber_files(self.model, self.weights)
 
     @property
     def judges(self) -> bool:
-        """True; a file without the weights that judge pairs is refused when it is loaded."""
+        """True; a file without weights that judge pairs is refused when it is loaded."""
         return True
 
     @property
@@ -302,6 +301,5 @@ class Fiber(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """A model counts by the digests of its files, whatever their names."""
         model = find_fiber(settings.get("model"), settings.get("weights"))
         return {"model": sorted(model.files.values()), "weights": None}

@@ -1,7 +1,7 @@
 """Fairness and skews of all queries together and of each query, with intervals and p.
 
-Permutation tests permute the labels of images; rankings stay as they are. The skews are MaxSkew,
-MinSkew, Bias@k, NDKL and the divergence of rankings; every choice in them is a parameter.
+Permutation tests permute the labels of images; rankings stay. The skews are MaxSkew, MinSkew,
+Bias@k, NDKL and the divergence of rankings; every choice in them is a parameter.
 """
 
 from __future__ import annotations
@@ -78,13 +78,12 @@ def permuted_p(
 ) -> tuple[float, Float64Array]:
     """The p of all queries together, and (C,) the p of each query, against rankings without bias.
 
-    The null is that rankings ignore groups. The labels of the images that are retrieved from are
-    permuted, in the same way in every split, and rankings stay as they are, so the test is valid
-    however queries depend on one another. A query's statistic is the sum over groups of the squared
-    deviation of its mean count from the expected one, divided by the group's share; the statistic
-    of all queries is the sum. Unlike entropy it depends on the direction in which each query leans.
-    p is ``(1 + b) / (1 + B)``, where b of B permutations have a statistic no smaller than the
-    observed one.
+    The null is that rankings ignore groups. The labels of the images in the pool are permuted, in
+    the same way in every split, and rankings stay, so the test is valid however queries depend on
+    one another. A query's statistic is the sum over groups of the squared deviation of its mean
+    count from the expected count, divided by the group's share; the statistic of all queries is the
+    sum. Unlike entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 +
+    B)``, where b of B permutations have a statistic no smaller than the observed one.
     """
     rows, codes = _retrieved_labels(ranked, keys)
     shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)
@@ -110,7 +109,7 @@ def mean_excess(ranked: Sequence[Ranked]) -> Float64Array:
 
 
 def _retrieved_labels(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArray, IntArray]:
-    """(I,) the rows of all images that are retrieved from, by their keys; (I,) their groups."""
+    """(I,) the rows of all images in the pool, by their keys; (I,) their groups."""
     rows, first = np.unique(np.concatenate([ranking.pool for ranking in ranked]), return_index=True)
     codes = np.concatenate([ranking.codes for ranking in ranked])[first]
     order = np.argsort(keys[rows], kind="stable")
@@ -156,10 +155,10 @@ def fairness_of(
 ) -> dict[PartName, Estimate]:
     """The fairness of all queries and of each concept, with intervals and p against fairness.
 
-    Intervals resample images. The p of the mean comes from permuted labels, the p of a concept
-    from the exact test of the groups that it retrieves. If equally near images count in part
+    Intervals resample images. The p of the mean comes from permuted labels, the p of a concept from
+    the exact test of the groups that it retrieves. If equally near images count in part
     (``ties=expected``), there are no whole counts, and the p of a concept comes from permuted
-    labels, too.
+    labels too.
     """
     parts = [PartName("concept", object=name) for name in names]
 
@@ -207,8 +206,8 @@ def narrow_intervals(
     """The estimates, with intervals as wide as for a draw of k from a finite number of images.
 
     Resampling also changes the groups' shares of all images. If k is near the number of images, the
-    top has nearly all images and hardly varies. So the variance over images is the variance under
-    resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are: the
+    top has nearly all images and hardly varies. The variance over images is therefore the variance
+    under resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay: the
     difference of two rankings of the same images needs no factor, since their tops share more
     images the nearer k is to N.
     """
@@ -239,7 +238,7 @@ class Skews:
     def values(
         self, ranked: Ranked, weights: Float64Array, rows: IntArray | None = None
     ) -> dict[PartName, Float64Array]:
-        """The name of each skew to (B, C) its value for each query; images are weighted."""
+        """By name, (B, C) the value of each skew for each query; images are weighted."""
         wanted, k = target_shares(ranked.sizes, self.target), ranked.k
         counts = ranked.counts(weights, rows)
         group_skews = skews(counts, wanted, k, self.floor, self.log)

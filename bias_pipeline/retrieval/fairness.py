@@ -204,14 +204,15 @@ class RetrievalFairness(Metric):
     def _shown_rows(self, corpus: Corpus) -> IntArray:
         if corpus.pictures is None:
             raise NotApplicableError(
-                f"dataset {corpus.dataset!r} has no pictures here, which metric=retrieval_fairness "
-                "retrieves; set dataset.images=DIR, or choose one that has"
+                f"dataset {corpus.dataset!r} has no pictures here, which "
+                "metric=retrieval_fairness retrieves; set dataset.images=DIR, or choose a data "
+                "set that has pictures"
             )
         codes = corpus.groupings[self.attribute.name].codes
         return np.flatnonzero((codes >= 0) & corpus.pictures.present)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; each split must have at least k images to retrieve from."""
+        """See the class; each split must have at least k images in its pool."""
         corpus = self._with_chosen_groups(corpus)
         fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
@@ -301,7 +302,6 @@ class RetrievalFairness(Metric):
         return self._debias_encoder(self._view(self._with_chosen_groups(corpus)), split)
 
     def names(self, corpus: Corpus) -> tuple[str, ...]:
-        """The groups that are compared."""
         return self._with_chosen_groups(corpus).groupings[self.attribute.name].names
 
     def _debias_encoder(self, view: RetrievalView, split: Split) -> DualEncoder:
@@ -311,7 +311,7 @@ class RetrievalFairness(Metric):
     def _attackers(
         self, retrieved: Sequence[Retrieved], view: RetrievalView, folds: Folds
     ) -> dict[str, Number]:
-        """The parts that say how well attackers guess groups from pictures and from sentences."""
+        """How well attackers guess groups from pictures and from sentences."""
         rows = np.unique(np.concatenate([one.attacked.rows for one in retrieved]))
         tested = len(rows), len(rows) / int((view.codes >= 0).sum())
         pictures = folds.of_each_seed([one.attacked for one in retrieved])
@@ -366,7 +366,6 @@ class RetrievalFairness(Metric):
     def _notes_on_absent(
         self, parts: Mapping[str, Number], view: RetrievalView, ranked: Sequence[Ranked]
     ) -> list[str]:
-        """Notes on parts that are missing."""
         few = [name for name in view.others if f"other:{name}" not in parts]
         notes = [f"fewer than k={self.k} pictures are labelled with {name}" for name in few]
         if any(ranking.cut for ranking in ranked):
@@ -392,8 +391,8 @@ class RetrievalFairness(Metric):
         ]
         if 2 * self.k > n:
             notes.append(
-                f"k={self.k} is more than half of the images: under any ranking the groups at the "
-                "top are then nearly those of the data"
+                f"k={self.k} is more than half of the images: under any ranking the groups at "
+                "the top are then nearly the groups of the data"
             )
         if again is not None:
             notes.append(again.note(debiased=bool(self.debias.sides)))

@@ -21,7 +21,7 @@ _BLOCK = 65_536  # how many images have their similarities in memory at once
 
 
 def normalised_entropy(counts: Float64Array) -> Float64Array:
-    """(...) entropy of the groups at the top of a ranking, in [0, 1]: 1 if all are equally common.
+    """(...) entropy of the groups at the top of a ranking, in [0, 1]; 1: all equally common.
 
     The entropy is ``-sum_j p_j log p_j / log N``, where p_j is group j's share, N counts every
     group of the attribute (also a group that was not retrieved), and 0 log 0 = 0. It is NaN if
@@ -43,7 +43,7 @@ def normalised_entropy(counts: Float64Array) -> Float64Array:
     total = counts.sum(axis=-1, keepdims=True)
     shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
     entropy = -plogp(shares).sum(axis=-1) / math.log(n_groups)
-    return np.asarray(np.clip(entropy, 0.0, 1.0) + 0.0)  # no zero below zero
+    return np.asarray(np.clip(entropy, 0.0, 1.0) + 0.0)  # no negative zero
 
 
 def plogp(shares: Float64Array) -> Float64Array:
@@ -55,8 +55,8 @@ def plogp(shares: Float64Array) -> Float64Array:
 def top_ranks(queries: Float32Array, items: Float32Array, depth: int) -> IntArray:
     """(C, depth) the items with the largest dot product with each query, largest first.
 
-    Equally near items keep their order. Items are read in blocks, so there may be many, and they
-    may be mapped from a file.
+    Equally near items keep their order. Items are read in blocks, so they may be many and
+    mapped from a file.
 
     Args:
         queries: (C, D).
@@ -89,8 +89,8 @@ def _merge_nearest(
 ) -> list[tuple[IntArray, Float32Array]]:
     """For each query, the rows (ascending) and similarities of the nearest items up to this block.
 
-    Items that are not nearer than the worst of the ``depth`` found before are skipped after one
-    comparison: of equally near items the earlier is kept.
+    Items that are not nearer than the worst of the ``depth`` nearest so far are skipped after one
+    comparison: of equally near items the earlier stays.
     """
     if not best or len(best[0][0]) < depth:
         hits = np.ones(near.shape, bool)
@@ -128,12 +128,12 @@ def weighted_counts(
     """(B, N) how many of the first k of a ranking belong to each group.
 
     Args:
-        weights: (B, M) how often each item of the ranking counts, from its top on, in B
+        weights: (B, M) how often each item of the ranking counts, from the top on, in B
             resamplings; if they sum to less than k, all items count.
         groups: (M,) the items' groups.
         n_groups: N.
         k: depth.
-        ties: how equally near items count if only some fit: ``stable``: only the first of them
+        ties: how equally near items count if only some fit: ``stable``: only the first items
             count; ``expected``: each counts as much as on average over all their orders;
             ``all``: all of them count, so there may be more than k.
         blocks: (M,) a number from 0 on for each item, which equally near items share; None: there
@@ -154,7 +154,7 @@ def counted_places(
 ) -> Float64Array:
     """(B, M) how much each place of a ranking counts among the first k.
 
-    The arguments are those of :func:`weighted_counts`.
+    The arguments are as in :func:`weighted_counts`.
 
     Example:
         >>> counted_places(np.array([[1.0, 0.0, 2.0]]), 2).tolist()
@@ -235,8 +235,8 @@ def ranks_of_own(queries: Float32Array, items: Float32Array) -> IntArray:
     return places
 
 
-_ENUMERATED = 200_000  # up to so many ways to fill the top are listed one by one
-_DRAWN = 100_000  # so many ways are drawn if there are more
+_ENUMERATED = 200_000  # the most ways to fill the top that are listed one by one
+_DRAWN = 100_000  # ways that are drawn if there are too many to list
 _EQUAL = 1e-7  # probabilities whose logarithms differ by less count as equal
 
 
@@ -253,7 +253,7 @@ def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
 
     Args:
         counts: (S, C, K) images of each group at the top, by split and query.
-        sizes: (S, K) images of each group that are retrieved from.
+        sizes: (S, K) images of each group in the pool.
 
     Example:
         >>> p_of_counts(np.array([[[0, 2], [1, 1]]]), np.array([[2, 2]])).round(4).tolist()
@@ -274,7 +274,7 @@ def excess(counts: Float64Array, sizes: IntArray | Float64Array) -> Float64Array
 
     Args:
         counts: (..., C, K) images of each group at the top.
-        sizes: (..., K) images of each group that are retrieved from.
+        sizes: (..., K) images of each group in the pool.
 
     Example:
         >>> excess(np.array([[8.0, 2.0]]), np.array([50, 50])).tolist()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _TRAINED = "module."  # prefix of each name after training on several devices
-_SIZES = ("input_resolution", "context_length", "vocab_size")  # OpenAI stores them as weights
+_SIZES = ("input_resolution", "context_length", "vocab_size")  # stored as weights by OpenAI
 
 
 class OpenClipModel:
@@ -102,7 +102,7 @@ def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
 
 
 def _tokenizer(model: Pretrained) -> Any:
-    """The library's own tokenizer, or a tokenizer of transformers that the configuration names."""
+    """The library's tokenizer, or a tokenizer of transformers that the configuration names."""
     from open_clip import tokenizer as library
 
     text = model_config(model.folder)["text_cfg"]

@@ -43,8 +43,6 @@ _INTERPOLATION = ("bicubic", "bilinear", "random")  # outside training, random m
 
 
 class PictureSettings(NamedTuple):
-    """The settings by which pictures are prepared."""
-
     mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
     std: tuple[float, ...]  # each channel is divided by it
     interpolation: str  # of pixels
@@ -100,7 +98,7 @@ def _existing_file(folder: Path, name: str, other: str = "") -> Path:
 
 
 def _vocabulary(folder: Path) -> list[Path]:
-    """The files of a transformers tokenizer; empty if the library's own is used."""
+    """The files of a transformers tokenizer; empty if the library's tokenizer is used."""
     if not model_config(folder)["text_cfg"].get("hf_tokenizer_name"):
         return []
     paths = {path for pattern in _VOCABULARY for path in folder.glob(pattern)}
@@ -164,7 +162,7 @@ def quick_gelu(folder: Path, requested: bool | None) -> bool:
 
 
 def preprocessing(folder: Path) -> PictureSettings:
-    """How the model's pictures are prepared; their size is not here, as the network decides it."""
+    """How the model's pictures are prepared, without their size, which the network decides."""
     path = folder / CONFIG
     settings = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
     present = {key: value for key, value in settings.items() if value is not None}
@@ -190,6 +188,6 @@ def _channels(value: object, path: Path, key: str) -> tuple[float, ...]:
 def _one_of(value: object, known: tuple[str, ...], path: Path, key: str) -> str:
     if value not in known:
         raise DataError(
-            f"{path}: preprocess_cfg.{key} is {str(value)[:60]!r}; there is {', '.join(known)}"
+            f"{path}: preprocess_cfg.{key} is {str(value)[:60]!r}; name one of {', '.join(known)}"
         )
     return str(value)

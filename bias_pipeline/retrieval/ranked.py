@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The tops of C rankings; they are somewhat deeper than k, as resampling can drop images."""
+    """The tops of C rankings; they are somewhat deeper than k, since resampling can drop images."""
 
     images: IntArray  # (C, M) rows of a corpus, the nearest first
     groups: IntArray  # (C, M) the images' groups
-    sizes: IntArray  # (K,) images of each group that are retrieved from
+    sizes: IntArray  # (K,) images of each group in the pool
     k: int  # depth
-    pool: IntArray  # (N,) rows of all images that are retrieved from
+    pool: IntArray  # (N,) rows of all images that can be retrieved
     codes: IntArray  # (N,) their groups
     ties: Ties = "stable"  # see `weighted_counts`
     # (C, M) numbers that equally near images of a ranking share; None where ties do not matter
@@ -57,7 +57,7 @@ class Ranked:
         ties: Ties = "stable",
         least: int = 0,
     ) -> Ranked:
-        """Rank k or more pictures (N, D) for queries (C, D); equally near ones keep their order."""
+        """Rank k or more pictures (N, D) for queries (C, D); ties keep their order."""
         # An image counts Poisson(1) times. At this depth the counts sum to k or more in all but one
         # of a thousand million resamplings.
         depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
@@ -65,7 +65,7 @@ class Ranked:
         if ties != "stable":
             blocks = tied(queries, pictures, top)
             while depth < len(rows) and (blocks[:, k - 1] == blocks[:, -1]).any():
-                depth = min(len(rows), 2 * depth)  # until all that tie with the k-th are included
+                depth = min(len(rows), 2 * depth)  # until all ties of the k-th are included
                 top = top_ranks(queries, pictures, depth)
                 blocks = tied(queries, pictures, top)
         sizes = np.bincount(codes, minlength=n_groups)
@@ -166,7 +166,7 @@ class Reranker:
 
     matcher: PairMatcher  # judges pairs
     pictures: Pictures  # of a whole corpus
-    n: int  # how many images of a ranking are ordered again; the rest stays behind them
+    n: int  # how many images of a ranking are ordered again; the others stay behind them
 
     def note(self, *, debiased: bool) -> str:
         chose = "; the debiasing only chose them" if debiased else ""
@@ -191,10 +191,10 @@ class Reranker:
         *,
         of_texts: bool,
     ) -> IntArray:
-        """(N,) the rank of each query's own item after the first n items are ordered again.
+        """(N,) the rank of each query's item after the first n items are ordered again.
 
-        If ``of_texts``, queries are captions and items are pictures, else vice versa. ``before``
-        has the places by vectors, ``rows`` (N,) the pictures' rows of the corpus.
+        If ``of_texts``, queries are captions and items are pictures; otherwise vice versa.
+        ``before`` has the places by vectors, ``rows`` (N,) the pictures' rows of the corpus.
         """
         top = top_ranks(queries, items, min(self.n, len(items)))
         target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
@@ -212,7 +212,6 @@ class Reranker:
 
 
 def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
-    """A reranker for the first n images of each ranking of a corpus."""
     if dual.matcher is None:
         raise no_judge(n)
     assert corpus.pictures is not None
@@ -221,7 +220,6 @@ def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
 
 
 def no_judge(rerank: int) -> UsageError:
-    """The error for an encoder that cannot judge pairs."""
     return UsageError(
         f"metric.rerank={rerank}: the encoder has no mode that judges a picture and a text "
         "together; choose encoder=fiber or a BLIP for retrieval as encoder.model, or "
@@ -230,7 +228,7 @@ def no_judge(rerank: int) -> UsageError:
 
 
 def check_rerank(rerank: int, k: int, ties: Ties) -> None:
-    """Refuse a depth that changes nothing, and settings of ties, which reordering makes unknown."""
+    """Refuse a depth without effect, and settings of ties, which reordered images do not have."""
     if rerank <= k:
         raise UsageError(
             f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "

@@ -56,7 +56,7 @@ class RetrievalView:
         return self.corpus.pictures.take(rows)
 
     def examples(self, side: str, attribute: Attribute, split: Split) -> Examples:
-        """What a debiasing is fitted to: a split's images for ``image``, sentences for ``text``."""
+        """The examples for a debiasing: a split's images for ``image``, sentences for ``text``."""
         if side == "text":
             return Examples.of_texts(self.dual.texts.embed, attribute, self.names, split.seed)
         rows = np.sort(split.train)
@@ -70,11 +70,11 @@ class Retrieved:
     ranked: Ranked  # for the attribute that is scored
     others: Mapping[str, Ranked]  # for other attributes
     attacked: Attacked  # attackers' guesses on pictures
-    texts: Attacked | None  # their guesses on sentences, None if there are none
-    recall: Recall | None  # None if it is not measured
+    texts: Attacked | None  # attackers' guesses on sentences; None without sentences
+    recall: Recall | None  # None if recall is not measured
 
 
-Concepts = Mapping[str, str]  # name to query
+Concepts = Mapping[str, str]  # queries by name
 
 # The 145 neutral concepts of DallEval's first release (Cho, Zala and Bansal 2022, MIT), which Chen
 # and Dou use. "a accountant" and "a healthy" are as in that release; a later release has other
@@ -123,7 +123,7 @@ def dalleval() -> Concepts:
 
 
 def concepts_of(dataset: str) -> Concepts:
-    """The concepts for a data set: the tasks of scenes, else the concepts of the paper."""
+    """The concepts for a data set: the tasks of scenes, or the concepts of the paper."""
     return generator().activities() if dataset == "scenes" else dalleval()
 
 
@@ -165,7 +165,7 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
     for name in names:
         if _plain_name(name) not in known:
             raise UsageError(
-                f"metric.groups: {name!r} is no group of {attribute!r} here; "
+                f"metric.groups: {name!r} is not a group of {attribute!r} here; "
                 f"{did_you_mean(_plain_name(name), full_grouping.names)}"
             )
     wanted = [known[_plain_name(name)] for name in names]
@@ -180,11 +180,11 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
 
 
 def _plain_name(name: str) -> str:
-    """A group's name in plain spelling, by which it is found however it was written."""
+    """A group's name in a plain spelling, by which every other spelling finds it."""
     return name.lower().replace(" ", "_")
 
 
-_SHOWN = 3  # how many queries of either end a note names
+_SHOWN = 3  # queries of either end that a note names
 _ALPHA = 0.05
 
 
@@ -198,9 +198,9 @@ def lines_of(
 ) -> list[dict[str, object]]:
     """A line for each concept: entropy, null, p, skews and retrieved groups; the least fair first.
 
-    ``over_represented`` is the group furthest above its share of the images that are retrieved
-    from, in standard deviations of a random draw. ``excess`` says how far above, as a share of the
-    top. Read both only if p is small.
+    ``over_represented`` is the group furthest above its share of the pool, in standard deviations
+    of a random draw. ``excess`` is how far above, as a share of the top. Read both only if p is
+    small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
     beside = _means(ranked, skews)
@@ -242,7 +242,7 @@ def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """A sentence on the queries that retrieve too many of a group, and on the most extreme ones."""
+    """A sentence on the queries that retrieve too many of a group; it names the most extreme."""
     some = [line for line in lines if float(str(line["p_holm"])) < _ALPHA]
     if not some:
         return (
@@ -273,7 +273,7 @@ def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[t
 
 
 def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
-    """The names of concepts, each with the group that the concept retrieves most."""
+    """The names of concepts, each with the group that it retrieves most."""
     named = []
     for line in lines:
         shares = {key[6:]: share for key, share in line.items() if key.startswith("share:")}
@@ -283,7 +283,7 @@ def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
-    """The skews of each query, the mean over seeds."""
+    """The skews of each query, averaged over seeds."""
     seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
     return [
         {
@@ -295,8 +295,8 @@ def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
 
 
 RETRIEVED = "retrieved"  # the name of the table of retrieved pictures
-ENDS = 4  # how many of the least fair queries, and of the most fair ones, the table has
-FIRST = 6  # how many pictures of each query the table has
+ENDS = 4  # the least fair queries, and as many of the most fair queries, in the table
+FIRST = 6  # pictures of each query in the table
 
 
 def retrieved_lines(

@@ -1,8 +1,8 @@
 """What a debiasing costs and leaves: other attributes, recall, and what linear probes guess.
 
-Removing one attribute from vectors can strengthen another, so other attributes of the same
-rankings are scored too. Recall says whether a caption still retrieves its picture, and a picture
-its caption. Probes guess the group from vectors of held-out pictures or sentences.
+Removing one attribute from vectors can strengthen another, so other attributes of the same rankings
+are scored too. Recall says whether a caption still retrieves its picture, and a picture its
+caption. Probes guess the group from vectors of held-out pictures or sentences.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:
-    """The groups of every other attribute of a corpus, and of every two together."""
+    """The groups of every other attribute of a corpus, and of every two attributes together."""
     known = dict(corpus.groupings)
     if attribute.is_crossed:
         known.pop(attribute.name)
@@ -177,7 +177,7 @@ class Recall:
 
 
 def first_captions(captions: Captions, rows: IntArray) -> tuple[IntArray, list[str]]:
-    """Which of the rows' images have a caption, and the first caption of each of these images.
+    """The rows whose images have a caption, and the first caption of each of these images.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "one dog", "a cat"], [0, 0, 2])
@@ -190,18 +190,18 @@ def first_captions(captions: Captions, rows: IntArray) -> tuple[IntArray, list[s
     return rows[described], [captions.text(place) for place in places[described].tolist()]
 
 
-_INVERSE_PENALTY = 0.01  # on features of spread 1; ours
-_WAVES = 500  # number of random Fourier features of the kernel attacker; ours
-_MEASURED = 500  # number of pictures whose distances set the kernel's width
+_INVERSE_PENALTY = 0.01  # on features of spread 1; our choice
+_WAVES = 500  # random Fourier features of the kernel attacker; our choice
+_MEASURED = 500  # pictures whose distances set the kernel's width
 
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
     """Which guesses of fresh attackers are right in one seed or fold."""
 
-    rows: IntArray  # (N,) the picture of each vector, or the set of sentences that it belongs to
+    rows: IntArray  # (N,) the picture of each vector, or its set of sentences
     groups: IntArray  # (N,) their groups
-    right: Mapping[str, BoolArray]  # attacker to (N,) whether it is right
+    right: Mapping[str, BoolArray]  # by attacker, (N,) whether it is right
 
     @classmethod
     def attack(
@@ -233,7 +233,7 @@ class Attacked:
 
     @classmethod
     def join_folds(cls, folds: Sequence[Attacked]) -> Attacked:
-        """The guesses of all folds of a seed; each guess is by the attackers of its fold."""
+        """The guesses of all folds of a seed; the attackers of a fold make its guesses."""
         right = {
             name: np.concatenate([fold.right[name] for fold in folds]) for name in folds[0].right
         }
@@ -323,7 +323,7 @@ def _waves(size: int, random: np.random.Generator) -> Callable[[Float64Array], F
 
 
 def _guess(features: Float64Array, groups: IntArray, learnt: BoolArray) -> IntArray:
-    """An attacker's guesses for rows that it did not learn from; groups weigh alike in training."""
+    """An attacker's guesses for rows outside its training rows; groups weigh alike in training."""
     classes, labels = np.unique(groups[learnt], return_inverse=True)
     if len(classes) < 2:
         return np.full(int((~learnt).sum()), classes[0] if len(classes) else -1)

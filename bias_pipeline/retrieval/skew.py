@@ -26,10 +26,10 @@ Target = Literal["uniform", "dataset"]
 
 
 def target_shares(sizes: IntArray, target: Target) -> Float64Array:
-    """(K,) the shares that groups should have at the top; 0 for a group that has no image.
+    """(K,) the shares that groups should have at the top; 0 for a group without an image.
 
     Args:
-        sizes: (K,) images of each group that are retrieved from.
+        sizes: (K,) images of each group in the pool.
         target: ``dataset``: the groups' shares of the images; ``uniform``: equal shares for all
             groups that have images.
 
@@ -44,16 +44,16 @@ def target_shares(sizes: IntArray, target: Target) -> Float64Array:
 def skews(
     counts: Float64Array, target: Float64Array, k: int, floor: Floor, log: Log
 ) -> Float64Array:
-    """(..., K) each group's skew: the logarithm of (its share at the top / its target).
+    """(..., K) each group's skew: the logarithm of (share at the top / target share).
 
     A group that is not in the target has NaN. MaxSkew and MinSkew are the largest and the smallest
     skew of a query. Some published code starts the search for the largest skew at 0. This changes
     nothing: shares and targets both sum to 1, so at least one group is not below its target.
 
     Args:
-        counts: (..., K) how many of the top belong to each group. If ties make them more than k,
-            shares are still of k.
-        target: (K,) the shares that they should have.
+        counts: (..., K) images of each group at the top. If ties make them more than k,
+            shares are still shares of k.
+        target: (K,) the shares that groups should have.
         k: depth.
         floor: replaces a share of 0, which has no logarithm: ``1/k``, the smallest share above 0;
             or a number, the smallest ratio of the shares.
@@ -95,7 +95,7 @@ def ranking_divergence(
 def bias_at(counts: Float64Array) -> Float64Array:
     """(...) Bias@k: the first group's images at the top minus the second's, over both.
 
-    The value is in [-1, 1]: above 0 where the first group has more images, 0 where neither has any.
+    The value is in [-1, 1]: above 0 if the first group has more images, 0 if neither has any.
 
     Args:
         counts: (..., 2).
@@ -118,14 +118,14 @@ def ndkl(places: Float64Array, target: Float64Array, k: int, log: Log) -> Float6
     """(...) normalised discounted divergence of all tops of a ranking up to k from the target.
 
     ``1/Z sum_i KL(shares of the first i || target) / log2(i + 1)`` with
-    ``Z = sum_(i <= k) 1 / log2(i + 1)``; 0 where every top is as the target.
+    ``Z = sum_(i <= k) 1 / log2(i + 1)``; 0 if every top has the target shares.
 
     Args:
         places: (..., L, K) 1 for the group at each place, or the shares of several groups; all 0
             after the last image. L is k, or more with tied images.
         target: (K,).
         k: depth.
-        log: base of the divergence; the discount's is 2.
+        log: base of the divergence; the base of the discount is 2.
 
     Example:
         >>> first, both = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
@@ -158,8 +158,8 @@ class FairRanker(NamedTuple):
 
     Attributes:
         expected: the exact expectation.
-        low: at most a share of ``(1 - level) / 2`` of all such rankings is below it.
-        high: at most the same share of rankings is above it.
+        low: at most a share of ``(1 - level) / 2`` of all such rankings is below this value.
+        high: at most the same share of rankings is above this value.
     """
 
     expected: float
@@ -262,11 +262,11 @@ def fair_extreme(
 
     Args:
         sizes: (K,) images of each group.
-        target: (K,) shares that they should have.
+        target: (K,) shares that groups should have.
         k: depth, at most all images.
         floor: see :func:`~bias_pipeline.retrieval.skew.skews`.
         log: base.
-        largest: whether MaxSkew is computed; else MinSkew.
+        largest: whether MaxSkew is computed instead of MinSkew.
         level: of the interval, in (0, 1).
 
     Example:
@@ -320,7 +320,7 @@ def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> 
 
     Args:
         sizes: (K,) images of each group.
-        target: (K,) shares that they should have.
+        target: (K,) shares that groups should have.
         k: depth, at most all images.
         log: base.
 
@@ -344,7 +344,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
 
     Args:
         sizes: (K,) images of each group.
-        target: (K,) shares that they should have.
+        target: (K,) shares that groups should have.
         k: depth, at most all images.
         log: base.
     """
@@ -355,7 +355,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
 
 
 def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
-    """(k + 1, K) counts in which one group has 0 to k images and another group has the rest."""
+    """(k + 1, K) counts: one group has 0 to k images, and another group has the rest."""
     counts = np.zeros((k + 1, n_groups))
     counts[:, group] = np.arange(k + 1)
     counts[:, group - 1] = k - counts[:, group]

@@ -50,7 +50,7 @@ class TwoModeNet(ABC):
 
     @abstractmethod
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as the network takes it; both modes take the same."""
+        """(3, H, W) a photo as both modes of the network take it."""
 
     @abstractmethod
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
@@ -93,13 +93,13 @@ class TokenBatch(NamedTuple):
         return TokenBatch(self.numbers[text], self.there[text])
 
 
-_LONGEST = 35  # tokens of a text, as the authors retrieve
+_LONGEST = 35  # tokens of a text, as in the authors' retrieval
 
 
 class BlipModel(TwoModeNet):
     """A BLIP for retrieval, with its own tokenizer and preprocessing."""
 
-    matches = True  # a model without a matching head is no BLIP for retrieval and is not loaded
+    matches = True  # a model without a matching head is not a BLIP for retrieval and is not loaded
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         make_importable()

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from bias_pipeline.run.compose import Cell
 
 
-# Attributes that repeat another attribute with other labels, or whose groups no caption names.
+# Attributes that relabel another attribute, or whose groups no caption names.
 _LEFT = frozenset({"race_unsure", "ethnicity"})
 FIRST = "gender"  # its error is shown if no attribute can be read
 _SEEDS = 2  # repetitions; each guesses every image
-# Settings of runs at equal style: single words, since pairs of words reveal who wrote them.
+# Runs at equal style compare single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
 MATCHED_BOTH = "matched_both"  # the alignment if annotators use too few of the captioner's words
@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
-        """The metric of each cell, and the settings in which the cell differs from the defaults."""
+        """The metric of each cell, and the cell's settings that differ from the defaults."""
         speech = _at_equal_speech(self.reach)
         matched = [(metric, speech) for metric in self.matched]
         if self.by_sentence:  # first, so that the numbers of whole captions come last
@@ -105,10 +105,8 @@ Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of an audit."""
-
-    corpora: Mapping[str, Corpus]  # attribute to what was scored
-    plans: Mapping[str, Plan]  # attribute to what was run
+    corpora: Mapping[str, Corpus]  # what was scored, by attribute
+    plans: Mapping[str, Plan]  # what was run, by attribute
     results: Results  # of every cell that the data permit
     limits: Limits = LIMITS  # what an answer needs
     exit_code: int = 0  # of the command; 0 unless a cell failed
@@ -122,7 +120,6 @@ class Audit:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What the results say."""
         return verdict(with_settings(self.results), self.limits)
 
     @cached_property
@@ -135,11 +132,10 @@ class Audit:
         ]
 
     def answers_on(self, attribute: str) -> list[Answer]:
-        """The answers about one attribute."""
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
-        """Question to why its metrics did not run."""
+        """By question, why its metrics did not run."""
         reasons: dict[str, str] = {}
         for metric in self.plans[attribute].left_out:
             reasons.setdefault(infos()[metric].question, f"no time for {metric}")
@@ -153,7 +149,6 @@ class Audit:
         return reasons
 
     def screen(self) -> list[str]:
-        """The answers in lines of at most 80 columns, a block for each attribute."""
         first = next(iter(self.corpora.values()))
         n_captions = sum(len(sample.model) for sample in first.each_sample)
         people = f"{len(first.human):,} by annotators" if len(first.human) else "none by annotators"
@@ -199,11 +194,11 @@ class Source(Protocol):
 
     @property
     def attributes(self) -> Collection[str]:
-        """The attributes that are looked for in the labels."""
+        """The attributes whose labels the audit looks for."""
         ...
 
     def corpus(self, attribute: str) -> Corpus:
-        """The captions and labels that are scored under an attribute."""
+        """The captions and labels for an attribute."""
         ...
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
@@ -227,7 +222,6 @@ def plan_audit(
     minutes: float | None = None,
     announce: Announce = lambda corpora, plans: None,
 ) -> tuple[Mapping[str, Corpus], Mapping[str, Plan]]:
-    """The corpus and the plan of each attribute."""
     corpora = labelled_corpora(source)
     plans = {}
     for name, corpus in corpora.items():
@@ -308,7 +302,7 @@ def labelled_corpora(source: Source) -> dict[str, Corpus]:
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> str:
-    """How many images each group has, and how many images have each label that names no group."""
+    """The number of images of each group, and of each label that names no group."""
     grouping = corpus.groupings[attribute]
     sizes = ", ".join(f"{size} {name}" for name, size in grouping.sizes.items())
     others = ", ".join(f"{n} {label or '(empty)'!r}" for label, n in grouping.strata.items() if n)
@@ -318,7 +312,7 @@ def _group_sizes(corpus: Corpus, attribute: str) -> str:
 def _check_labelled(
     labelled: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
 ) -> None:
-    """Raise an error if no attribute can be audited; else warn of each that is not audited."""
+    """Raise an error if no attribute can be audited; warn of each attribute that is not."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
     if faults and not labelled:
         raise faults.get(FIRST, next(iter(faults.values())))
@@ -368,8 +362,8 @@ def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
 def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
     """All metrics that need neither published weights nor pictures, and attackers at equal style.
 
-    If the time is too short, the costliest metrics are left out. Each attribute has its own time,
-    so a further column of labels does not change which metrics run for the other attributes.
+    If the time is too short, the costliest metrics are left out. Each attribute has its own time
+    limit, so more columns of labels do not change which metrics run for an attribute.
     """
     # An audit must be quick and give the same numbers on every machine. Metrics that need weights
     # or pictures can be run by name.
@@ -410,7 +404,7 @@ def _seconds_together(
 
 
 def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[str]:
-    """Sentences on what a reader of the answers must know."""
+    """Sentences that a reader of the answers must know."""
     first = next(iter(corpora.values()))
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
@@ -446,7 +440,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
         if not math.isnan(row.neutral_rate) and row.attribute not in foreign:
             rates.setdefault(row.attribute, row.neutral_rate)
     shares = ", ".join(f"{percent(rate, 0)} % ({name})" for name, rate in rates.items())
-    silent = f"of its captions {shares} name no group" if rates else ""
+    silent = f"{shares} of its captions name no group" if rates else ""
     trained = (
         "the captioner was trained on captions of this data set"
         if corpus.trained_on_reference

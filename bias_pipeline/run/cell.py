@@ -1,4 +1,4 @@
-"""Computes one cell: a metric on a corpus, without a configuration."""
+"""Computes one cell, a metric on a corpus; needs no configuration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bias_pipeline.results.manifest import CorpusFacts, LanguageFacts, Manifest,
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import NAMED
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, drop_void_interval, with_p_value
-from bias_pipeline.text.caption_language import language_shares
+from bias_pipeline.text.caption_language import language_shares, unchecked_reason
 from bias_pipeline.text.caption_statistics import captioned_share, speeches
 from bias_pipeline.text.scored_text import declined_images
 
@@ -50,8 +50,8 @@ def run_cell(
 ) -> Result:
     """Compute a metric on a corpus.
 
-    ``choices`` are the names of the choices that the result has columns for (:data:`NAMED`);
-    ``facts`` are further fields of the :class:`Manifest`.
+    ``choices`` are the chosen names that the result has columns for (:data:`NAMED`); ``facts`` are
+    further fields of the :class:`Manifest`.
     """
     started = time.time()
     if gold is not None:
@@ -95,7 +95,6 @@ def run_cell(
 def _score_of_sample(
     corpus: Corpus, metric: Metric, seeds: Sequence[int]
 ) -> tuple[list[Split], Score]:
-    """The splits and the score of one sample."""
     scorable = _scorable(corpus, metric)
     splits = metric.draw_splits(scorable, seeds)
     score = metric.compute(scorable, splits=splits)
@@ -108,7 +107,7 @@ def _with_noise(
 ) -> tuple[Score, list[Training]]:
     """The score with how far noise moves it, and how attackers were trained on noisy labels.
 
-    Groups that were too small for the score stay left out.
+    Groups too small for the score stay left out.
     """
     quick = metric.without_intervals()
     scorable = replace(
@@ -185,10 +184,10 @@ def _row(
 
 
 def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
-    """The number; a headline or deciding part gets a p against no bias if the metric gives none.
+    """Add a p against no bias to a headline or deciding part, unless the metric gives one.
 
-    A number gets no p if it cannot be below the no-bias value (chance puts it above), if resampling
-    does not move it, if it has no interval, or if it has too few attackers.
+    A number gets no p if it cannot lie below the no-bias value (chance alone then puts it above),
+    if resampling does not move it, if it has no interval, or if it has too few attackers.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
@@ -230,6 +229,7 @@ def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Spl
         speech=speeches(corpus, metric.attribute),
         language=LanguageFacts(
             lists=metric.attribute.language,
+            unchecked=unchecked_reason(metric.attribute),
             shares={
                 str(side): share
                 for side, share in language_shares(corpus, metric.attribute).items()
@@ -278,7 +278,6 @@ def _corpus_facts(corpus: Corpus, metric: Metric) -> CorpusFacts:
 
 
 def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> list[str]:
-    """The notes on data and score that are shown with the numbers."""
     noted = dict.fromkeys((*corpus.notes, *score.notes))
     objects = _objects_read(corpus, metric)
     notes = [
@@ -314,7 +313,7 @@ def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
 
 
 def _all_alike(corpus: Corpus) -> str:
-    """A note if all captions of the captioner are equal; else empty."""
+    """A note if all captions of the captioner are equal, or empty."""
     captions = corpus.model
     if len(captions) < 2 or captions.identities.any():
         return ""

@@ -113,22 +113,19 @@ class Cell:
 
     tree: Mapping[str, Any]  # the configuration as resolved plain data
     used: frozenset[str]  # top-level keys that the metric reaches
-    choices: Mapping[str, str]  # configuration group to the chosen file
+    choices: Mapping[str, str]  # the chosen file of each configuration group
     # Paths in the metric's tree to the keys that set their values
     keys: Mapping[str, str] = field(default_factory=dict)
     overrides: Sequence[str] = ()  # as given, for the manifest
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of the cell."""
         return _seeds(self.tree["seeds"])
 
     def build(self, key: str) -> Any:
-        """The object that a top-level node describes."""
         return instantiate(self.tree[key], key)
 
     def loggers(self) -> Sequence[ResultLogger]:
-        """The result loggers, possibly none."""
         return list(self.build("logger").values()) if self.tree.get("logger") else []
 
     @property
@@ -157,7 +154,7 @@ class Cell:
 
     @cached_property
     def gold(self) -> GoldLabels | None:
-        """The true labels of some images, as configured; None if none are known."""
+        """The configured true labels of some images; None if no true labels are configured."""
         file = self.tree["gold"]
         if file is None:
             return None
@@ -173,7 +170,7 @@ class Cell:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """Further shares of wrong labels, as configured; None if none are."""
+        """The configured further shares of wrong labels; None if none are configured."""
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             from bias_pipeline.data.rating_tables import read_label_errors
@@ -205,7 +202,6 @@ class Cell:
 
     @cached_property
     def _encoder(self) -> Encoder | None:
-        """The encoder, if the metric trains attackers."""
         return self.build("encoder") if "encoder" in self.used else None
 
     def corpus(self) -> Corpus:
@@ -217,7 +213,7 @@ class Cell:
 
     @property
     def attackers(self) -> str:
-        """The settings that decide the attackers, as JSON; empty if the cell trains none."""
+        """The settings that decide the attackers, as JSON; empty if no attacker is trained."""
         decides = catalogue.attackers(self.tree["metric"])
         others = ("dataset", "captioner", "limit", "samples", "seeds")
         return decides and json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
@@ -235,7 +231,7 @@ class Cell:
         )
 
     def choice(self, group: str) -> str:
-        """The file chosen from a group, empty if the metric does not use the group."""
+        """The file chosen from a group; empty if the metric does not use the group."""
         return self.choices.get(group, "") if group in self.used else ""
 
 
@@ -274,7 +270,11 @@ def corpus_of(
     samples: Samples = "mean",
 ) -> Corpus:
     """The corpus of a captioner as it is scored, with notes on its captions."""
-    from bias_pipeline.text.caption_language import language_notes, language_shares
+    from bias_pipeline.text.caption_language import (
+        language_notes,
+        language_shares,
+        notes_on_lists,
+    )
 
     try:
         readers = dataset.samples(captioner)
@@ -284,8 +284,15 @@ def corpus_of(
         raise UsageError(
             f"{error}; {dataset.name} has labels of {_labelled_attributes(dataset)}"
         ) from error
-    corpus, *more = (scored.apply(sample, dataset.blank_limit) for sample in drawn)
-    notes = language_notes(language_shares(corpus, attribute), attribute)
+    corpus, *more = (
+        replace(
+            scored.apply(sample, dataset.blank_limit),
+            edits=tuple(scored.apply(edit, dataset.blank_limit) for edit in sample.edits),
+        )
+        for sample in drawn
+    )
+    notes = notes_on_lists(attribute)
+    notes += language_notes(language_shares(corpus, attribute), attribute)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
         notes.append(
@@ -295,7 +302,6 @@ def corpus_of(
 
 
 def _labelled_attributes(dataset: Dataset) -> str:
-    """The attributes that a data set labels."""
     trees = {name: cell([f"attribute={name}"]).tree for name in group_choices("attribute")}
     attributes = [
         name for name, tree in trees.items() if dataset.name in tree["attribute"].get("labels", ())
@@ -304,7 +310,7 @@ def _labelled_attributes(dataset: Dataset) -> str:
 
 
 def composed_cell(overrides: Sequence[str], options: Namespace) -> Cell:
-    """The cell that overrides describe, each of which has one value."""
+    """The cell of overrides that each have one value."""
     return Sweep([overrides], options)[0]
 
 
@@ -325,7 +331,7 @@ class Sweep(Sequence[Cell]):
         return replace(checked_cell(*self.loader.task(overrides)), overrides=tuple(overrides))
 
     def __getstate__(self) -> dict[str, object]:
-        """What a helper receives; it composes the cells itself."""
+        """What a helper process receives; it composes the cells itself."""
         return {"jobs": self.jobs, "options": self.options}
 
     @cached_property
@@ -335,19 +341,17 @@ class Sweep(Sequence[Cell]):
 
     @cached_property
     def config(self) -> DictConfig:
-        """The configuration of the first cell, with Hydra's part."""
         return self.loader.job(representative_overrides(self.overrides))
 
     @cached_property
     def first_cell(self) -> Cell:
-        """The first cell."""
         return cell_of(self.config)
 
     @cached_property
     def sample(self) -> Sequence[Cell]:
-        """The first cell, then one for each further value of the sweep.
+        """The first cell, and for each key of the sweep a cell per further value.
 
-        Of several captioners only the first is composed: the data set checks their names.
+        Of several captioners only the first is composed, since the data set checks their names.
         """
         named = [
             representative_overrides([word])[0] if word.startswith("captioner=") else word
@@ -358,7 +362,7 @@ class Sweep(Sequence[Cell]):
 
     @property
     def devices(self) -> list[str]:
-        """The GPUs of the command's processes, one for each; empty if none are named."""
+        """The GPUs of the command's processes, one for each process; empty if no GPU is named."""
         return [str(device) for device in self.config.devices or ()]
 
     @property
@@ -385,10 +389,10 @@ def cell_of(config: DictConfig) -> Cell:
 
 
 def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell:
-    """The cell of a configuration given as plain data; references are resolved first."""
+    """The cell of a configuration given as plain data; its references are resolved first."""
     for key in written:
         if not isinstance(key, str):
-            raise UsageError(f"{key} is no name of a key; keys at the top are words")
+            raise UsageError(f"{key} is not the name of a key; keys at the top are words")
     written = {key: node for key, node in written.items() if key != "hydra"}
     references = References(written)
     tree = references.resolve()
@@ -454,5 +458,5 @@ def instantiate(node: Any, key: str) -> Any:
 
 
 def new_invocation() -> str:
-    """A name for the folder of this invocation, which no other invocation has."""
+    """A new, unique name for the folder of this invocation."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""The corpora that a process has read; its helpers receive them and need not read them again."""
+"""The corpora that a process has read; its helpers receive them instead of reading again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST = 16
-# Settings of a corpus, to the corpus and the files that were read for it; the corpus requested
+# By settings, the corpus and the files that were read for it; the corpus requested
 # last comes last
 _corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
 
 
 def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
-    """The corpus that settings describe; it is read again only if its files have changed."""
+    """The corpus of settings; it is read again only if its files have changed."""
     settings = f"{Path.cwd()} {settings}"  # since paths may be relative
     corpus, files = _corpora.pop(settings, (None, {}))
     if corpus is None or not are_unchanged(files):

@@ -1,4 +1,4 @@
-"""The files of ``conf/`` that choices name, merged as Hydra would.
+"""Merges the files of ``conf/`` that choices name, as Hydra would.
 
 This implements only the parts of Hydra's defaults lists that ``conf/`` uses; tests compare every
 choice with Hydra's result.

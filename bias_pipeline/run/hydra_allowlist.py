@@ -1,7 +1,7 @@
 """The keys of Hydra that a configuration may set: the launcher, its options, and ``hydra.verbose``.
 
-Hydra only composes here. Every other key that differs from what Hydra composes without overrides is
-refused, so Hydra's keys for code, folders and logging need no rules of their own.
+Hydra only composes here. Every other key that differs from Hydra's default is refused, so keys for
+code, folders and logging need no rules.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Composes configurations: checks the files first, then the result.
 
 A process reads each file once (again if it changes), merges the files of a common selection once,
-and composes each job once. A job's configuration is needed several times: by the checks before
-anything runs, by a sweep before its first job, and when the job runs. Composing takes most of the
-time of a sweep of cached cells.
+and composes each job once, although checks, sweep and job each ask for its configuration. Composing
+takes most of the time of a sweep of cached cells.
 """
 
 from __future__ import annotations
@@ -112,7 +111,6 @@ def further_folders(config_dir: str | None) -> list[Path]:
 
 
 def _groups() -> list[str]:
-    """The names of the folders of configuration files."""
     return [path.name for folder in conf_dirs() for path in folder.iterdir() if path.is_dir()]
 
 
@@ -132,7 +130,6 @@ class Loader(ConfigLoaderImpl):
         self._usual: dict[tuple[str, ...], Mapping[str, Any]] = {}  # by loggings
 
     def job(self, overrides: Sequence[str]) -> DictConfig:
-        """The configuration of one job."""
         return self.load_configuration("config", [*overrides], RunMode.RUN, False)
 
     def task(self, overrides: Sequence[str]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -163,7 +160,7 @@ class Loader(ConfigLoaderImpl):
         return {"hydra": {**hydra, **noted}, **task}
 
     def _usual_hydra(self, *loggings: str) -> Mapping[str, Any]:
-        """Hydra's part if only loggings are chosen; no file of ``conf/`` changes it."""
+        """Hydra's part if only loggings are chosen; no file of ``conf/`` changes this part."""
         if loggings not in self._usual:
             config = super().load_configuration("config", [*loggings], RunMode.RUN, False)
             self._usual[loggings] = as_written(config.hydra)
@@ -195,7 +192,7 @@ class Loader(ConfigLoaderImpl):
     ) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
         """The result of :meth:`task` if overrides only choose files of ``conf/`` and set values.
 
-        Else None, so that Hydra composes the job, which takes thirty times as long.
+        Otherwise None; Hydra then composes the job, which takes thirty times as long.
         """
         if len(conf_dirs()) > 1 or self._has_further:
             return None
@@ -255,7 +252,7 @@ class Loader(ConfigLoaderImpl):
         return config
 
     def _unknown_key(self, key: str, overrides: Sequence[str]) -> str:
-        """A sentence on an override of an absent key, with the keys that exist."""
+        """A sentence on an override of an absent key; it lists the keys that exist."""
         rest = [word for word in overrides if word.lstrip("+~").partition("=")[0] != key]
         if not key or "@" in key or len(rest) == len(overrides):
             return ""
@@ -340,10 +337,10 @@ class Loader(ConfigLoaderImpl):
     def _merged_over_base(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig | None:
-        """The configuration without choices, in which the nodes that choices change are replaced.
+        """The configuration without choices, whose nodes are replaced where choices change them.
 
-        Hydra's own way takes five times as long. None if a choice is more than a file of
-        ``conf/`` for an ordinary group, so that Hydra merges it.
+        Hydra's way takes five times as long. None if a choice is more than a file of ``conf/`` for
+        an ordinary group; Hydra then merges it.
         """
         named = dict(choice.split("=", 1) for choice in choices if choice.count("=") == 1)
         if not choices or len(named) < len(choices) or len(conf_dirs()) > 1 or self._has_further:
@@ -463,7 +460,6 @@ class _Snapshot:
             self._snapshot = copy.deepcopy(config)
 
     def copy(self) -> DictConfig:
-        """A copy."""
         if not isinstance(self._snapshot, bytes):
             return copy.deepcopy(self._snapshot)
         config: DictConfig = pickle.loads(self._snapshot)  # noqa: S301 - from above
@@ -505,11 +501,11 @@ class Repository(ConfigRepository):
         self.versions: dict[str, object] = {}  # by loaded path, also of absent files
 
     def __deepcopy__(self, memo: object) -> Repository:
-        """The repository itself: no job changes the search path, which Hydra's copy is for."""
+        """The repository itself: Hydra copies it in case a job changes the search path."""
         return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        """The content of a file, None if the file does not exist."""
+        """The content of a file; None if the file does not exist."""
         if config_path not in self.versions:
             self._warn_of_namesakes(config_path)
         key = self.versions[config_path] = self.version(config_path)
@@ -521,7 +517,7 @@ class Repository(ConfigRepository):
         return result
 
     def version(self, config_path: str) -> tuple[object, ...] | None:
-        """A value that changes with the file; None for schemas of plugins, which are no files."""
+        """A value that changes with the file; None for schemas of plugins, which are not files."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":
             return None
@@ -549,7 +545,7 @@ class Repository(ConfigRepository):
             raise
 
     def _warn_of_namesakes(self, config_path: str) -> None:
-        """Warn of each file that is not read since an earlier folder has a file of its name."""
+        """Warn of each file that is not read, since an earlier folder has a file with this name."""
         files = [_file(source, config_path) for source in self.get_sources()]
         first, *others = [*dict.fromkeys(path for path in files if path and path.is_file()), None]
         for path in others:
@@ -559,7 +555,6 @@ class Repository(ConfigRepository):
 
 
 def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:
-    """Every group, file and package that a defaults list names."""
     for entry in defaults:
         for field in fields(entry):
             value = getattr(entry, field.name)
@@ -575,7 +570,7 @@ _MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:
-    """The path of a configuration file, None if its source is no folder."""
+    """The path of a configuration file, None if its source is not a folder."""
     if source.scheme() != "file":
         return None
     return Path(source.path, source._normalize_file_name(config_path)).resolve()

@@ -1,8 +1,8 @@
-"""A job runs a cell and records its outcome in the job's folder.
+"""Runs a cell as a job, and records the job's outcome in its folder.
 
-So a failed job neither ends a sweep nor gets lost, and a sweep's progress is read from these
-folders, wherever jobs run. Hydra runs nothing; jobs write the files that Hydra's launcher would
-write, in half of the time.
+A failed job thus neither ends a sweep nor gets lost, and the folders show a sweep's progress
+wherever jobs run. Hydra runs nothing; jobs write the files that Hydra's launcher would write, in
+half of the time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
 def run_one(sweep: Sweep, folder: Path) -> Result | None:
-    """Run the only job of a command; returns its result, None if it failed."""
+    """Run the only job of a command; returns its result, or None if it failed."""
     from hydra.types import RunMode
 
     written = as_written(sweep.config)
@@ -66,7 +66,7 @@ def run_one(sweep: Sweep, folder: Path) -> Result | None:
 
 
 def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
-    """Run the jobs of a sweep; returns each result that this process has, else None."""
+    """Run the jobs of a sweep; returns their results, None for results that are elsewhere."""
     from hydra.types import RunMode
 
     config = sweep.loader.load_configuration("config", [*sweep.overrides], RunMode.MULTIRUN)
@@ -106,7 +106,7 @@ class JobElsewhere(slurm.Requeued):
     launcher: str
 
     def __call__(self, numbered: tuple[int, Sequence[str]]) -> None:
-        """Run one job; the waiting process reads the result from files."""
+        """Run one job; its result reaches the waiting process in files."""
         import submitit
 
         number, words = numbered
@@ -230,20 +230,19 @@ def make_folder(folder: Path) -> None:
         raise unwritable(f"to {folder.parent.parent}", error) from error
 
 
-_OUTCOMES: dict[Path, tuple[object, Mapping[str, Any]]] = {}  # file to its stamp and content
+_OUTCOMES: dict[Path, tuple[object, Mapping[str, Any]]] = {}  # stamp and content of each file
 
 
 def record(folder: Path, outcome: Mapping[str, Any]) -> None:
-    """Write the outcome of a job."""
     path = folder.absolute() / OUTCOME
     replace_file(path, json.dumps(outcome).encode(), sync=False)
     _OUTCOMES[path] = stamp(path), outcome
 
 
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
-    """The outcome of a job, None before its end; a file is read again only if it has changed.
+    """The outcome of a job, None before its end; an unchanged file is not read again.
 
-    Content that is no JSON is a ValueError.
+    Content that is not JSON is a ValueError.
     """
     path = folder.absolute() / OUTCOME
     now = stamp(path)
@@ -300,7 +299,7 @@ def _bug(error: BaseException, trace: Path) -> str:
 
 
 def close_log() -> None:
-    """Close the job's log file; the next job of this process opens its own."""
+    """Close the job's log file; the next job of this process opens another."""
     root = logging.getLogger()
     for handler in root.handlers[:]:
         if isinstance(handler, logging.FileHandler):

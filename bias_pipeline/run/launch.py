@@ -158,7 +158,7 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
 
 
 def processes_of(cells: Sequence[Cell]) -> int | str:
-    """The requested number of processes; one if networks use several cores by themselves."""
+    """The requested number of processes; 1 if networks run, which use several cores themselves."""
     requested: int | str = cells[0].tree["processes"]
     return 1 if any(cell.runs_networks for cell in cells) else requested
 
@@ -184,7 +184,7 @@ def of_all(sweep: Sweep) -> bool:
 
 
 def _added_in_vain(sweep: Sweep) -> list[str]:
-    """The overrides that add a key (``+seed=5``) that nothing refers to."""
+    """The overrides that add a key (``+seed=5``) to which nothing refers."""
     from omegaconf import OmegaConf
 
     given = sweep.options.overrides
@@ -230,7 +230,6 @@ def _hydra_instance(loader: Loader) -> Iterator[Hydra]:
 
 
 def _show(sweep: Sweep) -> None:
-    """Print what Hydra's flags request."""
     from hydra._internal.utils import get_args_parser
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -259,7 +258,7 @@ ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 
 
 def expand(options: Namespace) -> list[str]:
-    """The overrides and those of an experiment's sweep; ``all`` is replaced by its values."""
+    """The overrides, with an experiment's ``sweep:`` and the values for which ``all`` stands."""
     overrides = [*options.overrides, *_sweep_of_experiment(options)]
     for override in overrides:
         key, _, values = override.partition("=")
@@ -284,7 +283,7 @@ def _sweep_of_experiment(options: Namespace) -> list[str]:
     folders = [conf_dir(), *further_folders(options.config_dir)]
     files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]
     path = next(filter(Path.is_file, files), None)
-    if path is None:  # no experiment, several, or one that composing will refuse
+    if path is None:  # no experiment, several, or an experiment that composing will refuse
         return []
     check_yaml(path)
     try:

@@ -35,17 +35,15 @@ _OTHER = re.compile(r"[^\w./ -]")  # characters that MLflow does not allow in na
 
 
 class TensorBoardLogger(ResultLogger):
-    """``logger=tensorboard``: one folder of events a cell, for ``tensorboard --logdir FOLDER``."""
+    """``logger=tensorboard``: a folder of events for each cell, for ``tensorboard --logdir``."""
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
 
     def knows(self, result: Result) -> bool:
-        """Whether the folder has events of the run."""
         return any((self.folder / result.run_id).glob("events.*"))
 
     def log(self, result: Result) -> None:
-        """Write the run."""
         TENSORBOARD.require()
         make_importable()
         from pytorch_lightning.loggers import TensorBoardLogger as Lightnings
@@ -56,9 +54,9 @@ class TensorBoardLogger(ResultLogger):
 
 
 class MlflowLogger(ResultLogger):
-    """``logger=mlflow``: one MLflow run a cell."""
+    """``logger=mlflow``: one MLflow run for each cell."""
 
-    faults: ClassVar[dict[str, str]] = {}  # server to why it does not answer, empty if it does
+    faults: ClassVar[dict[str, str]] = {}  # by server, why it does not answer, or empty
 
     def __init__(
         self, folder: str, experiment: str = "bias_pipeline", uri: str | None = None
@@ -67,7 +65,6 @@ class MlflowLogger(ResultLogger):
         self.experiment, self.uri = experiment, uri
 
     def knows(self, result: Result) -> bool:
-        """Whether the server has a finished run of that name."""
         logger = self._logger(result)
         runs = logger.experiment.search_runs(
             [str(logger.experiment_id)], f"tags.run = '{result.run_id}' and status = 'FINISHED'"
@@ -75,7 +72,6 @@ class MlflowLogger(ResultLogger):
         return bool(runs)
 
     def log(self, result: Result) -> None:
-        """Write the run."""
         logger = self._logger(result)
         logger.log_hyperparams(_settings(result))
         logger.log_metrics(_numbers(result))
@@ -121,7 +117,6 @@ def _tell(logger: Logger, result: Result) -> None:
 
 
 def _settings(result: Result) -> dict[str, Any]:
-    """The settings that decided the numbers."""
     first = result.rows[0]
     choices = {name: getattr(first, name) for name in _NAMED if getattr(first, name)}
     return {

@@ -1,6 +1,6 @@
 """Loggers of finished results; they copy rows, and the run folder remains the source.
 
-A logger that fails causes one warning and never fails a run.
+A logger that fails causes one warning, and the run goes on.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ _warned: set[str] = set()
 
 
 class ResultLogger(Configurable, ABC):
-    """Logs finished results."""
-
     @abstractmethod
     def log(self, result: Result) -> None:
         """Log a result; a logger may raise any exception."""
@@ -81,14 +79,12 @@ class CsvLogger(ResultLogger):
         self.path = Path(path)
 
     def knows(self, result: Result) -> bool:
-        """Whether the file has rows of the run."""
         if not self.path.is_file():
             return False
         with self.path.open(encoding="utf-8", errors="replace") as lines:
             return any(line.startswith(f"{result.run_id},") for line in lines)
 
     def log(self, result: Result) -> None:
-        """Append the rows."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, _APPENDING | os.O_CREAT, 0o666)
         with os.fdopen(handle, "ab", buffering=0) as file:
@@ -104,7 +100,6 @@ class CsvLogger(ResultLogger):
 
 
 def _further_overrides(result: Result) -> Iterator[str]:
-    """The overrides that no other column has."""
     for word in result.facts.overrides or ():
         key = word.lstrip("+~").partition("=")[0]
         if key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra"):
@@ -112,12 +107,12 @@ def _further_overrides(result: Result) -> Iterator[str]:
 
 
 class WandbLogger(ResultLogger):
-    """``logger=wandb``: one Weights & Biases run a cell.
+    """``logger=wandb``: one Weights & Biases run for each cell.
 
     The run's id is the cell's identity, so a cell never becomes two runs. Unless the mode is
-    ``online`` and a key is set, runs are written offline, for ``wandb sync`` later, and nothing
-    contacts a server. Online, a process waits at most once for ``timeout_s`` if the server does not
-    answer; that run and all later runs are then written offline.
+    ``online`` and a key is set, runs are written offline for a later ``wandb sync``, and no server
+    is contacted. If the server does not answer, a process waits for ``timeout_s`` once, and writes
+    this run and all later ones offline.
     """
 
     reachable: ClassVar[bool] = True  # False after a server has not answered this process
@@ -139,7 +134,6 @@ class WandbLogger(ResultLogger):
         self.timeout_s = timeout_s
 
     def log(self, result: Result) -> None:
-        """Write the run."""
         if self.mode == "disabled":
             return
         if find_spec("wandb") is None:
@@ -187,7 +181,7 @@ class WandbLogger(ResultLogger):
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
-        """Send the run unless the server did not answer before; returns whether it was sent."""
+        """Send the run unless an earlier request got no answer; returns whether it was sent."""
         if not has_key():
             warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
             return False
@@ -203,15 +197,15 @@ class WandbLogger(ResultLogger):
 
 
 def disable_telemetry() -> None:
-    """Stop W&B from reporting its own errors and counts; call it before importing wandb.
+    """Stop W&B from reporting errors and counts; call it before importing wandb.
 
-    W&B would send reports even offline, and wait for the server when the process ends.
+    W&B would send these reports even offline, and wait for the server when the process ends.
     """
     os.environ["WANDB_ERROR_REPORTING"] = "false"
 
 
 def ensure_folders() -> None:
-    """Give W&B temporary folders for its log and its files where the user's cannot be written.
+    """Give W&B temporary folders for its log and files where it cannot write the user's folders.
 
     Otherwise W&B would print its log on the screen, for instance in a container without a home.
     """
@@ -228,7 +222,6 @@ def ensure_folders() -> None:
 
 
 def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
-    """Write one W&B run."""
     disable_telemetry()
     ensure_folders()
     import wandb
@@ -258,7 +251,7 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
 
 
 def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) -> bool:
-    """Send one run to the server, in a separate process that can be killed if it hangs."""
+    """Send one run to the server in a separate process, which is killed if it hangs."""
     order = {"content": content, "folder": str(folder)}
     try:
         done = run_apart("loggers", "record_from_stdin", order, timeout_s)
@@ -286,7 +279,6 @@ def run_apart(
 
 
 def record_from_stdin() -> None:
-    """Send one run, read from standard input."""
     order = json.load(sys.stdin)
     record(order["content"], Path(order["folder"]), "online")
 

@@ -1,4 +1,4 @@
-"""The outcomes of jobs: reads them from the jobs' folders, prints the table and what failed."""
+"""Reads the outcomes of jobs from their folders, prints the table and what failed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class SweepOutcome:
     results: Sequence[Result] = ()  # results of the cells that succeeded, in the order of the sweep
     exit_code: int = 0  # of the command
     swept: Sequence[Mapping[str, str]] = ()  # for each result, the overrides in which jobs differ
-    skipped: Mapping[str, str] = field(default_factory=dict)  # label of a cell to the reason
+    skipped: Mapping[str, str] = field(default_factory=dict)  # the reason, by label of a cell
     made: Sequence[Result] = ()  # the results that this process computed, as they are stored
 
     def with_draws(self) -> list[Result]:
-        """The results with draws (headlines under every resampling), which comparisons need."""
+        """The results with draws (headlines of every resample), which comparisons need."""
         store = ResultStore(self.outputs)
         return [replace(result, draws=store.draws(result)) for result in self.results]
 
@@ -145,7 +145,7 @@ def _print_work(
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:
-    """The outcome of a job; a job that wrote no outcome has failed."""
+    """The outcome of a job; a job without an outcome file has failed."""
     with suppress(OSError, ValueError):
         if (outcome := outcome_in(job_folder)) is not None:
             return {**outcome}
@@ -175,7 +175,7 @@ def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason why jobs failed, after the labels of the jobs that it concerns."""
+    """A line for each reason why jobs failed, after the labels of these jobs."""
     labels: dict[str, list[str]] = {}
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
@@ -185,7 +185,8 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
 def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
     """A line for each reason: the metrics, in brackets attributes and overrides, and the reason.
 
-    Overrides of columns of labels (``dataset.label_...``) are left out: the attribute decides them.
+    The line leaves out overrides of label columns (``dataset.label_...``), which the attribute
+    decides.
     """
     cells: dict[str, dict[str, list[str]]] = {}  # reason, to attribute, to metrics
     for outcome in skipped:
@@ -223,7 +224,7 @@ def _join_labels(labels: Sequence[str]) -> str:
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
-    """The settings that tell a job from the others of its sweep, possibly empty."""
+    """The settings in which the job differs from others of its sweep, possibly empty."""
     return " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
 
 

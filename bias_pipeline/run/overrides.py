@@ -1,6 +1,6 @@
 """Overrides as text: Hydra's flags, sweeps and their values, ``attribute=[a,b]``.
 
-They are checked before composing.
+Overrides are checked before composing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def quote_value(name: str) -> str:
 
 
 def path_override(key: str, path: object) -> str:
-    """An override whose value is a path, quoted for Hydra's grammar only where it needs that.
+    """An override whose value is a path, quoted only where Hydra's grammar needs quotes.
 
     Example:
         >>> print(path_override("dataset.root", "d/coco"), path_override("dataset.root", "d (1)"))
@@ -78,7 +78,9 @@ quotes within quotes: 'captioner="Modèle"'
     """
     key, equals, value = override.partition("=")
     if not equals and ("/" in override or Path(override).is_file()):
-        return f"{override} is no setting; to name a captioner's file, write captioner={override}"
+        return (
+            f"{override} is not a setting; to name a captioner's file, write captioner={override}"
+        )
     if not equals:
         return f"{override} has no value; write {override}=..."
     if value.startswith("~"):
@@ -102,7 +104,7 @@ _NO_CHOICE = re.compile(
 
 
 def refused_choice(message: str) -> str:
-    """A sentence if Hydra's message refuses a choice, or several choices of a group; else empty."""
+    """A sentence if Hydra's message refuses one or several choices of a group; else empty."""
     if message.startswith("Ambiguous value"):
         return SWEEP_ALONE.format(message.split("'")[1])
     match = _NO_CHOICE.search(message)
@@ -189,7 +191,7 @@ over several has no brackets: metric=lic,dbac
 
 @lru_cache(maxsize=1000)
 def parsed_override(override: str) -> Override:
-    """An override, parsed by Hydra's grammar; cached, since parsing takes a millisecond."""
+    """Parse an override by Hydra's grammar; cached, since parsing takes a millisecond."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     return OverridesParser.create().parse_override(override)
@@ -230,7 +232,7 @@ def representative_overrides(overrides: Sequence[str]) -> list[str]:
 
 
 def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
-    """For every value of a sweep except each key's first, the overrides of one job with it.
+    """For every value of a sweep except each key's first, the overrides of a job with this value.
 
     Example:
         >>> list(other_overrides(["metric=lic,dbac", "seeds=1,2"]))
@@ -259,7 +261,7 @@ def choices_in(override: str) -> list[str]:
 
 
 def each_value_once(override: str) -> str:
-    """The override, whose sweep has each value only once.
+    """The override with each value of its sweep only once.
 
     Example:
         >>> each_value_once("metric=lic,dbac,lic"), each_value_once("metric=lic,lic")
@@ -337,7 +339,7 @@ def check_size(overrides: Sequence[str]) -> None:
 
 
 def _length(values: RangeSweep) -> float:
-    """How many values a range has, without generating them."""
+    """The number of values in a range, without generating them."""
     start, stop = float(values.start or 0), float(values.stop or 0)
     return (stop - start) / float(values.step)
 
@@ -354,7 +356,7 @@ def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def as_hydra_writes(override: str) -> str:
-    """A single override in the form in which Hydra hands it to a job.
+    """A single override as Hydra writes it for a job.
 
     Example:
         >>> as_hydra_writes("dataset.strict=false"), as_hydra_writes("attribute.min_share=1e-2")
@@ -395,7 +397,6 @@ ALL_METRICS = "metric=all"
 
 
 def options_of(words: Sequence[str]) -> Namespace:
-    """Hydra's flags and overrides; flags may be anywhere."""
     from hydra._internal.utils import get_args_parser
 
     _check_dashes(words)

@@ -30,7 +30,7 @@ TO_RUN, CACHED, SKIPPED, FAILS = "to run", "cached", "skipped", "fails"
 
 
 def announce(sweep: Sweep) -> None:
-    """Print what will run and how long it will take, if the time is long or unknown."""
+    """Print what will run; print how long it will take if the time is long or unknown."""
     first, jobs = sweep.first_cell, sweep.jobs
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
     try:
@@ -56,7 +56,6 @@ def announce(sweep: Sweep) -> None:
 
 
 def dry_run(words: Sequence[str]) -> int:
-    """Print what a command would run; see :func:`print_plan`."""
     sweep = parse_sweep(words)
     check_captioners(sweep)
     return print_plan([*sweep], lenient=of_all(sweep))
@@ -118,7 +117,7 @@ def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
 
 
 def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
-    """Expected seconds by measured rates or, for networks, by finished cells of the same kind."""
+    """Expected seconds, by measured rates or, for networks, by finished cells of the same kind."""
     if cell.choice("encoder") in _MEASURED:
         return cell.expected_seconds(trained=trained)
     corpus, settings = cell.corpus(), cell.tree["metric"]

@@ -1,6 +1,6 @@
 """Settings of calls from Python: merges the files of ``conf/`` like Hydra, but without Hydra.
 
-So calls from Python use the defaults of the command line. Errors name a setting as a call from
+Calls from Python thus use the defaults of the command line. Errors name a setting as a call from
 Python does: ``dataset={'strict': False}``.
 """
 
@@ -46,8 +46,6 @@ _PLAIN = {"true": "True", "false": "False", "null": "None"}
 
 
 class UnknownSettingError(UsageError):
-    """A setting that is neither a key nor a parameter of the metric."""
-
     def __init__(self, key: str, known: Set[str]) -> None:
         super().__init__(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
         self.key, self.known = key, known
@@ -70,7 +68,7 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
 
 
 def _as_yaml(value: Any, key: str) -> object:
-    """A setting as YAML stores it: sequences become lists, NumPy's numbers become Python's."""
+    """A setting as YAML stores it, with lists for sequences and plain numbers for NumPy's."""
     if isinstance(value, Mapping):
         return {name: _as_yaml(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):
@@ -87,7 +85,6 @@ def _as_yaml(value: Any, key: str) -> object:
 
 
 def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
-    """The settings that choose a file."""
     chosen: dict[str, Any] = {}
     for key, value in settings.items():
         known = group_choices(key)
@@ -104,7 +101,6 @@ def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
-    """The choices for an intersection of two attributes."""
     if len(names) != 2:
         raise UsageError(f"attribute={list(names)}: name one attribute or two")
     parts = zip(("first", "second"), names, strict=True)
@@ -126,7 +122,7 @@ def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, ob
 
 
 def in_python(message: str) -> str:
-    """A message about a command's settings, reworded for the arguments of a call from Python.
+    """A message about a command's settings, reworded for arguments of a Python call.
 
     Example:
         >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")

@@ -1,4 +1,4 @@
-"""``report wandb``: finished results of a folder as Weights & Biases runs, each cell one run."""
+"""``report wandb``: writes each finished result of a folder as a Weights & Biases run."""
 
 from __future__ import annotations
 
@@ -32,15 +32,12 @@ _FOLDER = re.compile(r"offline-run-\d{8}_\d{6}-(.+)")
 
 @dataclass(frozen=True)
 class PushResult:
-    """The result of a push."""
-
     mode: str  # `offline`, `online` or `disabled`
     place: str  # where the runs are: W&B's folder, or the server
     new: Sequence[str]  # ids of the runs that were written
     present: int  # how many had been written before
 
     def sentence(self) -> str:
-        """The result as a sentence."""
         if self.mode == "disabled":
             return "W&B is disabled; nothing was written"
         before = f"; {inflect(self.present, 'runs were written before')}" if self.present else ""
@@ -58,10 +55,10 @@ def push(
     mode: str = "",
     timeout_s: float = RUN_S,
 ) -> PushResult:
-    """Write a run for every finished result of a folder that has no run yet.
+    """Write a W&B run for every finished result in a folder that has none yet.
 
-    A run's id is the cell's identity, so a run that is sent twice (by this command, a logger or
-    ``wandb sync``) is one run on the server. ``.wandb_pushed`` records what was sent where.
+    A run's id is the cell's identity, so a run sent twice (by this command, a logger or ``wandb
+    sync``) is one run on the server. ``.wandb_pushed`` records what was sent where.
     """
     mode = mode or os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
     logger = WandbLogger(str(folder), project, entity, mode, timeout_s)
@@ -88,7 +85,6 @@ def push(
 
 
 def _with_curves(store: ResultStore, result: Result) -> Result:
-    """A stored result with its training curves, if it has any."""
     try:
         curves = store.table(result, "curves")
         loggers.history_of(curves)
@@ -99,7 +95,6 @@ def _with_curves(store: ResultStore, result: Result) -> Result:
 
 
 def _write(logger: WandbLogger, result: Result, written: int) -> None:
-    """Write one run."""
     content = logger.content(result)
     if logger.mode == "offline":
         try:
@@ -149,7 +144,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
         'its address is no http address'
     """
     if not url.startswith(("http://", "https://")):
-        return "its address is no http address"
+        return "its address is not an http address"
     fault = [f"no answer within {timeout_s:g} s"]
     bare = re.sub(r"//[^/]*@", "//", url, count=1)  # without user and password
 
@@ -169,7 +164,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
 
 
 class _Ledger:
-    """The runs that a destination has: offline, its folders; online, a note for each run."""
+    """The runs that a destination has: offline, W&B's folders; online, a note for each run."""
 
     def __init__(self, folder: Path, server: str, project: str, entity: str | None) -> None:
         self._online = bool(server)
@@ -179,11 +174,9 @@ class _Ledger:
         self._known = {match[1] for path in runs if (match := _FOLDER.fullmatch(path.name))}
 
     def has(self, run_id: str) -> bool:
-        """Whether the destination has the run."""
         return (self._notes / run_id).exists() if self._online else run_id in self._known
 
     def note(self, run_id: str) -> None:
-        """Record that the destination has the run."""
         if not self._online:
             return
         try:

@@ -83,7 +83,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         self.faults: list[str] = []  # sentences on references to keys that the configuration lacks
         # Id of a mapping or list, to its value and size
         self._known: dict[int, tuple[Any, int]] = {}
-        self._named: dict[KeyPath, tuple[Any, int]] = {}  # path to value and size
+        self._named: dict[KeyPath, tuple[Any, int]] = {}  # value and size, by path
         self._open: set[KeyPath] = set()
 
     def resolve(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         return tree
 
     def resolved_at(self, *path: str) -> Any:
-        """The node at a path with all references resolved."""
+        """The node at a path, with all references resolved."""
         try:
             return self._value(self._find(path), path)[0]
         except RecursionError as error:
@@ -101,13 +101,12 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
             ) from error
 
     def named_by(self, text: str) -> Any:
-        """The node to which a text refers if the text is one reference to a key, else None."""
+        """The node to which a text refers if it consists of one reference to a key, else None."""
         whole = _PLAIN.fullmatch(text)
         node = self._find(_split(whole["path"])) if whole and whole["path"] else _ABSENT
         return None if node is _ABSENT else node
 
     def _value(self, node: Any, path: KeyPath) -> tuple[Any, int]:
-        """The value of the node at a path, and its size."""
         if isinstance(node, str):
             return self._of_text(node, path) if "${" in node else (node, len(node))
         if not isinstance(node, Mapping | list):
@@ -217,7 +216,7 @@ def _check_forms(path: KeyPath, text: str) -> None:
 
 
 def _check_size(size: int, path: KeyPath) -> int:
-    """The size, unless it is too large."""
+    """Return a size, or refuse it if it is too large."""
     if size > _LARGEST:
         raise UsageError(
             f"{'.'.join(path) or 'the configuration'} has more than {_LARGEST} characters with "

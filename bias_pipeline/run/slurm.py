@@ -1,4 +1,4 @@
-"""Jobs in other processes, on Slurm or on this machine: checks, submits and waits for them."""
+"""Checks, submits and awaits jobs in other processes, on Slurm or on this machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ ENDED = (
 
 
 def launcher_of(config: DictConfig) -> str:
-    """The name of a configuration's launcher."""
     return _NAMES[str(config.hydra.launcher._target_).rpartition(".")[2]]
 
 
@@ -86,7 +85,7 @@ def check_slurm(config: DictConfig) -> None:
 
 
 class Requeued(ABC):
-    """A job that Slurm interrupts and then queues again runs with the same arguments."""
+    """A job that runs again with the same arguments if Slurm interrupts and requeues it."""
 
     @abstractmethod
     def __call__(self, argument: Any) -> None:
@@ -129,8 +128,8 @@ def submit(job: Requeued, arguments: Sequence[object], config: DictConfig) -> li
 def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
     """Wait until each job has ended, or will not run again.
 
-    Slurm's queue says which jobs are over. submitit itself would ask Slurm's accounting, which many
-    small clusters lack; on such a cluster submitit would wait for a killed job for ever.
+    Slurm's queue says which jobs are over. submitit asks Slurm's accounting, which many small
+    clusters lack; there it would wait for a killed job for ever.
     """
     running, queried = list(jobs), time.monotonic()
     while running := [job for job in running if not _has_ended(job, launcher)]:
@@ -146,7 +145,7 @@ def _has_ended(job: Job[None], launcher: str) -> bool:
 
 
 def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:
-    """Whether a job will not run again: the queue answers, and lists it as ended or not at all."""
+    """Whether a job will not run again: the queue lists it as ended, or answers and lacks it."""
     return states is not None and states.get(job_id, ENDED[0]) in ENDED
 
 

@@ -1,4 +1,4 @@
-"""How long the cells of a sweep take, expected before they start and while they run."""
+"""How long the cells of a sweep take: expected before they start, and while they run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ _REPORT_S = 1.0  # processor seconds of an audit's report
 def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str]]:
     """The expected processor seconds and the kind (:func:`catalogue.kind`) of each job.
 
-    Every cell is assumed to be as large as ``corpus``, if that is given. Not every cost of a cell
-    grows with its captions. If cells of 300 captions were assumed to be large, the expected time
-    of an attack would be far too long.
+    Every cell is assumed to be as large as ``corpus``, if given. Some costs of a cell do not grow
+    with its captions, so cells of 300 captions say little about larger ones.
     """
     first, costs = sweep.first_cell, []
     before: dict[str, str] = {}
@@ -53,7 +52,7 @@ def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str
 
 
 def _share_attackers(before: dict[str, str], job: dict[str, str]) -> bool:
-    """Whether a job's attackers are those of the job before, which differs in its metric alone."""
+    """Whether two jobs that differ in at most their metric share attackers."""
     names = [one.get("metric", "") for one in (before, job)]
     if before | {"metric": ""} != job | {"metric": ""} or not all(map(catalogue.info_of, names)):
         return False
@@ -76,9 +75,9 @@ def costs_of_cells(cells: Sequence[Cell]) -> list[tuple[float, str]]:
 
 
 def announced_seconds(expected: float, processes: int, slowdown: float) -> float:
-    """How long cells take that need ``expected`` processor seconds in all, with their report.
+    """How long cells take, with their report, that need ``expected`` processor seconds in all.
 
-    Processes share long work; ``slowdown`` is how many seconds pass while a process computes for
+    Processes share long work. ``slowdown`` is how many seconds pass while a process computes for
     one second, more than 1 on a busy machine.
 
     Example:
@@ -94,8 +93,8 @@ class SweepBar(Bar):
     """The progress bar of a sweep.
 
     A cell counts in proportion to its expected seconds. The speed of encoders and networks depends
-    on the machine, so the time left is shown only when a cell of every kind has run or failed; if
-    it failed, the other cells of its kind are expected to fail too.
+    on the machine, so the time left is shown only when a cell of every kind has run or failed. If a
+    cell failed, the others of its kind are expected to fail too.
     """
 
     def __init__(self, folder: Path, costs: Sequence[tuple[float, str]]) -> None:
@@ -110,7 +109,7 @@ class SweepBar(Bar):
         self._refused: set[str] = set()  # kinds of cells that failed
 
     def update(self) -> None:
-        """Record which jobs have ended, and how long the jobs took that ran."""
+        """Record which jobs have ended, and how long they took if they ran."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         for number in sorted(ended.keys() - self._ended):
             path, (expected, kind) = ended[number], self.costs[number]
@@ -125,7 +124,7 @@ class SweepBar(Bar):
         self.done = len(self._ended)
 
     def seconds_left(self) -> float | None:
-        """See :class:`Bar`; each process that works on a cell now is expected to stay at work."""
+        """See :class:`Bar`; a process that works on a cell now is expected to go on working."""
         known = self._refused | {kind for kind, seconds in self._expected.items() if seconds}
         left = [number for number in range(self.total) if number not in self._ended]
         if any(self.costs[number][1] not in known for number in left):
@@ -147,7 +146,7 @@ class SweepBar(Bar):
         return self._spent[kind] / expected if expected else 0.0
 
     def _begin_times(self, left: Sequence[int]) -> dict[int, float]:
-        """Each cell that a process works on, by its number, and when the cell began.
+        """By number, each cell that a process works on, and when this cell began.
 
         A cell's folder is made when the cell begins. Between two cells, the first cell without an
         outcome is expected to begin.
@@ -161,5 +160,4 @@ class SweepBar(Bar):
         return max(0.0, self.elapsed_s - (time.time() - path.stat().st_mtime))
 
     def place(self) -> str:
-        """The first cell that has not ended."""
         return f"{self.label} {min(self.done + 1, self.total)} of {self.total}"

@@ -1,8 +1,8 @@
-"""The classes that a configuration may build, and the types that their values must have.
+"""The classes that a configuration may build, and the types of their values.
 
 A target names a subclass of :class:`Configurable` in this package or in a package that the user
-includes. The module that a target names must define the class itself: functions, private names and
-imported classes are refused. Values must have the types that annotations of parameters declare.
+includes. The module of the target must define the class: functions, private names and imported
+classes are refused. Values must have the types in the annotations of parameters.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _find_class(target: str) -> type | None:
 
 @cache
 def _defined_class(target: str, *, strict: bool = False) -> type | None:
-    """The class that a module defines, if a configuration may build it; else None."""
+    """The class that a module defines if a configuration may build it, else None."""
     module, _, name = target.rpartition(".")
     try:
         candidate = getattr(importlib.import_module(module), name, None)
@@ -124,7 +124,7 @@ def _refuse_absent_class(target: object) -> None:
 
 
 def by_content(node: Any) -> Any:
-    """A resolved configuration with digests of files instead of their names."""
+    """A resolved configuration with digests of files instead of file names."""
     if isinstance(node, Mapping):
         target = node.get(TARGET)
         digests = resolve(target).by_content(node) if target else {}
@@ -135,7 +135,7 @@ def by_content(node: Any) -> Any:
 
 
 def _hint(target: object) -> str:
-    """A hint to include the user's package, if the class may be in one."""
+    """A hint to include the user's package, if a package may have the class."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] in (PACKAGE, *included_packages()):
         return ""
@@ -177,8 +177,8 @@ _LARGEST = 2**63  # numbers beyond do not fit into arrays and files
 def check_nodes(config: object, where: str = "") -> None:
     """Refuse targets that are not allowed, and values that their constructors do not declare.
 
-    Text that would become a reference if it were resolved again is refused too. An object that
-    several places share is checked once. The parts of an object are checked before the object.
+    A text that would become a reference is refused too. An object that several places share is
+    checked once. The parts of an object are checked before the object.
 
     Example:
         >>> check_nodes({"x": [{"_target_": "os.system"}]})
@@ -260,7 +260,7 @@ def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: st
 
 
 def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence on what is wrong with a value, None if it is right."""
+    """A sentence on what is wrong with a value; None if the value is right."""
     if isinstance(kind, typing.ForwardRef):  # an annotation that contains itself
         kind = kind.__forward_arg__
     if isinstance(kind, str):  # an annotation given as its name

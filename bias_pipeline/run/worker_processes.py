@@ -1,8 +1,8 @@
-"""Helper processes for a local sweep, which take its cells from the end, and checks of devices.
+"""Helper processes, which take cells of a local sweep from the end, and checks of devices.
 
-The sweep's own process goes through all cells in order, as it would without helpers, and finds the
-later cells finished. It runs every cell that a helper cannot run, so results never depend on
-helpers. Before any work, the devices are checked on which a command's networks would be trained.
+The sweep's process goes through all cells in order, as without helpers, and finds the later cells
+finished. It runs every cell that a helper cannot run, so results never depend on helpers. Before
+any work, the devices that networks will use are checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def worker_pool(
     folder: Path,
     devices: Sequence[str] = (),
 ) -> Iterator[None]:
-    """Start helper processes when they would save time; stop them after the block."""
+    """Start helper processes when they save time; stop them after the block."""
     helpers = _Helpers(cells, processes, folder, devices)
     over = threading.Event()
     watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
@@ -60,8 +60,6 @@ def worker_pool(
 
 
 class _Helpers:
-    """The helpers of a sweep; see :func:`worker_pool`."""
-
     def __init__(
         self,
         cells: Sequence[Cell],
@@ -86,7 +84,6 @@ class _Helpers:
                 self.start(min(n_wanted(self.processes), n_jobs - n_ended) - 1)
 
     def start(self, number: int) -> None:
-        """Start ``number`` helpers."""
         corpora = [pickled_corpora()] if number > 0 else []
         for rank in range(1, number + 1):
             device = self.devices[rank] if self.devices else None
@@ -97,19 +94,18 @@ class _Helpers:
             self.started.append(helper)
 
     def wait(self, seconds: float) -> None:
-        """Wait until each helper has ended, for at most ``seconds`` each."""
+        """Wait until the helpers have ended, for each helper at most ``seconds``."""
         for helper in self.started:
             helper.join(seconds)
 
     def kill(self) -> None:
-        """Kill the helpers that have not ended."""
         for helper in self.started:
             helper.kill()
             helper.join()
 
 
 class _Pace:
-    """How long a cell of a sweep takes, measured by the folders of its jobs.
+    """How long a cell of a sweep takes, measured by the folders of the sweep's jobs.
 
     Cached cells do not count: a sweep of cached cells needs no helper.
     """
@@ -121,7 +117,7 @@ class _Pace:
         self.computed = False
 
     def update(self) -> tuple[float, int]:
-        """The seconds that a cell takes, 0 while unknown, and how many cells have ended."""
+        """The seconds that a cell takes (0 while unknown), and how many cells have ended."""
         now = time.monotonic()
         folders = [path for path in self.folder.glob("*") if path.name.isdecimal()]
         if not folders:
@@ -138,7 +134,7 @@ class _Pace:
 
 
 def n_wanted(processes: int | str) -> int:
-    """The number of processes: the requested number, else one a core as far as memory allows."""
+    """The requested number of processes, or one for each core as far as memory allows."""
     if isinstance(processes, int):
         return processes
     room = free_memory()
@@ -146,7 +142,7 @@ def n_wanted(processes: int | str) -> int:
 
 
 def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list[bytes]) -> None:
-    """Run a helper, which takes the corpora out of the list: their bytes would stay in memory."""
+    """Run a helper; it empties ``corpora``, whose bytes would stay in memory."""
     prepare_worker()
     take_over(corpora.pop())
     if device is not None:
@@ -156,7 +152,7 @@ def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list
 
 
 def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
-    """Run cells from the last to the first; cells that share attackers run in their order.
+    """Run cells from the last to the first, but cells that share attackers in their order.
 
     The process that has begun cells that share attackers runs all of them, since it has the
     attackers in memory.

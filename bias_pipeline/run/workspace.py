@@ -48,7 +48,6 @@ def differing_settings(results: Sequence[Result]) -> list[str]:
 
 
 def headlines_of(results: Sequence[Result]) -> list[str]:
-    """The headlines that results have, in the order of reports."""
     parts = {row.part for result in results for row in result.rows}
     return [part for part in HEADLINES if part in parts]
 
@@ -60,7 +59,7 @@ def save_workspace(
     entity: str | None = None,
     timeout_s: float = SAVE_S,
 ) -> str:
-    """Create a project's workspace, or replace the panels of an existing one."""
+    """Create a project's workspace, or replace the panels of an existing workspace."""
     server = reachable_server()
     order = {
         "entity": entity,
@@ -82,7 +81,7 @@ def save_workspace(
 
 
 def require_server(mode: str) -> None:
-    """Check, before anything is sent, that a workspace can be saved."""
+    """Check before sending anything that a workspace can be saved."""
     if mode not in ("", "online"):
         raise UsageError(f"--mode {mode}: a workspace needs a server; leave out --workspace")
     WORKSPACES.require()

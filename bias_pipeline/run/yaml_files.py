@@ -29,7 +29,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def stamp(path: Path) -> tuple[int, int, int] | None:
-    """Inode, size and time of change, to notice a changed file; None if it is absent."""
+    """A file's inode, size and time of change, to notice changes; None if the file is absent."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -58,7 +58,6 @@ def check_yaml(path: Path) -> None:
 
 
 def yaml_fault(path: Path, error: yaml.YAMLError) -> str:
-    """A sentence on a YAML error."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         problem = " ".join((error.problem or "it cannot be read").split())
         return f"{path}, line {error.problem_mark.line + 1}: no valid YAML, {problem}"
@@ -70,13 +69,12 @@ class _Weight:
     """Counts the nodes of a file while it is parsed; an alias counts as all nodes it stands for."""
 
     path: Path  # the file that is parsed
-    # Name of an anchor to the number of nodes it stands for
+    # By name of an anchor, the number of nodes for which it stands
     anchored: dict[str, int] = field(default_factory=dict)
     # For each open collection, its anchor and how many nodes it has so far
     unfinished: list[tuple[str | None, int]] = field(default_factory=lambda: [(None, 0)])
 
     def add(self, event: yaml.Event) -> None:
-        """Count one event of the parser."""
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchored:
                 self._refuse(event, f"*{event.anchor} is used before or inside its anchor")
@@ -142,7 +140,7 @@ def as_written(node: Any) -> Any:
 
 
 def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None:
-    """Remove keys that an experiment sets for a group if another chosen file lacks them.
+    """Remove keys that an experiment sets for a group if the chosen file of the group lacks them.
 
     ``experiment=relic_gender`` chooses ``alignment=constant`` and sets ``alignment.vocabulary``.
     With ``alignment=none``, which has no such key, the key is left out.
@@ -170,6 +168,6 @@ def _choices(experiments: Sequence[ConfigResult]) -> Iterator[tuple[str, str]]:
 
 
 def _node(file: ConfigResult, group: str) -> DictConfig:
-    """The keys of a group in a file; empty if it has none."""
+    """The keys of a group in a file; empty if the file lacks the group."""
     node = file.config._get_node(group) if isinstance(file.config, DictConfig) else None
     return node if isinstance(node, DictConfig) and not node._is_none() else DictConfig({})

@@ -4,6 +4,6 @@ Its default world shows people doing things; the affective world has pictures th
 something.
 
 The generator is our own: a grammar and word lists, without third-party text. It is known exactly
-what leans towards which group, and how much each simulated captioner amplifies it (see
-:mod:`bias_pipeline.scenes.truth`).
+which things lean towards which group, and how much each simulated captioner amplifies the leaning
+(see :mod:`bias_pipeline.scenes.truth`).
 """

@@ -1,6 +1,6 @@
 """What the people of our scenes do, where, and with which objects.
 
-Which activity is more frequent in which group is invented, so that the bias is known. The
+We invented which activity is more frequent in which group, so that the bias is known. The
 frequencies are no claim about people.
 """
 
@@ -309,7 +309,7 @@ fridge: home 2.5 @ Male 1.5 anger 1.8 fear 1.8
 
 
 def factors(text: str) -> dict[str, float]:
-    """Group to factor.
+    """The factor of each group.
 
     Example:
         >>> factors("Male 2.2 young 1.6")

@@ -1,9 +1,8 @@
-"""The affective world: pictures that make people feel something, and what they say about it.
+"""The affective world: pictures that make people feel something, and what annotators say of them.
 
-Pictures have an emotion; annotators mostly feel this emotion too, say so, and name motifs as the
-reason. The bias of the pictures is how motifs depend on the emotion. It is invented which motifs
-are more frequent for which emotion, so that the bias is known. A thought is not in the picture; the
-thought depends on what the annotator feels.
+Pictures have an emotion. Annotators mostly feel it, say so, and name motifs as the reason. The bias
+of the pictures is how motifs depend on the emotion; we invented this dependence, so that the bias
+is known. A thought is not in the picture but depends on what the annotator feels.
 """
 
 from __future__ import annotations
@@ -158,8 +157,8 @@ def imagined_tables(affect: float) -> dict[str, Float64Array]:
 
 
 # Probabilities for what a person says; a comment names the dial that multiplies the probability.
-AGREES = 0.7  # an annotator feels the picture's emotion; the others feel any, by its share
-FELT = 0.8  # feeling_rate: the utterance says what is felt
+AGREES = 0.7  # an annotator feels the picture's emotion; others feel any emotion by its share
+FELT = 0.8  # feeling_rate: the utterance names the feeling
 NAMED = 0.4  # length: each motif
 THOUGHT_SAID = 0.4  # length
 
@@ -243,7 +242,7 @@ class AffectImage:
 
 @lru_cache(maxsize=4)
 def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
-    """Pictures with what annotators say about them; image k is the same however many there are.
+    """Pictures with what annotators say of them; image k does not depend on the number of images.
 
     Example:
         >>> image = affect_world(3, 1)[2]
@@ -303,7 +302,7 @@ def _utterances(
 def _perceive(
     stream: Stream, emotions: IntArray, actual: Mapping[str, IntArray], affect: float
 ) -> dict[str, IntArray]:
-    """The options that are seen or thought; some of them are imagined."""
+    """The options that are perceived or thought; some of them are imagined."""
     q = imagined_tables(affect)
     u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
     coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
@@ -386,7 +385,7 @@ class AffectDrawing:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """A square of ``side`` x ``side`` pixels; it has no regions, since nobody is in it."""
+        """A square of ``side`` x ``side`` pixels; it has no regions, since it shows nobody."""
         motifs = self.image.motifs
         pixels = np.empty((side, side, 3), np.uint8)
         pixels[:] = _PALETTE[SLOTS["colour"].options[motifs["colour"]]]

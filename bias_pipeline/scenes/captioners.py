@@ -1,4 +1,4 @@
-"""Simulated captioners look at a world's pictures and write a caption for each."""
+"""Simulated captioners, which look at a world's pictures and write a caption for each."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def captions_of(
 ) -> dict[int, str]:
     """For each image id, a caption of what the captioner perceives."""
     beliefs = _believed_groups(columns, dials, stream)
-    assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
+    assumed_groups = [  # the groups that the captioner assumes; unsure groups stay unsure
         {
             name: belief.get(name, group) if group else ""
             for name, group in recognised_groups(labels).items()
@@ -101,9 +101,9 @@ def captions_of(
 def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
     """Captions of pictures in which nothing on a person shows a group, by image id.
 
-    A share ``t_to_a`` of the captions assume the group that the scene suggests; all other captions
-    assume no group. What the captioner imagines (``a_to_t``) also follows that group, whether or
-    not the caption names it. Everything else is as in :func:`world_captions`.
+    A share ``t_to_a`` of the captions assume the group that the scene suggests; the other captions
+    assume no group. What the captioner imagines (``a_to_t``) follows the suggested group too,
+    whether or not the caption names it. Everything else is as in :func:`world_captions`.
 
     Example:
         >>> from bias_pipeline.scenes.world import generate
@@ -173,7 +173,7 @@ def _looks(
 def imagine_over(
     actual: Columns, codes: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[str, IntArray]:
-    """For each slot, the (N,) options of pictures; a captioner imagines some of them."""
+    """For each slot, the (N,) options of pictures, some of which a captioner imagines."""
     imagined = choices(stream, codes, imagined_tables(dials))
     coins = stream.uniforms([f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {

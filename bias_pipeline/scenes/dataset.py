@@ -55,8 +55,9 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
     """Write a world as a data set folder.
 
     The files are ``annotations/captions.json``, ``annotations/instances.json``, ``attributes.csv``
-    and one ``captioners/<name>.json`` each. The files appear complete or not at all. A second
-    process may write the same files at the same time; files of an earlier world are replaced.
+    and a ``captioners/<name>.json`` for each captioner. They appear complete or not at all. A
+    second process may write the same files at the same time; files of an earlier world are
+    replaced.
 
     Example:
         >>> import tempfile
@@ -76,8 +77,8 @@ def write_drawn(
     """Write a world with its pictures, as :func:`write_scenes` does.
 
     ``images/`` has one PNG file per image, ``side`` pixels wide and high. The instances are the
-    visible objects, with masks as run lengths. The labels have no emotion, since the emotion of
-    faces is not what ``attribute=emotion`` is about.
+    visible objects, with masks as run lengths. The labels have no emotion, since
+    ``attribute=emotion`` is not about the emotion of faces.
     """
     columns = [column for column in COLUMNS if column != "emotion"]  # not what a picture evokes
     _place(root, chain(_texts(world, captioners, columns), _picture_files(world, side, leak)))
@@ -86,10 +87,10 @@ def write_drawn(
 def write_affect(
     n_images: int, seed: int, root: Path, captioners: Mapping[str, AffectSettings], side: int
 ) -> None:
-    """Write the affective world with its pictures in ArtEmis' shape.
+    """Write the affective world with its pictures in the shape of ArtEmis.
 
-    The files are ``artemis_dataset_release_v0.csv``, one ``captioners/<name>.json`` each, and
-    ``wikiart/Drawn/<id>.png``, ``side`` pixels wide and high.
+    The files are ``artemis_dataset_release_v0.csv``, a ``captioners/<name>.json`` for each
+    captioner, and ``wikiart/Drawn/<id>.png``, ``side`` pixels wide and high.
     """
     from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
@@ -115,7 +116,7 @@ def write_affect(
 
 
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write all files into a new folder, or nothing; an existing folder gets them one by one."""
+    """Write all files into a new folder, or none; an existing folder gets the files one by one."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         for name, content in files:
@@ -176,7 +177,7 @@ def _annotations(captions: Iterable[tuple[int, str]]) -> list[dict[str, object]]
 
 
 def _instances(world: World) -> bytes:
-    """The boxes of all objects, also of hidden objects."""
+    """The boxes of all objects, hidden objects included."""
     annotations: list[object] = []
     for image in world.images:
         for box in image.layout:
@@ -312,7 +313,7 @@ class ScenesDataset(Generator):
             raise UsageError("dataset.twins is for dataset.world=people only; leave it out")
         self.twins = Twins(twins, seed, twin_noise) if twins else None
         self.twin_captions = twin_captions
-        self.sample = 0  # which caption of twins is read
+        self.sample = 0  # the number of the caption of twins that is read
         if world == "affect":
             self.name, self.shown_under = "scenes_affect", "drawn by bias_pipeline's own generator"
             if leak:
@@ -382,7 +383,7 @@ class ScenesDataset(Generator):
         corpus = reader.load(results, attribute)
         drawings = {str(image): drawing for image, drawing in files.drawings}
         pictures = Pictures(tuple(drawings[image] for image in corpus.ids))
-        # Users neither know nor could mend these files.
+        # Users neither know nor could repair these files.
         return replace(corpus, pictures=pictures, notes=(), file="", objects_file="")
 
     @classmethod

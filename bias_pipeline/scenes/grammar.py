@@ -1,7 +1,7 @@
 """How a scene is put into words: one caption by one annotator.
 
 Every decision has its own random number (see :data:`PURPOSES`), so a dial that changes one decision
-leaves all other decisions as they were.
+leaves all others as they were.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Description:
         return self.draws[purpose] < probability
 
     def details(self, purpose: str, probability: float) -> bool:
-        """Whether the annotator mentions a detail; people mention it with the given probability."""
+        """Whether the annotator mentions a detail, which people do with the given probability."""
         return self.draws[purpose] < probability * self.dials.length
 
     def names(self, what: str) -> bool:
@@ -96,7 +96,7 @@ class Description:
 
     @property
     def wording(self) -> tuple[float, float]:
-        """Where the used synonyms begin in a list, and their share of it, counted by frequency."""
+        """Where the used synonyms begin in a list, and their share of the list by frequency."""
         skin = self.spoken["skin"]
         if not skin or self.draws["wording follows skin"] >= self.dials.skin_wording:
             return 0.0, 1.0
@@ -282,7 +282,6 @@ def _clothing(description: Description) -> str:
 
 
 def _one_each(description: Description, noun: str, adjective: str = "") -> str:
-    """An object that each person has once."""
     return (
         _join(adjective, plural(noun)) if description.has_several else noun_phrase(noun, adjective)
     )

@@ -1,6 +1,6 @@
 """The words and the little English grammar of our captions; the most frequent synonym is first.
 
-Synonyms are written in one string with "|" between them. They are drawn by rank, see :func:`pick`.
+Synonyms are written in one string with "|" between them. They are drawn by rank; see :func:`pick`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MASS = frozenset({"broccoli"})
 
 
 class Verb(NamedTuple):
-    """A verb phrase in the three forms a caption uses."""
+    """A verb phrase in the three forms that a caption uses."""
 
     base: str  # "ride", with a plural subject
     third: str  # "rides", with a singular subject
@@ -237,8 +237,7 @@ COMPANIONS = (
 def pick(choices: Sequence[_Option], u: float) -> _Option:
     """The choice for a number in [0, 1); the frequency of the r-th choice is proportional to 1 / r.
 
-    A smaller ``u`` gives a more frequent choice, and scaling ``u`` down leaves the rarer ones
-    unused.
+    A smaller ``u`` gives a more frequent choice, and scaling ``u`` down leaves rare choices unused.
 
     Example:
         >>> pick(["man", "guy"], 0.6), pick(["man", "guy"], 0.7)

@@ -1,9 +1,9 @@
 """Draws a scene as pixels: pictograms of the place, of things and of people, with masks.
 
 Only an arbitrary mark on a person's figure shows the group. No stereotype is drawn: all figures
-have the same outline, and their colours come from clothes whose colour is independent of group.
-Each COCO category has one pictogram, which differs from others by outline, pattern and hue. Each
-pixel is inside or outside a shape, so no colour crosses an edge.
+have the same outline, and the colours of clothes do not depend on the group. Each COCO category has
+one pictogram, which differs from others by outline, pattern and hue. Each pixel is inside or
+outside a shape, so no colour crosses an edge.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class SceneDrawing:
         return Drawn(pixels, tuple(region for region in regions if region is not None))
 
     def _ground(self, side: int) -> Pixels:
-        """Sky and floor in the place's own tint, and a band for the weather or background."""
+        """Sky and floor in the place's tint, and a band for the weather or background."""
         scene = self.image.scene
         sky, floor = _GROUNDS[scene.activity.setting]
         pixels = np.empty((side, side, 3), np.uint8)
@@ -318,7 +318,7 @@ class SceneDrawing:
     def _put(
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]
     ) -> None:
-        """Draw an object over the others, and its mark next to it if the mark extends beyond it."""
+        """Draw an object over the others, and its mark beside it if the mark extends beyond it."""
         rows, columns = _span(thing.box, len(pixels))
         roles = role_map(thing.shapes, rows.stop - rows.start, columns.stop - columns.start)
         ink = roles >= 0
@@ -354,7 +354,7 @@ def _span(box: Box, side: int) -> tuple[slice, slice]:
 
 
 def _region(category: str, mask: BoolArray) -> Region | None:
-    """The visible part of an object, None if it is hidden."""
+    """The visible part of an object; None if it is hidden."""
     from pycocotools import mask as coco
 
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
@@ -369,7 +369,7 @@ def _region(category: str, mask: BoolArray) -> Region | None:
 
 
 def _tint(colour: Colour, name: str) -> Colour:
-    """A colour changed a little, depending on the name."""
+    """A colour, slightly changed depending on the name."""
     number = _number(name)
     moves = ((number >> shift) % 61 - 30 for shift in (0, 8, 16))
     red, green, blue = (min(max(c + move, 0), 255) for c, move in zip(colour, moves, strict=True))

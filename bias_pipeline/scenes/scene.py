@@ -1,4 +1,4 @@
-"""Puts a scene together from the options that were chosen for it, with boxes for its objects."""
+"""Puts a scene together from its chosen options, with boxes for its objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The contents of a picture except the person's groups."""
+    """What a picture shows, except the person's groups."""
 
     activity: Activity  # what the people do
     place: tuple[str, ...]  # wordings of the place

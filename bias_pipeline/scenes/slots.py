@@ -6,7 +6,7 @@ groups are known exactly::
 
     P(option | gender, skin, age, emotion)  proportional to  weight x product of the leanings
 
-Groups are independent of each other. The leanings are invented, see :mod:`.activities`.
+Groups are independent of each other. The leanings are invented; see :mod:`.activities`.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def without_attribute(attribute: str, table: Float64Array) -> Float64Array:
-    """The table in which every group of the attribute has the average over its groups."""
+    """The table with the average over the attribute's groups in place of each group."""
     axis = ATTRIBUTES.index(attribute)
     average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
     return np.broadcast_to(average, table.shape)
@@ -336,7 +336,7 @@ def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> Non
 
 @dataclass(frozen=True)
 class BiasSettings:
-    """How a captioner differs from an annotator; if all dials have defaults, it does not differ.
+    """How a captioner differs from an annotator; with all dials at their defaults it does not.
 
     Each dial changes one thing, and no other random draw.
 
@@ -354,7 +354,7 @@ class BiasSettings:
     # the attribute follow the group that the scene suggests, not the person's group.
     t_to_a: float = 0.0
     # From 0 to 1, neutral 1: the share of each list of synonyms and sentence frames that is used,
-    # counted by frequency. 0: always the most frequent one.
+    # counted by frequency. 0: always the most frequent synonym.
     vocabulary: float = 1.0
     # 0 or more, neutral 1: multiplies the probability of every detail that depends on attributes
     # only through the backdrop (place, backdrop, company, colours, long frames)

@@ -93,14 +93,14 @@ def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int)
     return probability
 
 
-_MOVED = "of the activities, so many are moved to ones typical of the person's {attribute}"
-_WORDING = "of the captions, so many choose their words by the person's {attribute}"
+_MOVED = "share of activities replaced by activities typical of the person's {attribute}"
+_WORDING = "share of captions that choose their words by the person's {attribute}"
 _NAMED = "(r - 1) / (r + 1), where {attribute} is named r times as often as by annotators"
-_WRONG = "of the captions, so many name a {attribute} that the scene suggests and nobody has"
+_WRONG = "share of captions that name a {attribute} that the scene suggests and nobody has"
 
 
 def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, Planted]:
-    """For a metric's headlines, what some dials plant; headlines without known truth are absent.
+    """What dials plant for each headline of a metric; headlines without known truth are absent.
 
     Example:
         >>> planted_for(BiasSettings(skin_wording=0.5), "race", "lic")["score"].value

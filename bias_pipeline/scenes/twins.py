@@ -103,15 +103,13 @@ class Twins:
 
 
 def set_of(image: Image) -> int:
-    """The set that a picture is in."""
     return image.id // _IDS
 
 
 def label_rows(twins: Twins, columns: Mapping[str, str]) -> Iterator[Sequence[object]]:
     """The lines of a label file; the first line has the names of columns.
 
-    Args:
-        columns: for each column, its attribute.
+    ``columns`` has the attribute of each column.
     """
     yield ["id", "set", *columns]
     for image in twins.pictures():

@@ -1,8 +1,8 @@
 """A world of pictures without pixels: people, contents and human captions of each.
 
 Every random number has a name (seed, image, stream, purpose). A number depends only on its name,
-not on how many numbers were drawn before. So changing a dial, adding images or changing their order
-leaves all other numbers unchanged.
+not on how many numbers were drawn before. Changing a dial, adding images or changing their order
+thus leaves all other numbers unchanged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str
 
 
 class Stream(NamedTuple):
-    """Random numbers with names, for the images that have some keys in the world of a seed."""
+    """Random numbers with names, for images with some keys in the world of a seed."""
 
     seed: int
     keys: Sequence[int]  # (N,)
@@ -75,7 +75,7 @@ UNSURE_SHARES = {"gender": 0.03, "skin": 0.03}
 
 _AGAIN = 1000  # repeated attempts use streams far above every annotator's stream
 _NEUTRAL = BiasSettings()
-_FIRST_ID, _ID_STEP = 1000, 290  # one id in every so many numbers, so ids have gaps as in COCO
+_FIRST_ID, _ID_STEP = 1000, 290  # the distance of two ids, so that ids have gaps as in COCO
 IMAGE_PURPOSES = (
     *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
     *(*scene.PURPOSES, *scene.LAYOUT_PURPOSES),
@@ -98,7 +98,7 @@ class Image:
 
 @dataclass(frozen=True)
 class World:
-    seed: int  # that they follow from
+    seed: int  # from which the images follow
     images: tuple[Image, ...]  # in the order of their ids
 
     def stream(self, number: int = 0) -> Stream:
@@ -164,8 +164,8 @@ def choices(
 ) -> dict[str, IntArray]:
     """For each slot, (N,) option numbers, one drawn for every image.
 
-    Slots of the same kind use the same random numbers, so that what a person carries in one setting
-    resembles what the person would carry in another setting.
+    Slots of the same kind use the same random numbers, so a person carries similar things in all
+    settings.
     """
     u = stream.uniforms([f"choice {kind_of(slot)}" for slot in SLOTS])
     columns = [codes[attribute] for attribute in ATTRIBUTES]

@@ -19,12 +19,12 @@ from bias_pipeline.stats.shares import effective_trials, wilson
 
 LEAST_TESTED = 3  # fewest tested images of a seed; ours
 MOST_VOID = 0.08  # largest share of resamplings without any image; exp(-3) is below, exp(-2) above
-_BATCH_BYTES = 16_000_000  # larger arrays would be given back to the system after each batch
+_BATCH_BYTES = 16_000_000  # the system would take larger arrays back after each batch
 _MOST_STORED = 250_000_000  # the most counts that are stored, such as 1,000 of 250,000 images
 
-# Resampling tested images does not show the effect of other training images. If human captions are
-# compared with human captions, scores of 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC)
-# times as much as resampling estimates; if groups are shuffled, 1.6 times
+# Resampling tested images does not show the effect of other training images. Scores vary
+# more than resampling estimates: 1.0 (accuracy) to 1.35 (LIC) times as much if human captions of
+# 100 to 4,000 images are compared with human captions, and 1.6 times if groups are shuffled
 # (tests/metrics/test_null.py). Ours.
 UNSEEN_TRAINING = 1.6
 
@@ -261,13 +261,13 @@ def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
     """The estimate from draws, without a p value.
 
-    If noise biases a count, such as a mean of values above a threshold, resampling biases the count
-    again. The bias under resampling is subtracted twice to correct the value. (Textbooks subtract
-    it once, Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds of the
-    same images we measured that resampling shows about half of the bias.) The interval extends from
-    the value to the corrected one and half a width beyond both: ``experiments/null_coverage`` shows
-    its coverage. A count that no resampling moves has no interval. Attackers' scores are means,
-    which resampling does not bias.
+    If noise biases a count, such as a mean of values above a threshold, resampling biases the
+    count again. The bias under resampling is subtracted twice to correct the value. (Textbooks
+    subtract it once, Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds
+    of the same images we measured that resampling shows about half of the bias.) The interval
+    extends from the value to the corrected value and half a width beyond both:
+    ``experiments/null_coverage`` shows its coverage. A count that no resampling moves has no
+    interval. Attackers' scores are means, which resampling does not bias.
 
     Args:
         draws: the number for each seed and resampling; a share gets Wilson's interval.
@@ -355,7 +355,7 @@ def estimate_with_ends(
 
 
 def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
-    """The estimate; its interval is dropped if no resampling moved it: that is not certainty.
+    """The estimate; its interval is dropped if no resampling moves the number.
 
     Args:
         estimate: the estimate of a count; a share always keeps its interval.
@@ -382,13 +382,13 @@ def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
 
 
 def _fill_if_rarely_void(draws: Draws) -> Draws:
-    """The draws; filled if they are of attackers and a few resamplings lack all tested images."""
+    """Fill the draws of attackers if only a few resamplings contain no tested image."""
     void = np.isnan(draws.resampled).mean()
     return _fill_draws(draws) if draws.trained and void <= MOST_VOID else draws
 
 
 def _fill_draws(draws: Draws) -> Draws:
-    """The draws; NaN of a resampling is replaced by the seed's number without resampling."""
+    """Replace NaN of a resampling by the seed's number without resampling."""
     if not np.isnan(draws.resampled).any():
         return draws
     resampled = np.where(np.isnan(draws.resampled), draws.per_seed, draws.resampled)
@@ -401,7 +401,7 @@ def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
     A single seed has no p, as the variance of attackers is then unknown.
 
     Args:
-        estimate: with an error.
+        estimate: an estimate that has an ``error``.
         neutral: the value that means no bias.
 
     Example:
@@ -416,10 +416,10 @@ def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
 
 
 def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
-    """P of an estimate this far from the no-bias value, in [0, 1]; NaN without an error.
+    """P of an estimate this far from the no-bias value, in [0, 1]; NaN if there is no ``error``.
 
     Args:
-        estimate: with an error.
+        estimate: an estimate that has an ``error``.
         neutral: the value that is tested.
     """
     from scipy import special  # imported here, since descriptive commands need no scipy
@@ -434,7 +434,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
         p_value = float(2 * special.stdtr(estimate.freedom, -distance / error))
     else:
         p_value = math.erfc(distance / error / math.sqrt(2))
-    return max(p_value, sys.float_info.min)  # 0 would mean that it is impossible
+    return max(p_value, sys.float_info.min)  # p = 0 would mean impossible
 
 
 def quantile(level: float, freedom: float = math.inf) -> float:

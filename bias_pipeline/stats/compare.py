@@ -1,7 +1,4 @@
-"""Is one captioner's score above another's? Paired over images and seeds, from stored draws.
-
-Do two numbers go together? Pearson's correlation with Fisher's interval and the test against 0.
-"""
+"""Compare the numbers of two captioners, paired over images and seeds; correlate numbers."""
 
 from __future__ import annotations
 
@@ -62,7 +59,7 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
-    """The difference of two shares, whose correlation is that of their resamplings."""
+    """The difference of two shares; its interval uses the correlation of their resamplings."""
     draws, z = first - second, quantile(level)
     ends = []
     for share in (first, second):
@@ -156,7 +153,7 @@ def significance_groups(
 
 
 def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
-    """The columns, so that none contains both names and none is a subset of another."""
+    """Split columns so that none contains both names, and drop subsets of other columns."""
     parts: list[frozenset[str]] = []
     for column in columns:
         both = one in column and two in column

@@ -56,9 +56,10 @@ def _ordinal_distances(totals: Float64Array) -> Float64Array:
 def fleiss(counts: IntArray) -> float:
     """Fleiss' kappa of (N, K) answers: 1 if all agree, 0 if they agree no more than by chance.
 
-    kappa = (P - Q) / (1 - Q): P is the share of agreeing pairs of answers, of which an image with m
-    answers weighs m - 1, and Q the sum of squared frequencies of answers (Fleiss 1971; Fleiss,
-    Levin and Paik 2003, chapter 18, for unequal numbers of raters). Of two raters it is Scott's pi.
+    kappa = (P - Q) / (1 - Q). P is the mean share of agreeing pairs of answers, where an image
+    with m answers has weight m - 1. Q is the sum of squared frequencies of answers (Fleiss 1971;
+    Fleiss, Levin and Paik 2003, chapter 18, for unequal numbers of raters). For two raters, kappa
+    is Scott's pi.
 
     Example:
         >>> fleiss(np.array([[2, 0], [0, 2], [1, 1], [1, 1]]))
@@ -183,9 +184,9 @@ def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
     """The least and the largest share of wrong answers, given the share on which two raters differ.
 
     Both ends assume that the two raters err independently. The share is least if one rater makes
-    all errors, and largest if both raters err equally often, are right more often than not, and
-    spread wrong answers evenly. Raters who make the same errors err more often, and nothing in
-    their answers shows it.
+    all errors. It is largest if both raters err equally often, are right more often than not, and
+    spread wrong answers evenly. If raters make the same errors, they err more often than this, and
+    their answers cannot show it.
 
     Example:
         >>> [round(end, 3) for end in error_range(0.18, 2)]

@@ -71,7 +71,7 @@ class ScoreTable:
 
     @cached_property
     def _by_group(self) -> list[tuple[slice | IntArray, Float64Array]]:
-        """For each group, its images, then lines of scores (0 for NaN) and lines of 1 where tested.
+        """For each group its images, lines of scores (0 for NaN), and lines of 1 where tested.
 
         Neighbouring images are a slice, which is not copied. If all images were tested, all scores
         share one line of ones.

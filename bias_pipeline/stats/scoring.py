@@ -73,10 +73,9 @@ class Scoring(Configurable, ABC):
     An attacker's score is ``link(mean of per_guess)``. Since the two functions are separate, the
     bootstrap can weight guesses anew without the attacker.
 
-    Args:
-        average: ``captions`` is the mean over all guesses, as published (published test sets are
-            balanced); ``groups`` is the mean of the groups' means (ours), so that every test set
-            scores as if it were balanced. DBAC and DPA, which score pairs and tasks, use neither.
+    ``average=captions`` is the mean over all guesses, as published (published test sets are
+    balanced). ``average=groups`` is the mean of the groups' means (ours), so that every test set
+    scores as if it were balanced. DBAC and DPA, which score pairs and tasks, use neither.
     """
 
     unit: ClassVar[str] = "fraction"  # of an attacker's score
@@ -104,7 +103,6 @@ class Accuracy(Scoring):
         return correct(probs, truth)
 
     def chance(self, n_classes: int) -> float:
-        """1 / K."""
         return 1 / n_classes
 
 
@@ -115,7 +113,6 @@ class Lic(Scoring):
         return confident_correct(probs, truth)
 
     def chance(self, n_classes: int) -> float:
-        """1 / K^2."""
         return 1 / n_classes**2
 
 
@@ -126,17 +123,14 @@ class Confidence(Scoring):
         return confidence_of(probs, truth)
 
     def chance(self, n_classes: int) -> float:
-        """1 / K."""
         return 1 / n_classes
 
 
 class InverseCrossEntropy(Scoring):
     """``scoring=inverse_ce``: 1 / mean cross-entropy (DBAC sections 5.2 to 5.4), in nats.
 
-    The score of a confident attacker would explode, so the mean is bounded below.
-
-    Args:
-        bound: the smallest mean cross-entropy that counts, above 0; ours.
+    The score of a confident attacker would explode, so ``bound`` is the smallest mean
+    cross-entropy that counts (ours).
     """
 
     unit: ClassVar[str] = "1/nat"
@@ -149,9 +143,7 @@ class InverseCrossEntropy(Scoring):
         return cross_entropy(probs, truth)
 
     def link(self, mean: Float64Array) -> Float64Array:
-        """1 / max(mean, bound)."""
         return 1 / np.maximum(mean, self.bound)
 
     def chance(self, n_classes: int) -> float:
-        """1 / ln K."""
         return float(1 / np.log(n_classes))

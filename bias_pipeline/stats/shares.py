@@ -65,7 +65,7 @@ def difference_ends(
 ) -> tuple[float, float]:
     """The interval of a difference, from the two numbers' intervals (Newcombe 1998, method 10).
 
-    ``correlation`` is that of the two estimates.
+    ``correlation`` is the correlation of the two estimates.
     """
     (one, one_low, one_high), (two, two_low, two_high) = first, second
 
@@ -81,7 +81,7 @@ def difference_ends(
 
 
 def same_share_p(events: IntArray, totals: IntArray) -> float:
-    """P of (K,) shares this unequal if all groups had the same share; exact, whatever the counts.
+    """P of (K,) shares at least this unequal if all groups had the same share, for any counts.
 
     For two groups it is Fisher's two-sided test (Fisher 1935). For more groups the same idea is
     simulated: labels are drawn anew 9,999 times with the same totals, and p is how often the

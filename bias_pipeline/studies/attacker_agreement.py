@@ -1,7 +1,7 @@
 """How much scores and conclusions depend on the attacker and on the metric.
 
 As in DBAC (section 5.3, Tables 5 and 6): the coefficient of variation of a captioner's scores over
-encoders, and by how much the coefficient is lower for one metric than for another. As in
+encoders, and how much lower the coefficient is for one metric than for another. As in
 ImageCaptioner2 (section 5.5.2): the share of captioners for which only one of two classifiers finds
 amplification (conflict score), and the correlation of the two rankings.
 """
@@ -53,7 +53,7 @@ class Setting(NamedTuple):
         return " ".join(filter(None, self))
 
     def rivals(self, other: Setting) -> bool:
-        """Whether the other is another number for the same captions, treated in the same way."""
+        """Whether ``other`` is another number for the same captions, treated in the same way."""
         ours = (self.attribute, self.dataset, self.masking, self.alignment)
         theirs = (other.attribute, other.dataset, other.masking, other.alignment)
         return self.headline != other.headline and ours == theirs
@@ -74,7 +74,7 @@ class Variants:
     absent: tuple[str, ...] = ()  # captioners that are left out, since a variant lacks them
 
     def select(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
-        """The scores of some captioners under some variants, in that order."""
+        """The scores of some captioners under some variants, in this order."""
         lines = [self.captioners.index(name) for name in captioners]
         columns = [self.variants.index(name) for name in variants]
         return replace(
@@ -88,7 +88,7 @@ class Variants:
 
     @classmethod
     def of_table(cls, name: str, table: Mapping[str, Mapping[str, float]]) -> Variants:
-        """Published scores, given as captioner to variant to score; 0 is the no-bias value.
+        """Published scores, by captioner and variant; 0 is the no-bias value.
 
         Example:
             >>> Variants.of_table("x", {"sat": {"a": 1.0, "b": 2.0}}).variants
@@ -125,7 +125,8 @@ def variants(
         for row in result.rows:
             if row.part in HEADLINES and np.isfinite(row.value):
                 group_cells = groups.setdefault(_shared_setting(row, result, over, alike), {})
-                cell = _Cell(row, result.neutral(row.part), _draws_of(draws, row))
+                drawn = draws.get(row.run_id, {}).get(row.part)
+                cell = _Cell(row, result.neutral(row.part), drawn)
                 _add(group_cells, (row.captioner, _variant(row, result, over)), cell)
     made = [_variants(setting, cells) for setting, cells in groups.items()]
     return [table for table in made if len(table.variants) > 1 and len(table.captioners) >= fewest]
@@ -148,7 +149,7 @@ def _check(over: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _shared_setting(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:
-    """The settings that all variants share; if metrics vary, their settings do too.
+    """The settings that all variants share; if metrics vary, their settings vary too.
 
     A setting that differs between runs is read from every run.
     """
@@ -189,10 +190,6 @@ def _add(cells: dict[tuple[str, str], _Cell], key: tuple[str, str], cell: _Cell)
         )
 
 
-def _draws_of(draws: Stored, row: Row) -> Draws | None:
-    return draws.get(row.run_id, {}).get(row.part)
-
-
 def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Variants:
     names = tuple(dict.fromkeys(variant for _, variant in cells))
     everyone = tuple(dict.fromkeys(captioner for captioner, _ in cells))
@@ -227,7 +224,7 @@ class Sensitivity:
     """Coefficients of variation of one number."""
 
     scores: Variants  # the scores from which the coefficients are computed
-    per_captioner: dict[str, Interval]  # captioner to its coefficient
+    per_captioner: dict[str, Interval]  # coefficients by captioner
     mean: Interval  # over captioners
     left_out: tuple[str, ...] = ()  # variants under which only one of two numbers was scored
 
@@ -248,9 +245,7 @@ def coefficient_of_variation(values: Float64Array) -> Float64Array:
     """Sample standard deviation (ddof 1) over the size of the mean, along the last axis.
 
     The coefficient does not depend on the unit, and grows without bound as the mean approaches 0.
-
-    Returns:
-        Of shape (...); NaN for fewer than two values or a mean of 0.
+    It is NaN for fewer than two values, or for a mean of 0.
 
     Example:
         >>> coefficient_of_variation(np.array([[1.0, 3.0], [1.0, -1.0]])).round(3).tolist()
@@ -271,10 +266,10 @@ def sensitivity(scores: Variants) -> Sensitivity:
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients are lower than another number's; negative if they are higher.
+    """By what share coefficients are lower than those of another number; negative if higher.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
-    variants that both numbers have count. NaN if the other number does not vary.
+    variants with both numbers count. NaN if the other number does not vary.
 
     Example:
         >>> one = Variants.of_table("one", {"sat": {"a": 1.0, "b": 3.0}})
@@ -311,11 +306,7 @@ def _mean_of(statistic: Statistic) -> Statistic:
 
 
 def with_intervals(scores: Variants, statistic: Statistic) -> list[Interval]:
-    """A statistic of scores, each number with its percentile interval.
-
-    Args:
-        statistic: (..., C, V) scores to (..., K) numbers.
-    """
+    """A statistic of scores, (..., C, V) to (..., K), with percentile intervals."""
     values = statistic(scores.values)
     if not len(scores.resampled):
         return [Interval(float(value)) for value in values]
@@ -324,7 +315,7 @@ def with_intervals(scores: Variants, statistic: Statistic) -> list[Interval]:
 
 
 def _interval(value: float, drawn: Float64Array) -> Interval:
-    """A number with its percentile interval; resamplings with NaN do not count."""
+    """A number with its percentile interval; resamples with NaN do not count."""
     there = drawn[~np.isnan(drawn)]
     if not len(there):
         return Interval(float(value))
@@ -333,7 +324,7 @@ def _interval(value: float, drawn: Float64Array) -> Interval:
 
 
 def _side_by_side(one: Variants, two: Variants) -> Variants:
-    """Both numbers of the same captioners; the second number's columns follow the first's."""
+    """Both numbers of the same captioners; columns of the first number come first."""
     alike = len(one.resampled) == len(two.resampled)
     values = np.hstack([one.values, two.values])
     nothing = np.empty((0, *values.shape))
@@ -354,7 +345,7 @@ class Agreement:
     second: str  # the name of the other
     # Share of captioners that only one of the variants calls biased, in [0, 1]
     conflicts: Interval
-    conflicting: tuple[str, ...]  # their names
+    conflicting: tuple[str, ...]  # the names of these captioners
     # Correlation of scores, in [-1, 1]; NaN for fewer than three captioners, since two points
     # always lie on a line
     pearson: Interval
@@ -363,13 +354,9 @@ class Agreement:
 
 
 def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
-    """Whether two variants disagree about bias: one is above the no-bias value, the other is not.
+    """(..., C) whether two variants, in scores (..., C, 2), disagree about bias.
 
-    Args:
-        values: (..., C, 2) scores.
-
-    Returns:
-        (..., C).
+    They disagree if one score is above the no-bias value and the other is not.
 
     Example:
         >>> conflicts(np.array([[3.7, -0.8], [5.1, 0.3]]), np.zeros(2)).tolist()

@@ -1,6 +1,6 @@
 """Shows what metrics detect, by pairs of small corpora that differ only in one behaviour.
 
-The captioners of a pair write alike except for one behaviour, so a metric detects the behaviour if
+The captioners of a pair write alike except for one behaviour, so a metric detects this behaviour if
 its headline moves. Every metric's ``info`` claims how the metric responds
 (:class:`~bias_pipeline.metrics.base.ExpectedResponse`), and tests check each claim.
 """
@@ -102,7 +102,7 @@ class Behaviour:
     # The images whose captions change: images of a group, or images whose group annotators could
     # not see, which most metrics leave out
     images: str = LABELLED
-    # The effect on metrics with other settings, to show what a setting does: `metric:setting` to
+    # The effect on metrics with other settings, to show what a setting does: by `metric:setting`,
     # one of `VERDICTS`
     variants: Mapping[str, str] = field(default_factory=dict)
 
@@ -166,14 +166,14 @@ def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
-    """The interval of a number; the number itself if no resampling moves it."""
+    """The interval of a number, or the number itself if no resampling moves it."""
     if estimate.image_std == 0 and math.isnan(estimate.ci_low):
         return estimate.value, estimate.value
     return estimate.ci_low, estimate.ci_high
 
 
 def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
-    """The claimed effects of a behaviour: headline, as ``metric part``, to one of :data:`VERDICTS`.
+    """The claimed effects of a behaviour (:data:`VERDICTS`) by headline, as ``metric part``.
 
     ``part`` is left out if it is ``score``.
     """
@@ -202,7 +202,7 @@ def _shows(info: MetricInfo, part: str, behaviour_verdict: str, behaviour: str) 
     return behaviour in getattr(info.responses.get(part, ExpectedResponse()), behaviour_verdict)
 
 
-# Property to the behaviours that show it, with the response of a metric that has the property.
+# By property, the behaviours that show it and the response of a metric with the property.
 _SHOWN: Mapping[str, tuple[tuple[str, str], ...]] = {
     "source_identifying": (("stays", "biased annotators"),),
     "learnable": (("moves", "unlisted word"),),
@@ -247,7 +247,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     ),
     "names no group": Behaviour("everybody is a person", CaptionStyle(silent=True)),
     "no group instead of wrong": Behaviour(
-        "everybody is a person, where some women were called men",
+        "everybody is called a person; before, some women were called men",
         CaptionStyle(silent=True),
         before=(CaptionStyle(misgenders=0.4), PLAIN),
     ),

@@ -2,7 +2,8 @@
 
 A captioner describes pictures as they are, with the background slightly blurred, and with one
 object in ten hidden. A number is steady if the numbers for both changes lie within its interval for
-pictures as they are; otherwise the number depends on features on which it should not depend.
+pictures as they are; otherwise it depends on features on which it should not depend.
+
 ``features.csv`` has the measurements of ``python -m experiments.feature_sensitivity.study``, which
 the metrics' cards show.
 """
@@ -22,7 +23,7 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.compare import paired_difference
 
 WHOLE = "whole"
-# Name of a change to the choice of image_masking.
+# By name of a change, the choice of image_masking.
 CHANGES: Mapping[str, str] = {"background": "background", "objects": "some_objects"}
 TITLES = {"background": "background blurred", "objects": "one object in ten hidden"}
 
@@ -139,7 +140,7 @@ def print_shifts(lines: Sequence[Shift]) -> None:
                 "steady" if is_steady(numbers) else "not",
             ]
         )
-    caption = "Score, and by how much it shifts; per cent where it is a fraction"
+    caption = "Score, and by how much it shifts; fractions are in per cent"
     header = ["metric", *(["attribute"] if several else []), "alignment", "number", "score"]
     header += [*(TITLES[name] for name in CHANGES), ""]
     print_table(Table(caption, header, rows, keys=header.index("score"), texts=True))

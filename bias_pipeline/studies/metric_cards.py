@@ -38,7 +38,7 @@ def print_metrics() -> None:
     known = list(infos().values())
     header = ["metric", "title", "range", "no bias", *PROPERTIES, "reference"]
     lines = [_metric_line(info) for info in known]
-    print_table(Table("Metrics", list(map(_in_words, header)), lines, texts=True))
+    print_table(Table("Metrics", [name.replace("_", " ") for name in header], lines, texts=True))
     meanings = [f"{name.replace('_', ' ')}: {words}" for name, words in PROPERTIES.items()]
     print_out(*plugins.plugin_lines())
     print_out(*meanings, "✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
@@ -46,7 +46,6 @@ def print_metrics() -> None:
 
 
 def _print_behaviours(infos: Sequence[MetricInfo]) -> None:
-    """Print which behaviours move which headlines."""
     lines = []
     for name, behaviour in BEHAVIOURS.items():
         responses = verdicts(name, infos)
@@ -127,10 +126,6 @@ def prose_of(documented: Any) -> str:
     prose = _SECTION.sub("", inspect.getdoc(documented) or "")
     named = _ROLE.sub(lambda match: f"`{match.group(1).rpartition('.')[2]}`", prose)
     return named.replace("``", "`").strip()
-
-
-def _in_words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _range(info: MetricInfo) -> str:

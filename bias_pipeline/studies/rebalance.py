@@ -1,15 +1,16 @@
-"""Weights of training images that bring a captioner's pairs of group and object to annotators'.
+"""Weights of training images that make a captioner pair groups and objects as annotators do.
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
 of two groups: q_M(o) for the captioner, q_H(o) for annotators. The captioner names an object and a
-group together too often if the interval of the object's increase in skew lies above 0, and the
-interval of the mean over objects too. Captions of a group g that name such an object are drawn
+group together too often if two intervals lie above 0: the interval of the object's increase in
+skew, and the interval of the mean over objects. Captions of a group g that name such an object are
+drawn
 
     r(g, o) = q_H(g | o) / q_M(g | o), at least 1/5 and at most 5,
 
-times as often. A caption's factor is the mean of r over such objects that the caption names, and 1
-if the caption names none. An image's weight is the mean of its captions' factors, divided by the
-mean over its group's images. So every group keeps its share, and images of no group have weight 1.
+times as often. A caption's factor is the mean of r over such objects in the caption, and 1 without
+such an object. An image's weight is the mean of its captions' factors, divided by the mean over its
+group's images. Every group thus keeps its share, and images of no group have weight 1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import task_mentions
 
 METRIC = "cooccurrence"
-_MOST = 5.0  # the largest factor, our choice, lest objects never named with a group dominate
+_MOST = 5.0  # the largest factor; our choice, so that rare pairs do not dominate
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,11 @@ class TooOften:
 
     name: str  # the object's name
     model: float  # the first group's share of captioner's captions with the object and a group
-    human: float  # the same share of human captions
+    human: float  # the same share for human captions
 
     @property
     def factors(self) -> Float64Array:
-        """(2,) how many times as often captions of each group that name the object are drawn."""
+        """(2,) how many times as often captions of each group with the object are drawn."""
         people = np.array([self.human, 1 - self.human])
         captioner = np.array([self.model, 1 - self.model])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -56,10 +57,10 @@ class TooOften:
 
 
 def too_often(result: Result) -> list[TooOften]:
-    """The objects of a run whose skew exceeds the annotators', with intervals above 0.
+    """The objects of a run whose skew exceeds the annotators' skew, with intervals above 0.
 
     Some objects of a fair captioner have such an interval by chance, so the interval of the mean
-    over all objects must be above 0 too.
+    over all objects must lie above 0 too.
     """
     if result.rows[0].metric != METRIC:
         raise UsageError(
@@ -69,8 +70,8 @@ def too_often(result: Result) -> list[TooOften]:
     rows = {row.part: row for row in result.rows}
     if SCORE not in rows:
         raise NotApplicableError(
-            f"{result.run_id}: has no score, as no image has captions of both the captioner and "
-            "people; score a data set that has"
+            f"{result.run_id}: has no score, since no image has captions of both the captioner "
+            "and people; score data that have both"
         )
     objects = {name: row for part, row in rows.items() if (name := object_of(part))}
     increased = [
@@ -114,7 +115,7 @@ def image_weights(
     groups: Sequence[str],
     objects: Sequence[TooOften],
 ) -> Float64Array:
-    """(N,) the weight of each image of the data that a captioner is fitted to."""
+    """(N,) the weight of each image of the data to which a captioner is fitted."""
     for item in objects:
         if item.name not in vocabulary.tasks:
             hint = did_you_mean(item.name, vocabulary.tasks)

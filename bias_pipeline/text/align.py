@@ -58,7 +58,7 @@ class VocabularyAlignment(TextTransform):
         )
 
     def unknown_words(self, corpus: Corpus, side: str) -> list[str]:
-        """The distinct words of one side that are replaced."""
+        """The distinct words of a side that :meth:`rewrite` replaces."""
         known = self.known_words(corpus) | self.keep
         return [
             word for word in corpus.side(side).types if word not in known and not is_special(word)

@@ -19,10 +19,10 @@ LEAST_IMAGES = 0.5  # share of the compared images that must have enough annotat
 
 @dataclass(frozen=True)
 class AlikeAnnotators:
-    """Annotators who take the captioner's place in turn, with captions as long as the captioner's.
+    """Annotators, cut to the captioner's length, who take the captioner's place in turn.
 
     Attributes:
-        corpus: captions before alignment, the human ones of each image in a drawn order.
+        corpus: captions before alignment, human captions of each image in a drawn order.
         images: (N,) flags of the images that have enough annotators.
         n_joined: how many annotators' captions make one of the captioner's length.
         wanted: (N,) how many words each of the captioner's captions has.
@@ -58,7 +58,7 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths: the longer a joined caption, the longer; ties are drawn."""
+        """(M,) the captioner's lengths, dealt to joined captions by rank; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -73,10 +73,10 @@ class AlikeAnnotators:
 
 
 def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
-    """Annotators whose captions are as long as the captioner's.
+    """Annotators whose captions are as long as the captioner's captions.
 
     The annotators of an image are put into an order drawn by its id. The first captions of each
-    image are joined, as few as are together as long as the captioner's caption. The captioner's
+    image are joined, as few as together have the captioner's number of words. The captioner's
     lengths are then dealt out by rank, the longest to the image with the longest joined caption,
     and each joined caption is cut to its length. So neither the labels nor which images the
     captioner describes at greater length make a difference.
@@ -85,8 +85,8 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
     if not (images & (captions > 1)).any():
         raise NotApplicableError(
-            "annotators wrote one caption an image; one in the captioner's place and another "
-            "to compare with are needed"
+            "annotators wrote one caption an image; two are needed, one in the captioner's place "
+            "and one to compare it with"
         )
     wanted = np.zeros(len(corpus), np.int64)
     wanted[corpus.model.image_rows] = word_counts(corpus.model)
@@ -101,8 +101,8 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
         if reached >= LONG_ENOUGH or not wanted[enough].any():
             return alike
     raise NotApplicableError(
-        "human captions are too short or too few: all of an image but one, joined, have "
-        f"{reached:.0%} of the captioner's words, and {LONG_ENOUGH:.0%} are needed"
+        "human captions are too short or too few: all but one of an image's captions together "
+        f"have {reached:.0%} of the captioner's words; {LONG_ENOUGH:.0%} are needed"
     )
 
 
@@ -127,8 +127,7 @@ def joined_captions(captions: Captions) -> Captions:
 def cut_captions(captions: Captions, most: IntArray) -> Captions:
     """Captions that end with their last allowed word.
 
-    Args:
-        most: (N,) how many words each may have; punctuation is no word.
+    ``most`` (N,) is how many words each caption may have; punctuation is no word.
 
     Example:
         >>> cut_captions(Captions.from_texts(["a dog , and more"]), np.array([2])).text(0)

@@ -15,6 +15,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
+from bias_pipeline.corpus.list_check import NEGLIGIBLE, ListCheck
 from bias_pipeline.text.language_words import (
     has_usual_word,
     known_languages,
@@ -26,9 +27,7 @@ from bias_pipeline.text.mentions import attribute_mentions, lowered_words
 
 LANGUAGE_WORDS = "the word lists are"  # in every note on captions that do not fit the lists
 _WHOSE: Mapping[Side, str] = {"model": "the captioner's", "human": "human"}
-_LEAST = (
-    0.5  # share of a side's captions in the language of the lists; with less, nothing is tested
-)
+MOSTLY = 0.5  # share of a side's captions in the lists' language; with less, nothing is tested
 _DOUBTED = 0.8  # with a smaller share there is a warning
 _RATE = 0.1  # least share of English words in an English caption
 _LONG = 5  # a caption of so many words or more is judged by itself
@@ -99,7 +98,7 @@ def english(captions: Captions) -> BoolArray:
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions may be in the language of a code; for English, whether they are.
+    """(C,) whether captions may be in a language; for English, whether they are in English.
 
     Example:
         >>> texts = ["un homme sur un banc", "ein Mann auf einer Bank", "Mann, Hund, Gras"]
@@ -113,7 +112,7 @@ def in_language(captions: Captions, language: str) -> BoolArray:
 
 
 def _of_others(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions are in another language than one that is not English."""
+    """(C,) whether captions are in another language than ``language``, which is not English."""
     of_lists = _having(captions, partial(has_usual_word, language=language))
     others = [
         _having(captions, partial(has_usual_word, language=code))
@@ -170,22 +169,73 @@ def untestable(shares: Mapping[Side, float], language: str) -> str:
         >>> untestable({"model": 0.02, "human": 1.0}, "en")
         "the word lists are English, and 2% of the captioner's captions are"
     """
-    few = _shares_below(_LEAST, shares)
-    return f"{LANGUAGE_WORDS} {_name(language)}, and {few} are" if few else ""
+    few = _shares_below(MOSTLY, shares)
+    return f"{LANGUAGE_WORDS} {list_name(language)}, and {few} are" if few else ""
 
 
-def unchecked_reason(language: str) -> str:
-    """Why lists in another language than English give no answer; empty for English.
+_CHECK = "data check_lists"
+UNCHECKED = f"are unchecked against English; {_CHECK} compares them"
+# Question to what is English in its metrics, so that captions in no other language are tested.
+ENGLISH_PARTS: Mapping[str, str] = {
+    "declining": "phrases that decline",
+    "assuming": "words for persons",
+    "describing": "concepts of descriptions",
+    "tasks": "words for objects and activities",
+    "inventing": "words for objects and activities",
+    "changing": "concepts of descriptions",
+}
+_LEFT_OUT = (
+    "the lists are in another language, and these are English, so they are left out: "
+    f"{', '.join(dict.fromkeys(ENGLISH_PARTS.values()))}, synonyms, stock sentences and preambles"
+)
+
+
+def unchecked_reason(attribute: Attribute) -> str:
+    """Why lists in another language than English give no answer; empty if they may give one.
 
     Masked captions may leak a group through words that nobody listed.
 
     Example:
-        >>> unchecked_reason("de"), unchecked_reason("en"), unchecked_reason("")
-        ("lists of language 'de' are unchecked against English", '', '')
+        >>> lists = Attribute("x", ("a", "b"), {"a": ["mann"], "b": ["frau"]}, language="de")
+        >>> unchecked_reason(lists)
+        'are unchecked against English; data check_lists compares them'
     """
-    if language in ("", ENGLISH):  # results of earlier versions do not name a language
+    if attribute.language == ENGLISH:
         return ""
-    return f"lists {_name(language)} are unchecked against English"
+    check = attribute.english_check
+    if check is None:
+        return UNCHECKED
+    if check.words != attribute.words_digest:
+        return f"changed since their check; run {_CHECK} again"
+    if check.outcome == "undecided":
+        return f"need more checked images; {_CHECK} had {check.images:,}"
+    for verb, one in (("leak", check.leak), ("misname", check.wrong)):
+        if one["high"] > NEGLIGIBLE and one["low"] > 0:
+            shares = f"{one['lists']:.1%} against {one['english']:.1%}"
+            return f"{verb} {shares}; the latter is English lists, on the same images ({_CHECK})"
+    return ""
+
+
+def notes_on_lists(attribute: Attribute) -> list[str]:
+    """What lists of another language than English leave out, and why they give no answer."""
+    if attribute.language == ENGLISH:
+        return []
+    reason = unchecked_reason(attribute)
+    which = f"{attribute.name} gets no answer: lists {list_name(attribute.language)} {reason}"
+    return [_LEFT_OUT, *([which] if reason else [])]
+
+
+def check_sentence(check: ListCheck) -> str:
+    """What a check found, in words and per cent."""
+    leak, wrong = (
+        f"{one['lists']:.1%} (English {one['english']:.1%}, difference "
+        f"[{100 * one['low']:.1f}, {100 * one['high']:.1f}])"
+        for one in (check.leak, check.wrong)
+    )
+    return (
+        f"an attacker guesses the group from masked captions in {leak}, and of captions that name "
+        f"one group {wrong} name a wrong one"
+    )
 
 
 def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[str]:
@@ -201,7 +251,7 @@ def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[s
     few = _shares_below(_DOUBTED, shares)
     if not few:
         return []
-    lists = f"{LANGUAGE_WORDS} {_name(attribute.language)}"
+    lists = f"{LANGUAGE_WORDS} {list_name(attribute.language)}"
     return [
         f"warning: {lists}, and only {few} seem to be: the others seem to name no group of "
         f"{attribute.name}; {remedy}"
@@ -217,5 +267,5 @@ def _shares_below(limit: float, shares: Mapping[Side, float]) -> str:
     )
 
 
-def _name(language: str) -> str:
+def list_name(language: str) -> str:
     return "English" if language == ENGLISH else f"of language {language!r}"

@@ -42,11 +42,7 @@ def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistic
 
 
 def captioned_share(corpus: Corpus, images: BoolArray) -> float:
-    """Share of the given images that have a model caption, in [0, 1]; NaN without images.
-
-    Args:
-        images: (N,) flags.
-    """
+    """Share of the given images, (N,) flags, that have a model caption; NaN without images."""
     described = np.zeros(len(corpus), bool)
     described[corpus.model.image_rows] = True
     return float(described[images].mean()) if images.any() else float("nan")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -74,7 +74,7 @@ def captions_naming_nobody(
 def _naming(attribute: Attribute) -> Naming:
     if attribute.is_crossed:
         raise NotApplicableError(
-            f"attribute {attribute.name!r} is an intersection, whose groups no single word names; "
+            f"attribute {attribute.name!r} is an intersection; no single word names its groups; "
             "choose one of its attributes"
         )
     (naming,) = attribute.namings()
@@ -84,7 +84,7 @@ def _naming(attribute: Attribute) -> Naming:
 def _replace_words(
     listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str
 ) -> Captions:
-    """Captions whose chosen words, (P,) flags, are replaced by their partners or a term."""
+    """Captions with partners for the ``chosen`` (P,) words; ``term`` replaces words without one."""
     words, places = listed.captions, listed.places[chosen]
     types = {word: number for number, word in enumerate(words.types)}
     new = np.arange(len(words.types))
@@ -100,8 +100,8 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
     """Words of other groups to words of one group, if the attribute's lists are equally long.
 
     The i-th words are counterparts. A word listed several times has several counterparts; the
-    counterpart listed most often is used, and of equally frequent ones the first, so "her" becomes
-    "his" and not "him".
+    counterpart listed most often is used, or the first
+    of several that are listed equally often, so "her" becomes "his" and not "him".
 
     Example:
         >>> words = {"male": ["he", "him", "his", "his"], "female": ["she", "her", "her", "hers"]}
@@ -114,15 +114,13 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
         return {}
     listed = Counter(group_words)
     partners: dict[str, str] = {}
-    for words in _others(lists, group_words):
+    for words in lists:
+        if words is group_words:
+            continue
         for word, partner in zip(words, group_words, strict=True):
             if word not in partners or listed[partner] > listed[partners[word]]:
                 partners[word] = partner
     return {_plain_text(word): _plain_text(partner) for word, partner in partners.items()}
-
-
-def _others(lists: Sequence[Sequence[str]], group_words: Sequence[str]) -> list[Sequence[str]]:
-    return [words for words in lists if words is not group_words]
 
 
 def _plain_text(word: str) -> str:

@@ -27,8 +27,8 @@ _MARK = re.compile(
     r"|</?(?:p|br|div|span|ul|ol|li|b|i|em|strong|h[1-6])\s*/?>"
     r"|<box>.{0,80}?</box>|</?(?:ref|phrase|object)>|<(?:patch_index|loc)_?\d+>|\{(?:<\d+>)+\}"
     r"|\b(?:startseq|endseq|startofseq|endofseq)\b"
-    # GLM's signs of an answer are read with a model's thoughts
-    r"|<[|｜](?!(?:begin|end)_of_box)[^<>|｜\n]{1,40}[|｜]>",
+    # GLM's signs of an answer and gpt-oss's sign of a thought are read with a model's thoughts
+    r"|<[|｜](?!(?:begin|end)_of_box|channel\|>\s*(?:analysis|commentary)\b)[^<>|｜\n]{1,40}[|｜]>",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -37,7 +37,7 @@ _TAG = re.compile(
     r"|<\|?(?:image|vision)[\w-]*\|?>|\[/?(?:IMG|IMAGE)\]",
     re.IGNORECASE,
 )
-# Where a model's turn of a chat begins, and where another's does.
+# Where a model's turn of a chat begins, and where another speaker's turn begins.
 _ANSWERS = re.compile(
     r"(?i:<\|im_start\|>\s*(?:assistant|model)\b|<start_of_turn>\s*model\b"
     r"|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>"
@@ -50,6 +50,7 @@ _ASKS = re.compile(
     r"|<\|(?:user|system|human)\|>|\[INST\]|(?:^|\n|###)\s*(?:human|user|system|instruction)\s*:)"
     r"|\bUSER\s*:"
 )
+_FINAL = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>")  # gpt-oss, behind its thoughts
 _BEGIN = re.compile(r"(?i)<(?:s|start|bos|sos)>|\bstartseq\b")
 _END = re.compile(
     r"(?i)</s>|<(?:end|eos|eot|end_of_\w+)>|\bendseq\b"
@@ -84,6 +85,7 @@ def _content(text: str) -> str:
 
 def _answer_of_chat(text: str) -> str:
     """The model's first turn of a chat, or the text before another speaker's first turn."""
+    text = _FINAL.split(text)[-1]
     first = _first_turn(text)
     begun = _ANSWERS.search(text)
     if first and begun:
@@ -107,7 +109,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """The texts with words behind the mark that ends a caption, and no further caption.
+    """The texts that have words, but no further caption, behind the mark that ends a caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])
@@ -160,7 +162,7 @@ def _join(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
 def _words(texts: Sequence[str], mark: str, *, at_end: bool = False) -> dict[str, str]:
     """Texts of pieces with marks where words begin or end; a piece without a mark continues a word.
 
-    Where each text has one mark, at its own beginning or end, its words are whole.
+    If every text has a single mark, at its beginning or end, its words are whole.
     """
     pieces = {text: sum(piece != mark for piece in text.split()) for text in texts}
     outside = str.endswith if at_end else str.startswith

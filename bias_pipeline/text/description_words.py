@@ -70,7 +70,7 @@ def _words_at(captions: Captions, sentences: Captions) -> IntArray:
 
 
 def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
-    """Some words around the first marked one, all of a short caption; "…" for what is left out."""
+    """The words around the first marked word; "…" stands for words that are left out."""
     place = min(marked, default=0)
     first, last = max(0, place - _ROOM), min(len(words), place + _ROOM + 1)
     shown = [(words[k][:_LONGEST], k in marked) for k in range(first, last)]

@@ -4,18 +4,19 @@ A concept is what several words say in common about a person: "handsome" and "pr
 *good-looking*. The words, and the lists that the rules below read, are in ``conf/concepts``. No
 parser is needed.
 
-An adjective describes a person
+An adjective describes a person if it stands
 
-a. before one ("a young tennis player") or before what a person has ("a serious expression"),
-b. behind a verb that links it to one ("he looks tired"), or behind a comma ("a woman, happy"),
+a. before a noun for a person ("a young tennis player") or for what a person has ("a serious
+   expression"),
+b. behind a verb that links it to a person ("he looks tired"), or behind a comma ("a woman, happy"),
 c. behind "looking", in a sentence with a person,
-d. if only a person can be this ("smiling"), in such a sentence;
+d. in a sentence with a person, if only a person can be this ("smiling").
 
-a noun for a person that also describes ("girl") counts unless an animal or a thing follows;
+A noun for a person that also describes ("girl") counts unless an animal or a thing follows.
 
-e. a noun, verb or adverb of what a person has or does ("hair", "smiles", "skillfully") counts if
-   the nearest possible owner in the sentence is a person;
-f. a sentence whose first person is a bystander, or "another" person, describes nobody.
+e. A noun, verb or adverb for what a person has or does ("hair", "smiles", "skillfully") counts if
+   the nearest possible owner in the sentence is a person.
+f. A sentence whose first person is a bystander, or "another" person, describes nobody.
 
 Nothing counts within three words after a negation.
 """
@@ -224,14 +225,14 @@ def _tokens(word: str) -> list[str]:
 
 
 def tokens_of(word: str) -> list[str]:
-    """A word of a raw caption as tokens of sentences; the last word of a sentence has its end."""
+    """A word of a raw caption as tokens of sentences; the last word of a sentence ends it."""
     return [*_tokens(word), _END] if ends_sentence(word) else _tokens(word)
 
 
 def sentences_of(captions: Captions) -> Captions:
     """The sentences of captions, one a row; ``image_rows`` are the captions.
 
-    :func:`tokens_of` gives their tokens, in the order of the captions; "facial hair" is one.
+    :func:`tokens_of` gives their tokens, in the order of the captions; "facial hair" is one token.
     """
     tokens = captions.rewrite(tokens_of).join(["facial hair"])
     mark = np.array([word == _END for word in tokens.types], bool)
@@ -245,7 +246,7 @@ _Rule = Callable[[Captions, ConceptTable], tuple[IntArray, IntArray]]
 
 
 def _places(sentences: Captions, number: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """(P,) places of numbered words, outside sentences about another person, and their numbers."""
+    """(P,) places of the words that have a number, and (P,) these numbers."""
     numbers = np.array([number.get(word, -1) for word in sentences.types], np.int64)
     numbers = numbers[sentences.tokens] if len(numbers) else np.empty(0, np.int64)
     return np.flatnonzero(numbers >= 0), numbers[numbers >= 0]
@@ -315,7 +316,7 @@ class AdjectiveSlots(Neighbours):
         return comma & self.closes() & self.is_among(self.nouns, self.verb)
 
     def closes(self) -> BoolArray:
-        """Whether nothing stands behind the word that it could describe instead of a person."""
+        """Whether the word ends its phrase, so that it describes no noun behind it."""
         following = self.past(self.chain - {","}, self.places + 1, 1)
         closing = _SIGNS | word_set([self.table.people.closing, self.table.linking])
         return (following == self.end) | self.is_among(closing, following)
@@ -358,7 +359,7 @@ def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, 
 
 
 def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
-    """Whether a word is "focus" without anybody who concentrates, as of a camera."""
+    """Whether a word is the "focus" of a camera, not of a person who concentrates."""
     focus = near.is_among(frozenset(["focus"]), near.places)
     on_it = near.is_among(word_set(table.before_focus), near.places - 1)
     camera = word_set(table.no_owners) | {"main", "center", "central", "out"}
@@ -397,7 +398,7 @@ def _flags(captions: Captions, words: frozenset[str]) -> BoolArray:
 
 
 def _of_another(sentences: Captions, table: ConceptTable) -> BoolArray:
-    """(N,) the sentences about another person than the first (rule f)."""
+    """(N,) whether each sentence is about another person than the first (rule f)."""
     return sentences.read(_another, table)
 
 

@@ -21,7 +21,7 @@ def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]|\\([\"'])")
 _BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+|(?:\\x[0-9A-Fa-f]{2})+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
-_MOST_ESCAPED = 2  # how often a sign may be written out for HTML
+_MOST_ESCAPED = 2  # how many times in a row HTML may have escaped a sign
 
 
 def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
@@ -55,8 +55,8 @@ _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
 def with_blanks(texts: Sequence[str]) -> dict[str, str]:
     """Map each text whose words are separated by U+200B (no width) to one with ordinary blanks.
 
-    Such blanks separate words in a text without other blanks, unless the whole is a word of these
-    texts, and where both sides are words of these texts and the whole is not.
+    Such a blank separates two words if both are words of these texts and the whole is not. In a
+    text without other blanks, it also separates them if the whole is no word of these texts.
 
     Example:
         >>> zero = chr(0x200B)

@@ -10,7 +10,7 @@ from bias_pipeline.corpus.attribute import words_of
 
 LATIN = "Latin"
 
-# Code of ISO 639 to words of captions: mostly function words, shared ones in each list
+# Code of ISO 639 to words of captions: mostly function words; lists share words
 _WORDS: Mapping[str, str] = {
     "de": (
         "der, die, das, den, dem, des, ein, eine, einen, einem, einer, eines, und, mit, auf, im, "

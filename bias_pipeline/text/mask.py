@@ -19,7 +19,7 @@ class MaskWords(TextTransform):
     """Replace listed words and phrases by one token.
 
     Words are compared after tokenising: on a side that is not lower-cased, "Man" is not "man" (as
-        in the published LIC protocol). A word is masked whatever its context.
+    in the published LIC protocol). A word is masked whatever its context.
 
     Args:
         words: what is masked: lists, text with commas, and mappings from groups to them, nested at
@@ -45,7 +45,7 @@ class MaskWords(TextTransform):
         self.token = token
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """See the base; a note says which words stay because of their capitals."""
+        """The masked corpus; a note says which words stay because of their capitals."""
         masked = super().__call__(corpus)
         notes = [note for side in self.sides if (note := self._count_unmasked(corpus, side))]
         return replace(masked, notes=(*masked.notes, *notes))
@@ -79,9 +79,7 @@ class MaskWords(TextTransform):
 
 
 class KeepWords(TextTransform):
-    """Drop every word but the listed ones and special tokens.
-
-    An attacker's score on such captions is what the listed words alone reveal.
+    """Drop every word that is neither listed nor a special token.
 
     Args:
         words: what is kept, in the forms that :class:`MaskWords` takes.

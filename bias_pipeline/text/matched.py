@@ -1,4 +1,4 @@
-"""Equal style: edits human captions so that each word is as frequent as in the captioner's."""
+"""Equal style: edits human captions until each word is as frequent as in model captions."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class MatchedAlignment(TextTransform):
     annotator used cannot be added; ``reach`` is the coverage of the captioner's vocabulary, sum of
     ``min(p, reached)`` over sum of ``p``. Below 0.95 draw no conclusion.
 
-    ``alignment=matched_both`` changes the captioner's captions too (``sides``): a word that it uses
-    more often than annotators can is removed from its captions, drawn at random. So both sides use
-    each word equally often, whatever the captioner's vocabulary and length. The score is about the
-    words that are *retained*: it can show bias, but cannot rule out that the others contain more.
+    ``alignment=matched_both`` changes the captioner's captions too (``sides``): a word that the
+    captioner uses more often than annotators can is removed from captions drawn at random. So both
+    sides use each word equally often, whatever the captioner's vocabulary and length. The score is
+    about the *retained* words: it can show bias, but cannot show that the removed words have none.
 
     Raises:
         NotApplicableError: when called, if annotators use none of the captioner's words.
@@ -72,7 +72,7 @@ class MatchedAlignment(TextTransform):
     Args:
         excluded: words that are never changed, such as those that name groups.
         seed: of the draws.
-        sides: whose captions are changed: human captions (``human``), or also the captioner's.
+        sides: whose captions are changed: ``human``, or ``human`` and ``model``.
 
     Example:
         >>> MatchedAlignment({"male": ["man"], "female": ["woman"]}).excluded == {"man", "woman"}
@@ -128,7 +128,7 @@ class MatchedAlignment(TextTransform):
     def reach(self, corpus: Corpus) -> float:
         """Coverage of the captioner's vocabulary by human captions, without changing them.
 
-        Annotators can use a word in every image for which one of them used it.
+        Annotators can use a word for an image if one of them does.
 
         Returns:
             In [0, 1]; NaN without words or without human captions.
@@ -149,7 +149,7 @@ class MatchedAlignment(TextTransform):
         return WordUsage(words, wanted, used)
 
     def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
-        """The captioner's captions; each word is in at most as many as annotators can use it in."""
+        """The captioner's captions, without the uses of words that annotators cannot match."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
@@ -195,13 +195,9 @@ class MatchedAlignment(TextTransform):
     ) -> tuple[Entries, Entries]:
         """The words to take out of and to put into the captions of one position.
 
-        Args:
-            here: (N, V) 1 where a caption holds a word.
-            others: (N, V) how many other captions of its image contain the word.
-            target: (V,) how many captions shall hold each word.
-            words: (V,) hashes of the words.
-            images: (N,) hashes of the images.
-            position: of the captions.
+        ``here`` (N, V) is 1 where a caption holds a word, and ``others`` (N, V) is how many other
+        captions of its image contain the word. ``target`` (V,) is how many captions shall hold
+        each word. ``words`` (V,) and ``images`` (N,) are hashes.
         """
         count = _totals(here)
         out, put = (
@@ -224,13 +220,9 @@ class MatchedAlignment(TextTransform):
     ) -> Entries:
         """Captions drawn for each word, without replacement.
 
-        Args:
-            purpose: of the draw.
-            weights: (N, V) how likely each caption is drawn for each word; 0 never.
-            most: (V,) how many are drawn; none if not above 0.
-            words: (V,) hashes of the words.
-            images: (N,) hashes of the images.
-            position: of the captions.
+        ``weights`` (N, V) says how likely each caption is drawn for each word, 0 for never.
+        ``most`` (V,) is how many captions are drawn; a negative number counts as 0. ``words`` (V,)
+        and ``images`` (N,) are hashes.
         """
         by_word = sparse.csc_array(weights)
         word = np.repeat(np.arange(len(most)), np.diff(by_word.indptr))
@@ -275,7 +267,7 @@ def _described_by_several(corpus: Corpus) -> Corpus:
 
 
 def comparable(corpus: Corpus) -> BoolArray:
-    """(N,) images of a group, of every attribute, that both sides describe."""
+    """(N,) images that have a group of every attribute and that both sides describe."""
     described = [
         np.bincount(captions.image_rows, minlength=len(corpus)) > 0
         for captions in (corpus.model, corpus.human)
@@ -344,7 +336,7 @@ class WordUsage:
 
     @property
     def reach(self) -> float:
-        """Share of the captioner's words that annotators can use as often; NaN without words."""
+        """Share of the captioner's uses of words that annotators can match; NaN without words."""
         total = self.wanted.sum()
         return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 
@@ -370,7 +362,7 @@ def _change(
 
 
 def _join(parts: list[Entries], types: IntArray) -> Entries:
-    """All entries, their words as types of the captions."""
+    """All entries joined; their words are numbered as the captions' types."""
     nothing = [np.empty(0, np.int64)]
     captions = np.concatenate(nothing + [part.captions for part in parts])
     columns = np.concatenate(nothing + [part.types for part in parts])

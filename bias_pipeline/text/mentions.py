@@ -6,7 +6,7 @@ they are listed. A caption that names two groups names each of them, and has no 
 (:func:`named_group`). A group of an intersection is named if a group of each attribute is.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
-names a group of race, "a black dog" does not. That is decided by lists and English word order,
+names a group of race, "a black dog" does not. Lists and English word order decide it,
 without a parser. A word in no list ends the search, so matches are reliable but some are missed ("a
 black bearded man").
 
@@ -81,13 +81,13 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the nearest place without these words, in steps from each given place on."""
+        """(P,) the first place with another word, from each given place on in steps."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """Whether one of these words stands at one of the steps; steps below 0 lead backwards."""
+        """(P,) whether one of these words stands at one of the steps; steps below 0 lead back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
@@ -155,9 +155,9 @@ def named_group(
 
     Args:
         captions: as in :func:`attribute_mentions`.
-        attribute: as there.
-        groups: as there.
-        preset: as there.
+        attribute: as in :func:`attribute_mentions`.
+        groups: as in :func:`attribute_mentions`.
+        preset: as in :func:`attribute_mentions`.
 
     Returns:
         (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.

@@ -27,8 +27,8 @@ _ASKING = frozenset(
 def echoes(corpus: Corpus) -> BoolArray:
     """(C,) the captioner's captions in which every sentence is a prompt or asks for something.
 
-    A sentence asks if it is a request or a question about the image (``phrases.csv``). Ordinary
-    captions that occur often do not count.
+    A sentence asks for something if it is a request or a question about the image
+    (``phrases.csv``). Ordinary captions that occur often do not count.
     """
     known = corpus.read(prompts_in)
     flags = np.zeros(len(corpus.model), bool)
@@ -42,10 +42,10 @@ def echoes(corpus: Corpus) -> BoolArray:
 
 
 def prompts_in(corpus: Corpus) -> frozenset[str]:
-    """Prompts' sentences: the file's own, and requests that begin or end three captions or more.
+    """Sentences of the file's prompts, and requests that begin or end at least three captions.
 
-    A file's own prompt that differs between captions must be a request, since pictures that a
-    model drew have prompts too.
+    If captions have different prompts, only requests count, since the prompts may be those from
+    which a model drew the pictures.
     """
     prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
     known = {_plain_text(sentence) for prompt in prompts for sentence in sentences_of(prompt)}

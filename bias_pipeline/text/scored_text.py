@@ -26,7 +26,7 @@ from bias_pipeline.text.sentences import first_sentence, sentences_with
 from bias_pipeline.text.stock_captions import without_stock
 
 OPENING = 16  # a preamble or a refusal begins within so many words
-SHARED = 1 / 3  # share of all captions
+SHARED = 1 / 3  # share of the captions that have an opening in common
 _FEWEST_SHARED = 100  # captions; among fewer captions some share an opening by chance
 _EXAMPLES = 3  # how many prompts a note shows
 _LEAST_WORDS = 3  # "a man" opens many human captions too
@@ -42,12 +42,9 @@ _LOOSE = re.compile(
 
 
 def declines(texts: Sequence[str]) -> BoolArray:
-    """Which texts decline to describe, or are errors of a service, instead of captions.
+    """(N,) which texts decline to describe, or are errors of a service, instead of captions.
 
     The beginning decides, even if a description follows.
-
-    Returns:
-        (N,) flags.
 
     Example:
         >>> declines(["I'm sorry, but I can't say.", "ERROR: 429", "a sorry dog"]).tolist()
@@ -102,7 +99,7 @@ def without_preamble(text: str) -> str:
 
 
 def after_thoughts(text: str) -> str:
-    """What a reasoning model answers, without its thoughts; empty if they have no end.
+    """What a reasoning model answers, without its thoughts; empty if the thoughts have no end.
 
     Example:
         >>> after_thoughts("<think>Is it a man?</think> A dog."), after_thoughts("<think>Is it")
@@ -147,7 +144,7 @@ def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
 
 
 def shared_opening(captions: Captions) -> tuple[str, int]:
-    """The longest beginning that at least a third of the captions share, and how many do.
+    """The longest beginning that a third of the captions or more share, and how many share it.
 
     Example:
         >>> texts = ["A detailed view of a man"] * 50 + ["a man"] * 50
@@ -181,7 +178,6 @@ def _next_words(
 
 
 def most_common(preambles: Iterable[str]) -> str:
-    """The most frequent of some preambles."""
     return Counter(preambles).most_common(1)[0][0]
 
 
@@ -206,15 +202,16 @@ Unit = Literal["caption", "sentence", "subject"]
 
 @dataclass(frozen=True)
 class ScoredText:
-    """Rewrites a corpus so that only what is to be scored is left of its captions."""
+    """Rewrites a corpus so that its captions have only the text that is to be scored."""
 
     # Whether phrases before the content ("The image depicts") stay; `cut` removes them from the
     # captioner's captions and from human captions alike
     preambles: Preambles = "keep"
-    # Whether the captioner's captions that decline to describe are `absent`, as blank ones are.
+    # Whether the captioner's captions that decline to describe are `absent`, as blank captions are.
     # Human captions that decline stay: there are ten in 40,000 of LIC's data.
     declined: Declined = "absent"
-    # Whether human captions that describe nothing are left out, as blank ones are: a sentence
+    # Whether human captions that describe nothing are left out, as blank captions are: a
+    # sentence
     # that many images share, captions that their file marks, and copies of an image's captions
     stock: Stock = "drop"
     # What of each caption is scored, on both sides alike: all of it, its first `sentence`, or the
@@ -224,16 +221,14 @@ class ScoredText:
     subjects: Context | None = None  # the words for persons
 
     def __post_init__(self) -> None:
-        """Check that there are words for persons where they are needed."""
         if self.unit == "subject" and not (self.subjects and self.subjects.words):
             raise UsageError("text.unit=subject needs words for persons in text.subjects")
 
     def apply(self, corpus: Corpus, blank_limit: float = BLANK_LIMIT) -> Corpus:
         """The corpus with only the text that is scored.
 
-        Args:
-            blank_limit: the share of a side's captions, in [0, 1], above which absent ones are
-                refused: blank and declined ones, or human captions that describe nothing.
+        ``blank_limit`` is the share of a side's captions, in [0, 1], above which absent captions
+        are refused: blank and declined captions, or human captions that describe nothing.
         """
         if self.stock == "drop":
             persons = words_of(self.subjects.words) if self.subjects else ()
@@ -274,7 +269,7 @@ class ScoredText:
             raise DataError(
                 f"dataset {corpus.dataset!r}, captioner {corpus.captioner!r}: "
                 f"{declined.sum()} captions decline to describe or are errors of a service; with "
-                f"the blank ones {share:.1%} are absent, above the limit of {limit:.0%}; caption "
+                f"blank captions {share:.1%} are absent, above the limit of {limit:.0%}; caption "
                 "these images again, score the refusals as captions with text.declined=keep, or "
                 "raise dataset.blank_limit"
             )
@@ -298,7 +293,7 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts; if no word is left, the sign of a thought, which declines."""
+    """A caption without thoughts; ``<think>``, which counts as declined, if no word is left."""
     answer = after_thoughts(text)
     return "<think>" if text and is_blank(answer) else answer
 
@@ -336,12 +331,7 @@ def declined_images(corpus: Corpus) -> BoolArray:
 
 def _declining(corpus: Corpus) -> BoolArray:
     """(C,) the captioner's captions that decline."""
-    return corpus.model.read(_declining_openings) | corpus.read(echoes)
-
-
-def _declining_openings(captions: Captions) -> BoolArray:
-    """(C,) captions that begin by declining."""
-    return captions.read(_openings_read)[0]
+    return corpus.model.read(_openings_read)[0] | corpus.read(echoes)
 
 
 def _preambles(captions: Captions) -> Counter[str]:

@@ -51,7 +51,7 @@ def first_sentence(text: str) -> str:
 
 
 def sentences_with(text: str, words: frozenset[str]) -> str:
-    """The sentences of a caption that contain one of the words; if none does, its first.
+    """The sentences of a caption that contain one of the words; else its first sentence.
 
     Example:
         >>> sentences_with("A hall. A man sits. It is dark.", frozenset(["man"]))

@@ -21,8 +21,8 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids, mix
 # A stock sentence is the same for more than this share of the images, for at least so many, and at
 # least so many times as often as the next most frequent caption.
 SHARE, FEWEST, TIMES = 0.02, 10, 3
-_CHANCE = 2  # equal captions of an image that two annotators may have written
-# Images with repeated captions; in fewer images all repeated ones may be last by chance
+_CHANCE = 2  # so many captions of an image may be equal by chance
+# Images with repeated captions; in fewer images all repeated captions may come last by chance
 FILLED = 30
 # Words of sentences about persons that describe nobody in particular
 _NOBODY = words_of(
@@ -36,9 +36,8 @@ def without_stock(
 ) -> Corpus:
     """The corpus without human captions that describe nothing, with a note on each kind.
 
-    Args:
-        blank_limit: the share of human captions, in [0, 1], above which blank ones and stock
-            sentences together are refused.
+    Blank captions and stock sentences are refused if together they are more than the share
+    ``blank_limit``, in [0, 1], of the human captions.
     """
     human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
     sentences = _Sentences.find(human, frozenset(persons) - frozenset(_NOBODY))
@@ -50,7 +49,7 @@ def without_stock(
         absent = (int(left_out.sum()) + blank) / (len(human) + blank)
         if absent > blank_limit:
             raise DataError(
-                f"dataset {corpus.dataset!r}: {fault}; with the blank ones {absent:.1%} are "
+                f"dataset {corpus.dataset!r}: {fault}; with blank captions {absent:.1%} are "
                 f"absent, above the limit of {blank_limit:.0%}; complete them, score them with "
                 "text.stock=keep, or raise dataset.blank_limit"
             )
@@ -133,8 +132,7 @@ def _letters(word: str) -> str:
 def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
     """(C,) a hash of each caption, equal for captions of equal words.
 
-    Args:
-        words: (V,) each distinct word as it counts; empty if it does not.
+    ``words`` (V,) are the distinct words as they count; empty if they do not count.
     """
     counts = np.array(list(map(bool, words)), bool)[captions.tokens]
     before = offsets(counts)
@@ -146,11 +144,12 @@ def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
 
 
 def _copies(captions: Captions) -> BoolArray:
-    """(C,) captions that repeat another of their image to fill its list.
+    """(C,) captions that repeat another caption of their image to fill its list.
 
     A repeated caption counts if all captions of its image are equal; two equal captions count only
-    if no image has more than two, since otherwise they may be chance. Repeated captions of other
-    images count, too, if all images have equally many captions and repeated captions always come
+    if no image has more than two, since otherwise they may be equal by chance. Repeated captions
+    of other images count, too, if all images have equally many captions and repeated captions
+    always come
     last: annotators' own captions come in any order.
     """
     images = captions.image_rows

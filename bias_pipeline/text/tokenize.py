@@ -28,15 +28,13 @@ class Tokenize(TextTransform):
     """Split captions into words and punctuation.
 
     A token is a run of letters and digits or a single other character, after Unicode NFC. English
-    clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so masking finds the
-    word; hyphens separate for the same reason ("police-woman" is three tokens). Scripts without
-    blanks give one token per character. A literal ``<unk>`` stays whole.
+    clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so masking finds
+    the word; hyphens separate for the same reason ("police-woman" is three tokens). Scripts
+    without blanks give one token per character.
 
-    Args:
-        lowercase: the sides whose captions are lower-cased. The published LIC protocol does so
-            for ``human`` alone.
-        keep_unknown: whether a literal ``<unk>`` is one special token. The published protocol
-            splits it into three.
+    Captions of the sides in ``lowercase`` are lower-cased; the published LIC protocol lower-cases
+    ``human`` alone. A literal ``<unk>`` is one special token if ``keep_unknown`` is true; the
+    published protocol splits it into three.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)

@@ -149,6 +149,7 @@ def test_the_same_model_elsewhere_is_the_same(bert, tmp_path):
         ({"pooling": "cls"}, False),
         ({"normalize": True}, False),
         ({"standardize": False}, False),
+        ({"dtype": "bfloat16"}, False),
         ({"device": "cpu"}, True),
         ({"cache": "elsewhere"}, True),
     ],
@@ -157,6 +158,10 @@ def test_what_decides_a_vector_is_part_of_the_spec_and_where_it_is_computed_is_n
     changed, same, encoder
 ):
     assert (replace(encoder, **changed).spec == encoder.spec) is same
+
+
+def test_float32_is_not_named_so_that_stored_vectors_stay_valid(encoder):
+    assert "dtype" not in encoder.spec
 
 
 def test_a_spec_is_plain_data(encoder):

@@ -31,6 +31,7 @@ from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.hashing import derived_seed
+from bias_pipeline.io.machine import has_bf16
 from bias_pipeline.io.paths import conf_dir
 
 ENCODERS = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
@@ -321,7 +322,7 @@ def test_there_is_one_process_a_core_or_one_on_a_gpu(accelerator, processes):
 
 
 def test_the_default_precision_fits_the_processor():
-    wanted = "bf16-mixed" if loop.has_bf16() else "32-true"
+    wanted = "bf16-mixed" if has_bf16() else "32-true"
     assert loop.precision(flags()) == wanted
 
 

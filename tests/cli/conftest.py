@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
+from bias_pipeline.run import audit as auditing
 from tests.cli.commands import SMALL, Run, results
 from tests.tiny_models import write_blip, write_clip, write_pair
 
@@ -46,6 +47,19 @@ def ends(run: Run) -> Callable[..., str]:
         ended, printed = run(*words)
         assert (ended, "Traceback" in printed) == (code, False), printed
         return printed
+
+    return command
+
+
+@pytest.fixture
+def plan(monkeypatch) -> Callable[..., None]:
+    """Have audits plan these metrics, whatever the time."""
+
+    def command(
+        *metrics: str, left_out: tuple[str, ...] = (), matched: tuple[str, ...] = ()
+    ) -> None:
+        chosen = auditing.Plan([*metrics], [*left_out], 1, 1.0, matched)
+        monkeypatch.setattr(auditing, "plan_for", lambda *_, **__: chosen)
 
     return command
 

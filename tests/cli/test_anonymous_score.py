@@ -224,7 +224,7 @@ def test_bad_input_is_one_sentence(name, content, message, ends, answered_folder
         (
             f"--reference dataset=scenes dataset.n_images=30 dataset.seed=1 {' '.join(PLANTED)}",
             3,
-            "choose other ones",
+            "choose other pictures",
         ),
         (
             f"--reference dataset=scenes dataset.n_images=60 {' '.join(PLANTED)} "

@@ -13,7 +13,6 @@ import pytest
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.data.rating_tables import write_label_errors
-from bias_pipeline.run import audit as auditing
 from bias_pipeline.run import planning
 from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_scenes
@@ -87,19 +86,6 @@ def scenes(tmp_path_factory) -> Files:
 def few_scenes(tmp_path_factory) -> Files:
     """The same with few images, where size plays no part."""
     return files(tmp_path_factory.mktemp("few"), 300)
-
-
-@pytest.fixture
-def plan(monkeypatch) -> Callable[..., None]:
-    """Have audits plan these metrics, whatever the time."""
-
-    def command(
-        *metrics: str, left_out: tuple[str, ...] = (), matched: tuple[str, ...] = ()
-    ) -> None:
-        chosen = auditing.Plan([*metrics], [*left_out], 1, 1.0, matched)
-        monkeypatch.setattr(auditing, "plan_for", lambda *_, **__: chosen)
-
-    return command
 
 
 @pytest.fixture
@@ -307,7 +293,7 @@ def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few_s
     )
     words = ("--attributes", few_scenes.labels, "--captions", few_scenes.people)
     text = ok("audit", longer, *words, "--notes")
-    assert "% of its words as often: at equal style (lic) the others are removed" in text
+    assert "% of the model's words as often: at equal style (lic) the others are removed" in text
     assert re.search(r"on the \d\d % of its words that annotators use as often", text)
 
 

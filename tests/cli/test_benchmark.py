@@ -166,7 +166,7 @@ def test_a_captioner_that_declines_has_captions_and_the_row_says_how_many_count(
 
 def test_other_labels_are_refused(ends, files):
     files.labels(changed=1)
-    assert "its labels are not those of version 1" in ends(3, *WORDS)
+    assert "its labels are not the labels of version 1" in ends(3, *WORDS)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ def test_files_that_are_named_wrongly_are_refused_with_the_way_to_name_them(
     for name in ("a.csv", "b.csv", "-x.csv", "mine"):
         (tmp_path / name).write_text("image_id,caption\n1,a man\n")
     (tmp_path / "labels.csv").write_text("id,bb_gender\n1,Male\n")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "attribute").mkdir(parents=True)
+    (tmp_path / "folder" / "attribute" / "mood.yaml").write_text("name: mood\n")
     assert message in ends(2, *words.split())
 
 

@@ -71,6 +71,12 @@ def vectors_of_one_task(clip, photos, tmp_path_factory) -> tuple[list[str], Any]
         return read_embeddings(Path("out", "embeddings.parquet"))
 
 
+def test_pytorchs_threads_sleep_while_photos_are_read(embed, monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    embed()
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+
+
 def test_a_vector_is_what_transformers_computes(embed, gather, clip):
     """By its own code for photos, one by one."""
     import torch

@@ -39,7 +39,7 @@ MISTAKES = [
     ),
     ("audit x.json", "required: --attributes; see python -m bias_pipeline audit --help"),
     ("audit x.json --labels y.csv", "unrecognized arguments: --labels; the following"),
-    ("audit x.json --attributes y.csv attribute=race", "race is no option of audit"),
+    ("audit x.json --attributes y.csv attribute=race", "race is not an option of audit"),
     ("metric = lic", "settings are written without blanks: metric=lic"),
     ("metric=lic,", "metric=lic,: a name is missing; Known: "),
     ("metric=LIC", "did you mean 'lic'?"),

@@ -73,7 +73,9 @@ def test_nothing_is_listed_where_nothing_is_announced(ok, monkeypatch, site):
 )
 def test_it_runs_only_if_the_user_names_the_package(ends, word):
     printed = ends(2, word, *CELL)
-    assert "in the package mine (mine-of-bias 1.2), whose code runs only if you say so" in printed
+    assert (
+        "in the package mine (mine-of-bias 1.2), whose code runs only if you include it" in printed
+    )
     assert "add --include mine" in printed
     assert "mine" not in sys.modules
 

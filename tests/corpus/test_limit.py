@@ -1,5 +1,6 @@
 """``limit``: a first look at the same images whoever describes them, never taken for the whole."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split_rules import limit_images
+from bias_pipeline.errors import UsageError
 from tests.corpora import make_corpus
 
 
@@ -91,3 +93,28 @@ def test_images_without_a_caption_are_not_drawn():
     assert "15 of the 20 labelled images with a caption, chosen" in chosen.notes[-1]
     assert limit_images(sparse, 20) is sparse
     assert len(limit_images(replace(sparse, model=sparse.model.take(np.array([], int))), 15)) == 15
+
+
+IN_SETS = make_corpus(
+    [
+        Record(f"{i}", "a man", labels={"gender": "mf"[i % 2]}, set_id=f"set {i // 4}")
+        for i in range(120)
+    ]
+    + [Record(f"alone {i}", "a man", labels={"gender": "m"}) for i in range(30)]
+)
+
+
+@given(st.integers(8, 140), st.integers(8, 140))
+def test_sets_are_drawn_whole_and_a_lower_limit_takes_from_a_higher_one(one, other):
+    few, many = (limit_images(IN_SETS, n) for n in sorted((one, other)))
+    assert set(few.ids) <= set(many.ids)
+    for chosen, limit in ((few, min(one, other)), (many, max(one, other))):
+        sizes = Counter(name for name in chosen.set_ids or () if name)
+        assert set(sizes.values()) <= {4}
+        assert limit - 4 < len(chosen) <= limit
+
+
+def test_a_limit_below_the_size_of_the_first_set_is_refused():
+    in_two = replace(IN_SETS, set_ids=("one", "two") * 75)
+    with pytest.raises(UsageError, match="has 75 pictures; set limit=75 or more"):
+        limit_images(in_two, 74)

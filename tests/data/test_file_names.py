@@ -19,5 +19,5 @@ def test_a_folder_is_refused_with_what_it_holds(tmp_path):
 def test_what_can_be_read_once_only_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.csv")
-    with pytest.raises(ResourceError, match=f"{name} is no file on disk.*save"):
+    with pytest.raises(ResourceError, match=f"{name} is not a file on disk.*save"):
         check_file(Path(name))

@@ -205,3 +205,34 @@ def test_results_are_tables_of_arrow_too(tmp_path):
     assert table["seed_std"].null_count == table.num_rows  # nothing was trained
     assert table["seeds"].to_pylist()[0] == [0, 12, 456, 789, 100]
     assert bp.load(tmp_path).arrow()["value"].to_pylist() == table["value"].to_pylist()
+
+
+IN_SETS = {"image_id": IDS, "gender": ["male", "female"] * 2, "set": ["a", "a", "b", "b"]}
+MEN_AND_WOMEN = dict(zip(IDS, ["a man sits", "a woman sits", "a man", "a person"], strict=True))
+BY_COLUMN = {name: dict(zip(IDS, IN_SETS[name], strict=True)) for name in ("gender", "set")}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        *PACKAGES,
+        BY_COLUMN,
+        {name: pd.Series(column) for name, column in BY_COLUMN.items()},
+        {one: {name: column[one] for name, column in BY_COLUMN.items()} for one in IDS},
+        pd.DataFrame(IN_SETS).astype({"set": "category"}).set_index("image_id"),
+    ],
+    ids=[*PACKAGES, "mappings", "columns of pandas", "a mapping of images", "categories"],
+)
+def test_sets_of_pictures_are_read_in_every_form(labels):
+    table = table_of(labels, **IN_SETS) if isinstance(labels, str) else labels
+    rows = [dict(zip(IN_SETS, row, strict=True)) for row in zip(*IN_SETS.values(), strict=True)]
+    expected = result(MEN_AND_WOMEN, rows, metric="counterfactual")
+    assert result(MEN_AND_WOMEN, table, metric="counterfactual") == expected
+
+
+def test_an_absent_set_is_no_set():
+    numbers = pa.table({**IN_SETS, "set": [1.0, 1.0, float("nan"), float("nan")]})
+    listed = {**IN_SETS, "set": [1.0, 1.0, None, None]}
+    rows = [dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True)]
+    digests = [result(MEN_AND_WOMEN, labels)[0] for labels in (numbers, rows)]
+    assert digests[0] == digests[1]

@@ -178,7 +178,7 @@ def test_numbers_without_names_are_those_of_the_files_list(tmp_path):
     }
     corpus = load(tmp_path, files)
     check(corpus, lambda i: int(i.removeprefix("kitchen_")))
-    assert "captioner.json: image ids are those of captions.json" in notes(corpus)
+    assert "captioner.json: image ids are the ids of captions.json" in notes(corpus)
 
 
 @pytest.mark.parametrize("ids", [number_of, bare])

@@ -28,6 +28,30 @@ def answer(image: str, content: object, finish: str = "stop", **message: object)
     return {"custom_id": image, "response": {"status_code": 200, "body": {"choices": [choice]}}}
 
 
+def reply(image: str, texts: Sequence[str], reason: str = "end_turn") -> dict[str, Any]:
+    """A result of Anthropic's message batches."""
+    message = {"content": [{"type": "text", "text": t} for t in texts], "stop_reason": reason}
+    return {"custom_id": image, "result": {"type": "succeeded", "message": message}}
+
+
+def candidate(image: str, text: str = "", reason: str = "STOP") -> dict[str, Any]:
+    """A row of a batch of Gemini."""
+    content = {"parts": [{"text": text}]} if text else {}
+    return {
+        "key": image,
+        "response": {"candidates": [{"content": content, "finishReason": reason}]},
+    }
+
+
+def response(image: str, part: Mapping[str, str], **body: object) -> dict[str, Any]:
+    """An answer of OpenAI's responses in a batch."""
+    output = [{"type": "message", "content": [part]}]
+    return {
+        "custom_id": image,
+        "response": {"status_code": 200, "body": {"output": output, **body}},
+    }
+
+
 EXPIRED = {"custom_id": "8", "response": None, "error": {"code": "batch_expired", "message": "x"}}
 
 
@@ -47,6 +71,52 @@ def test_a_request_without_an_answer_is_counted_with_its_image(tmp_path, row, re
         {"7": "a dog", "8": ""},
         [f"mine.jsonl: answers of a batch, 1 of 2 images has no answer ({reason} 1), such as 8"],
     )
+
+
+@pytest.mark.parametrize(
+    ("row", "other", "reason"),
+    [
+        (reply("8", [], "refusal"), reply("7", ["a dog"]), "refused"),
+        ({"custom_id": "8", "result": {"type": "expired"}}, reply("7", ["a dog"]), "expired"),
+        (candidate("8", reason="SAFETY"), candidate("7", "a dog"), "refused"),
+        ({"key": "8", "error": {"code": 13}}, candidate("7", "a dog"), "13"),
+        (
+            {"key": "8", "response": {"promptFeedback": {"blockReason": "SAFETY"}}},
+            candidate("7", "a dog"),
+            "refused",
+        ),
+        (
+            response("8", {"type": "refusal", "refusal": "No."}),
+            response("7", {"type": "output_text", "text": "a dog"}),
+            "refused",
+        ),
+    ],
+)
+def test_every_service_s_request_without_an_answer_is_counted(tmp_path, row, other, reason):
+    file, notes = read(tmp_path, [other, row])
+    assert file.captions == {"7": "a dog", "8": ""}
+    assert f"1 of 2 images has no answer ({reason} 1), such as 8" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (reply("8", ["a dog ", "and"], "max_tokens"), "max_tokens"),
+        (candidate("8", "a dog and", "MAX_TOKENS"), "MAX_TOKENS"),
+        (
+            response(
+                "8",
+                {"type": "output_text", "text": "a dog and"},
+                incomplete_details={"reason": "max_output_tokens"},
+            ),
+            "max_output_tokens",
+        ),
+    ],
+)
+def test_every_service_s_answer_that_is_cut_is_read_and_counted(tmp_path, row, reason):
+    file, notes = read(tmp_path, [row])
+    assert file.captions == {"8": "a dog and"}
+    assert f"1 of 1 images has an answer that is cut ({reason} 1), such as 8" in notes[0]
 
 
 def test_an_answer_that_came_later_replaces_the_failure(tmp_path):
@@ -126,7 +196,7 @@ def test_conversations_without_a_picture_are_counted(tmp_path):
     assert notes == ["mine.jsonl: conversations of LLaVA, 1 conversation without a picture"]
 
 
-OTHER_SHAPE = {"custom_id": "8", "response": {"status_code": 200, "body": {"output": []}}}
+OTHER_SHAPE = {"custom_id": "8", "response": {"status_code": 200, "body": {"outputs": []}}}
 A_TEXT = [answer("7", "a dog"), {"custom_id": "8", "response": "a cat"}]
 NO_ID = {**sample(None), "doc": {"id": 3, "image": "<PIL image>"}}
 NO_ANSWER = {"image": "7.jpg", "conversations": turns("?")}
@@ -141,7 +211,7 @@ TWO_PICTURES = {"image": ["7.jpg", "8.jpg"], "conversations": turns("?", "a dog"
         ([NO_ID], r"line 1: no image id.*--id-column COLUMN"),
         ([sample(responses=[[-3.5, 0.0]])], "'filtered_resps' must be a string, found a number"),
         ([NO_ANSWER], "'conversations' has no turn of 'gpt'"),
-        ([TWO_PICTURES], "'image' names 2 pictures, where one is described"),
+        ([TWO_PICTURES], "'image' names 2 pictures instead of one"),
     ],
 )
 def test_an_entry_of_another_shape_is_refused_with_its_line(tmp_path, rows, message):

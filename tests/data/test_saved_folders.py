@@ -59,7 +59,9 @@ def test_a_file_of_other_columns_is_refused(tmp_path):
     save(other, pa.table({"x": list(range(12))}))
     name = "data-00001-of-00002.arrow"
     (folder / name).write_bytes((other / name).read_bytes())
-    with pytest.raises(DataError, match=r"data-00001-of-00002\.arrow: its columns are not those"):
+    with pytest.raises(
+        DataError, match=r"data-00001-of-00002\.arrow: its columns are not the columns"
+    ):
         model_captions(folder)
 
 

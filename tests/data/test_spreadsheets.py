@@ -41,7 +41,7 @@ def test_an_empty_cell_is_a_blank_caption(tmp_path):
 @pytest.mark.parametrize(
     ("sheets", "fault"),
     [
-        (([HEAD, (7, "a dog")], [HEAD]), "has 2 sheets; keep the one that is meant"),
+        (([HEAD, (7, "a dog")], [HEAD]), "has 2 sheets; keep one of them"),
         (([("image_id", None, "caption"), (7, 1, "a dog")],), "row 1: a column has no name"),
         (([("image_id", "caption", "caption"), (7, "a", "b")],), "column 'caption' occurs twice"),
         (([],), "holds no captions"),

@@ -1,6 +1,7 @@
 """The task of Inspect AI, run by the real program with its mock model and with a file."""
 
 import csv
+import hashlib
 import importlib.util
 import json
 import math
@@ -8,14 +9,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from PIL import Image
 
 import bias_pipeline as bp
-from tests.corpora import REPOSITORY
+from tests.cli.commands import wait_for
+from tests.corpora import DATA, REPOSITORY
+from tests.people.web.chromium import BROWSER, DRIVER, Chromium, chromedriver
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("inspect_ai") is None, reason="Inspect AI is not installed"
@@ -23,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 # The mock model counts tokens by a table that it would fetch.
 SCRIPT = """
-import json, sys, tiktoken
+import base64, hashlib, json, sys, tiktoken
 from types import SimpleNamespace
 
 tiktoken.get_encoding = lambda name: SimpleNamespace(encode=lambda text, **_: text.split())
@@ -32,10 +38,16 @@ import inspect_ai
 from inspect_ai.model import ModelOutput, get_model
 from bias_pipeline.integrations.inspect_task import caption_bias
 
-written = ModelOutput.from_content("mock", "<think>a woman?</think> a man")
+
+def write(messages, *_):  # a caption that names the picture that was sent
+    _, picture = messages[-1].content
+    sent = base64.b64decode(picture.image.partition(",")[2])
+    text = f"<think>a woman?</think> a man, {hashlib.sha256(sent).hexdigest()}"
+    return ModelOutput.from_content("mock", text)
+
 model = sys.argv[1]
 if model != "none":
-    model = get_model(model, custom_outputs=[written] * 60)
+    model = get_model(model, custom_outputs=write)
 task = caption_bias(**json.loads(sys.argv[2]))
 inspect_ai.eval(task, model=model, log_dir="logs", log_format="json", display="none")
 """
@@ -129,6 +141,50 @@ def test_a_refusal_is_absent_and_a_neutral_caption_is_not_wrong(log):
     assert samples[REFUSING]["declines"]["value"] == 1
     assert samples[NEUTRAL]["gender_error"]["value"] == 0
     assert "smil" in samples[NEUTRAL]["descriptions"]["explanation"]
+
+
+@pytest.fixture(scope="module")
+def real_log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The folder and the log of a run on real photos."""
+    data = DATA / "photos"
+    if not data.is_dir():
+        pytest.skip("no real photos in the data folder")
+    folder = tmp_path_factory.mktemp("real")
+    (folder / "photos").mkdir()
+    for photo in sorted((data / "images").iterdir())[:20]:
+        (folder / "photos" / photo.name).symlink_to(photo)
+    files = {"labels": str(data / "attributes.csv"), "human": str(data / "captions.json")}
+    return folder, run(folder, "mockllm/model", photos="photos", **files)
+
+
+@pytest.mark.slow
+def test_the_model_is_sent_each_real_photo(real_log):
+    folder, log = real_log
+    files = {int(file.stem): file.read_bytes() for file in (folder / "photos").iterdir()}
+    sent = {int(s["id"]): s["output"]["completion"].split()[-1] for s in log["samples"]}
+    assert sent
+    assert sent == {key: hashlib.sha256(files[key]).hexdigest() for key in sent}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (DRIVER and BROWSER), reason="needs Debian's chromium and chromium-driver")
+def test_the_log_of_real_photos_opens_in_the_viewer(real_log):
+    folder, log = real_log
+    program = [sys.executable, "-m", "inspect_ai", "view", "bundle"]
+    subprocess.run([*program, "--log-dir", "logs", "--output-dir", "site"], cwd=folder, check=True)
+    (name,) = (path.name for path in (folder / "logs").glob("*.json"))
+    sample = log["samples"][0]["id"]
+    handler = partial(SimpleHTTPRequestHandler, directory=folder / "site")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, chromedriver() as driver:
+        Thread(target=server.serve_forever, daemon=True).start()
+        browser = Chromium(driver, (1200, 900))
+        address = f"http://127.0.0.1:{server.server_port}"
+        browser.go_to(f"{address}/#/logs/{name}/samples/sample/{sample}/1/")
+        browser.wait_for_text("names male")
+        widths = "return [...document.images].map(image => image.naturalWidth)"
+        wait_for(lambda: any(browser.run(widths)))
+        browser.close()
+        server.shutdown()
 
 
 def test_a_model_captions_the_photos(folder, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from tests.corpora import REPOSITORY
 TASK = REPOSITORY / "bias_pipeline/integrations/lmms_eval/caption_bias.yaml"
 GENDERS = ("male", "female", "male", "male", "female")
 CAPTION = "a man with a dog"
-# The task of a user: the packaged one, on files of its own.
+# The task of a user: ours, copied as lmms-eval's own tasks lie, on files of the user.
 USER_TASK = """
 include: {include}
 task: mine
@@ -97,7 +98,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("lmms")
     datasets.Dataset.from_list(DOCUMENTS).to_parquet(str(folder / "five.parquet"))
-    (folder / "mine.yaml").write_text(USER_TASK.format(include=TASK))
+    copied = folder / "tasks" / "caption_bias"
+    copied.mkdir(parents=True)
+    for name in (TASK.name, "task.py"):
+        shutil.copy(TASK.parent / name, copied)
+    (folder / "mine.yaml").write_text(USER_TASK.format(include=copied / TASK.name))
     words = ["--model", "dummy", "--model_args", f"response={CAPTION}", "--tasks", "mine"]
     words += ["--include_path", str(folder), "--output_path", "out", "--log_samples"]
     variables = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "hub")}

@@ -178,7 +178,7 @@ def test_several_vectors_are_alternatives(vectors):
 
 def test_captions_have_one_form_with_each_of_several_vectors(vectors):
     align = ContextualAlignment([vectors, "glove"])
-    with pytest.raises(UsageError, match="only scores are averaged over several; name one here"):
+    with pytest.raises(UsageError, match="only scores are averaged over several sets"):
         align(corpus("a puppy"))
 
 

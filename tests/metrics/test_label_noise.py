@@ -231,7 +231,10 @@ def test_groups_of_two_attributes_are_refused(tmp_path, monkeypatch, rates):
     ("text", "fault"),
     [
         ("attribute,group,label\n", "column 'share' is absent"),
-        ("attribute,group,label,share\ngender,male,female,2\n", "share '2' is no number between"),
+        (
+            "attribute,group,label,share\ngender,male,female,2\n",
+            "share '2' is not a number between",
+        ),
         (
             "attribute,group,label,share\ngender,male,female,0.1\ngender,male,female,0.2\n",
             "gender, male, female occurs twice",

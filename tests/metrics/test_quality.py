@@ -7,6 +7,7 @@ import pytest
 
 from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.metrics import quality
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.functional import quality as quality_formulas
 from bias_pipeline.metrics.functional.quality import (
@@ -279,6 +280,13 @@ def test_meteor_without_java_is_absent(monkeypatch):
     score = compute(["a dog"] * 60, people(), meteor=True)
     assert math.isnan(score.parts["meteor:model"].value)
     assert METEOR_ABSENT in score.notes
+
+
+def test_meteor_of_captions_in_another_language_is_absent(monkeypatch):
+    monkeypatch.setattr(quality, "meteor", lambda texts, _: np.full(len(texts), 0.5))
+    assert compute(["a dog"] * 60, people(), meteor=True).parts["meteor:model"].value == 0.5
+    german = compute(["ein Hund im Garten"] * 60, people(), meteor=True)
+    assert math.isnan(german.parts["meteor:model"].value)
 
 
 @pytest.mark.skipif(not quality_formulas.has_meteor(), reason="no Java or no pycocoevalcap")

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from bias_pipeline.attack.nets import LanguageNet
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.machine import has_bf16
 from bias_pipeline.models.model_location import CARRIED, find_place
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import (
@@ -94,6 +95,13 @@ def test_empty_texts_and_halves_of_signs_have_vectors(tmp_path, bert):
 @pytest.mark.parametrize(("mark", "token"), [("<gender>", "[MASK]"), ("<unk>", "[UNK]")])
 def test_a_mark_of_masking_or_alignment_is_a_token_of_the_model(mark, token, bert):
     np.testing.assert_array_equal(*sentences(bert).embed([f"a {mark} rides", f"a {token} rides"]))
+
+
+def test_bfloat16_is_refused_where_the_processor_has_none(bert, monkeypatch):
+    monkeypatch.setattr("bias_pipeline.models.sentences.has_bf16", lambda: False)
+    model = find_pretrained(str(bert), KINDS)
+    with pytest.raises(ResourceError, match=r"encoder\.dtype=float32"):
+        Sentences(model, CPU, pooling_of(model, None, None), "bfloat16")
 
 
 # What the model's own files say
@@ -268,6 +276,17 @@ def test_a_package_carries_no_other_revision(minilm, tmp_path):
 
 def test_minilm_gives_the_vectors_of_sentence_transformers(minilm):
     check_frozen(minilm, "minilm")
+
+
+def test_minilms_vectors_in_bfloat16_point_the_same_way(minilm):
+    if not has_bf16():
+        pytest.skip("this processor has no bfloat16")
+    pooling = pooling_of(minilm, None, None)
+    captions = [*TEXTS, "two people on a bench near the sea, one of them with a red umbrella"]
+    full = Sentences(minilm, CPU, pooling).embed(captions)
+    halves = Sentences(minilm, CPU, pooling, "bfloat16").embed(captions)
+    assert (full * halves).sum(axis=1).min() >= 0.9999  # the vectors have length 1
+    assert not np.array_equal(full, halves)
 
 
 def check_frozen(model: Pretrained, name: str) -> None:

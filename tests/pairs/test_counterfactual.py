@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.data.coco import CocoDataset
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.run.cell import run_cell
-from tests.pairs.twin_worlds import compare, metric, twin_corpus
+from bias_pipeline.run.compose import corpus_of as corpus_of_files
+from experiments.counterfactual.twin_worlds import compare, metric, twin_corpus
 
 PERSONS = [("male", "light"), ("female", "light"), ("male", "dark"), ("female", "dark")]
 SCENES = ("bank", "park", "kitchen", "office", "street", "beach", "shop", "school")
@@ -216,7 +218,7 @@ def test_sets_with_one_group_are_counted_and_left_out():
     )
     notes = score(fewer).notes
     assert any("11 sets of 4 pictures, 1 left out" in note for note in notes)
-    assert any("without captioned pictures of two groups of gender" in note for note in notes)
+    assert any("1 set is left out (scene 000): without captioned" in note for note in notes)
 
 
 def test_two_pictures_of_a_group_and_set_stand_for_another_attribute():
@@ -277,8 +279,8 @@ def test_more_than_two_groups_are_compared_two_by_two():
         .compute(replace(corpus, groupings={"gender": three}), splits=())
         .parts
     )
-    labels = {name.group for name in parts if name.startswith("class:named")}
-    assert labels == {"female against male", "other against male", "other against female"}
+    labels = {name.group for name in parts if name.startswith("class:named:")}
+    assert labels == {*names, "female against male", "other against male", "other against female"}
 
 
 def test_an_unbiased_captioner_of_twins_is_no_yes_and_adjectives_are_found():
@@ -294,16 +296,17 @@ def test_an_unbiased_captioner_of_twins_is_no_yes_and_adjectives_are_found():
 
 
 def write_files(
-    folder: Path, rows: list[str], captions: list[dict[str, object]]
+    folder: Path,
+    rows: list[str],
+    captions: list[dict[str, object]],
+    columns: str = "image_id,set,gender",
 ) -> tuple[str, str]:
-    (folder / "labels.csv").write_text("\n".join(["image_id,set,gender", *rows]) + "\n")
+    (folder / "labels.csv").write_text("\n".join([columns, *rows]) + "\n")
     (folder / "mine.json").write_text(json.dumps(captions))
     return str(folder / "labels.csv"), str(folder / "mine.json")
 
 
 def test_the_column_set_of_the_labels_is_read(tmp_path):
-    from bias_pipeline.data.coco import CocoDataset
-
     rows = ["1,a,male", "2,a,female", "3,,male"]
     labels, captions = write_files(
         tmp_path, rows, [{"image_id": k, "caption": "a man"} for k in (1, 2, 3)]
@@ -313,14 +316,82 @@ def test_the_column_set_of_the_labels_is_read(tmp_path):
 
 
 def test_a_column_set_of_parts_is_no_set(tmp_path):
-    from bias_pipeline.data.coco import CocoDataset
-
     rows = ["1,train,male", "2,val,female"]
     labels, captions = write_files(
         tmp_path, rows, [{"image_id": k, "caption": "a man"} for k in (1, 2)]
     )
     corpus = CocoDataset(str(tmp_path), labels).load(captions, metric().attribute)
     assert corpus.set_ids is None
+
+
+EDITED = [
+    f"{scene}-{who}{edit},{scene},{group},{original}"
+    for scene in "abcdefgh"
+    for who, group in (("m", "male"), ("f", "female"))
+    for edit, original in (("", ""), ("-crop", f"{scene}-{who}"), ("-mirror", f"{scene}-{who}"))
+]
+PLACES = {"m": "hall", "f": "kitchen", "m-crop": "room", "f-crop": "room", "m-mirror": "hall"}
+
+
+def edited_corpus(folder: Path, rows=EDITED, columns="image_id,set,gender,edit", **options):
+    """Captions of pictures and of their edits, read from files."""
+    ids = [row.partition(",")[0] for row in rows]
+    places = [f"{PLACES.get(i[2:], 'kitchen')}{i[0]}" for i in ids]  # other words in each scene
+    captions: list[dict[str, object]] = [
+        {"image_id": i, "caption": f"a man in the {place}"}
+        for i, place in zip(ids, places, strict=True)
+    ]
+    labels, file = write_files(folder, rows, captions, columns)
+    return corpus_of_files(CocoDataset(str(folder), labels), file, metric().attribute, **options)
+
+
+def test_captions_of_edits_are_further_captions_of_their_picture(tmp_path):
+    corpus = edited_corpus(tmp_path)
+    assert (len(corpus), len(corpus.edits)) == (16, 2)
+    parts = score(corpus).parts
+    same = (2 / 3 + 2 / 3) / 2  # of three captions two are the same, for each of two pictures
+    assert parts["edits"].value == pytest.approx(same)
+    unlike = 8 / 9  # all but room and room of nine pairs
+    assert parts["beyond_edits"].value == pytest.approx(unlike - same)
+    assert math.isnan(parts["beyond_edits"].p_value)
+    assert math.isnan(parts["beyond_samples"].value)
+    notes = " ".join(score(corpus).notes)
+    assert "beyond_edits 22.2 points: the pictures are described differently" in notes
+    assert "captions of a picture and its edits differ by 66.7 of 100" in notes
+
+
+def test_edits_move_no_other_number(tmp_path):
+    edited = score(edited_corpus(tmp_path)).parts
+    rows = [row for row in EDITED if row.endswith(",")]
+    plain = score(edited_corpus(tmp_path, rows)).parts
+    assert edited.keys() - plain.keys() == {"edits", "beyond_edits"}
+    for numbers in ("value", "p_value", "n_images", "coverage"):
+        known = {name: getattr(part, numbers) for name, part in plain.items()}
+        same = {name: getattr(edited[name], numbers) for name in plain}
+        assert same == pytest.approx(known, nan_ok=True)
+
+
+def test_a_limit_keeps_the_edits_of_its_pictures(tmp_path):
+    chosen = edited_corpus(tmp_path, limit=4)
+    assert [len(edit.model) for edit in chosen.edits] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ("x,a,male,nobody", "an edit of nobody, which is not in the file"),
+        ("x,a,male,a-m-crop", "an edit of a-m-crop, which is itself an edit"),
+        ("x,a,female,a-m", "labelled female, and a-m, from which it was edited, male"),
+    ],
+)
+def test_an_edit_of_no_picture_is_refused(tmp_path, row, fault):
+    with pytest.raises(DataError, match=fault):
+        edited_corpus(tmp_path, [*EDITED, row])
+
+
+def test_a_column_edit_without_sets_is_another_column(tmp_path):
+    rows = [f"{row.split(',')[0]},{row.split(',')[2]},yes" for row in EDITED]
+    assert edited_corpus(tmp_path, rows, "image_id,gender,edit").edits == ()
 
 
 # --- PAIRS

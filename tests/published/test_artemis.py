@@ -236,7 +236,7 @@ def test_two_captions_of_a_painting_under_two_names_are_refused(tmp_path):
     painting = next(iter(STYLES_OF))
     path = write_captions(tmp_path, STYLES_OF) / "captioners" / "some.csv"
     path.write_text(f'{path.read_text()}"{painting}.jpg",another\n')
-    with pytest.raises(DataError, match=f"two different captions are of {painting}"):
+    with pytest.raises(DataError, match=f"{painting} has two different captions"):
         load(tmp_path, captioner="some")
 
 

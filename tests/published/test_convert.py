@@ -122,7 +122,7 @@ def test_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("other.json", DataError, "neither a list nor 'annotations'"),
+        ("other.json", DataError, "is not a list and has no 'annotations'"),
         ("some.csv", UsageError, r"only \.pkl"),
         ("some.json", ResourceError, r"some\.json is absent"),
     ],

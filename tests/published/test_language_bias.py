@@ -176,7 +176,7 @@ def test_too_few_captions_are_told(make, options, message):
     ("options", "message"),
     [
         ({"verbs": {"bed": ["lay", "sit", "stand"]}}, "two verbs for each of the tasks bed"),
-        ({"gender_by": "pronoun", "pronouns": {"male": "he"}}, "has none for 'female'"),
+        ({"gender_by": "pronoun", "pronouns": {"male": "he"}}, "has no words for 'female'"),
     ],
     ids=["three verbs", "no pronoun"],
 )

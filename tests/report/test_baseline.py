@@ -84,7 +84,7 @@ def test_a_setting_that_only_one_version_has_is_named(baseline):
     config = {name: value for name, value in new.manifest["config"].items() if name != "over"}
     other = replace(new, manifest={**new.manifest, "config": config})
     for one, two in ((new, other), (other, new)):
-        with pytest.raises(DataError, match=r"with this one: settings \(over\) differ"):
+        with pytest.raises(DataError, match=r"with these: settings \(over\) differ"):
             compare_to_baseline([one], Baseline(OLD_FILE, [two], {}))
 
 

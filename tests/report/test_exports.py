@@ -274,7 +274,7 @@ def test_examples_are_explained_as_each_format_marks_them():
     report = Report("t", "", [Section("s", tables=tables)], [])
     (name,) = (path for path, _ in files(report) if "test-captions" in path and "md" in path)
     exported_files = dict(files(report))[name].decode()
-    slanted = "Underlined words point to male, and to female where they are slanted too"
+    slanted = "Underlined words point to male, and to female if they are slanted too"
     assert (slanted in exported_files, "dotted" in exported_files) == (True, False)
     assert "Underlined words point to female (dotted) or male (solid)" in html(report)
 

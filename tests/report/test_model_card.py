@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.page import report_of
-from bias_pipeline.report.text_formats import evaluation_results, model_card
+from bias_pipeline.report.text_formats import benchmark_file, evaluation_results, model_card
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import LOWER, directional, result
@@ -157,6 +157,14 @@ def test_evaluations_of_runs_that_differ_have_their_own_tasks():
     assert len({*tasks}) == len(tasks) == 2
 
 
+def test_the_tasks_of_a_benchmark_are_those_that_its_results_name():
+    report = report_of([directional("sat")], {})
+    benchmark = yaml.safe_load(benchmark_file(report, "me/photos"))
+    assert [*benchmark] == ["name", "description", "evaluation_framework", "tasks"]
+    entries = entries_in(evaluation_results(report, "me/photos"))
+    assert [task["id"] for task in benchmark["tasks"]] == [entry.task_id for entry in entries]
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_breaks_no_evaluation(name):
     text = evaluation_results(report_of([result(name, **VALUES)], {}), "me/photos")
@@ -170,5 +178,7 @@ def test_the_door_writes_evaluations_beside_the_card(tmp_path, capsys):
     assert "--card" in capsys.readouterr().err
     assert main([*words, "--card", str(tmp_path / "README.md")]) == 0
     text = (tmp_path / ".eval_results/bias_pipeline.yaml").read_text()
-    assert len(entries_in(text)) == 1
+    (entry,) = entries_in(text)
+    benchmark = yaml.safe_load((tmp_path / "eval.yaml").read_text())
+    assert benchmark["tasks"] == [{"id": entry.task_id}]
     assert main([*words[:-1], "nowhere", "--card", str(tmp_path / "README.md")]) == 2

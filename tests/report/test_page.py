@@ -272,7 +272,7 @@ def test_a_folder_above_that_of_runs_is_refused_with_the_fix(tmp_path):
 
 def test_the_folder_of_one_run_is_refused_with_the_fix(tmp_path):
     ResultStore(tmp_path).save(cell := result("c0"))
-    with pytest.raises(DataError, match="name the folder that it is in"):
+    with pytest.raises(DataError, match="name the folder that contains it"):
         write_page(tmp_path / cell.run_id, tmp_path / "page.html")
 
 

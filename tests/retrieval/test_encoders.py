@@ -84,7 +84,7 @@ def test_a_library_that_is_not_there_is_asked_for_before_any_work(open_clip, mon
 def test_the_weights_of_another_network_are_refused(tmp_path):
     folder = write_fiber(tmp_path / "mine")
     write_checkpoint(folder / "fiber_pretrain.ckpt", network(TINY), state_dict={})
-    with pytest.raises(DataError, match="is absent; it is the file of another network"):
+    with pytest.raises(DataError, match="is absent; the file is of another network"):
         Fiber(str(folder), device="cpu").dual("none").texts.embed(TEXTS)
 
 

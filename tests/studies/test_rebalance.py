@@ -64,7 +64,7 @@ def test_images_of_no_group_keep_their_weight():
 def test_people_who_describe_other_images_give_nothing_to_rebalance():
     rows = [row(metric="cooccurrence", part=part) for part in ("model", "human")]
     result = Result("x", rows, {"config": {"attribute": {"groups": list(GROUPS)}}})
-    with pytest.raises(NotApplicableError, match="x: has no score, as no image has captions of"):
+    with pytest.raises(NotApplicableError, match="x: has no score, since no image has captions of"):
         too_often(result)
 
 

@@ -116,8 +116,8 @@ def test_another_seed_draws_other_annotators():
     ("n_people", "model_words", "message"),
     [
         (1, (3, 6), "annotators wrote one caption an image"),
-        (2, (9, 12), "human captions are too short or too few: all of an image but one"),
-        (3, (13, 18), "human captions are too short or too few: all of an image but one"),
+        (2, (9, 12), "human captions are too short or too few: all but one"),
+        (3, (13, 18), "human captions are too short or too few: all but one"),
     ],
 )
 def test_too_few_annotators_are_refused_with_the_reason(n_people, model_words, message):

@@ -89,6 +89,26 @@ VARIANTS = [
         "people.csv: human captions from 2 columns, 'cap1' and so on",
     ),
     Variant(
+        "human captions as Hugging Face's datasets store a list of mappings",
+        {
+            "people.json": json.dumps(
+                [
+                    {"image_id": i, "sentences": {"raw": t, "sentid": [1, 2]}}
+                    for i, t in PEOPLE.items()
+                ]
+            )
+        },
+        "people.json: human captions from 'sentences'",
+    ),
+    Variant(
+        "human captions in Flickr30k's `results.csv` (`image_name| comment_number| comment`)",
+        {
+            "people.csv": "image_name| comment_number| comment\n"
+            + "".join(f"{i}.jpg| {k}| {t}\n" for k, (i, t) in enumerate(PAIRS))
+        },
+        "image ids from 'image_name', human captions from 'comment'",
+    ),
+    Variant(
         "human captions under an unknown name, named",
         {"people.csv": csv({"image_id": [i for i, _ in PAIRS], "alt": [t for _, t in PAIRS]})},
         words=("--human-caption-column", "alt"),

@@ -70,6 +70,36 @@ def batch(form: str) -> str:
     return lines([answer(form.format(i), text) for i, text in CAPTIONS.items()])
 
 
+def rows(make: Callable[[str, str], Mapping[str, Any]]) -> dict[str, str]:
+    """A file with a row for each image, made from the image's id and its caption."""
+    return {"mine.jsonl": lines([make(str(i), text) for i, text in CAPTIONS.items()])}
+
+
+def response(image: str, text: str) -> dict[str, Any]:
+    """An answer of OpenAI's responses in a batch, with reasoning before it."""
+    message = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+    body = {"object": "response", "output": [{"type": "reasoning", "summary": []}, message]}
+    return {"custom_id": image, "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def message(image: str, text: str) -> dict[str, Any]:
+    """A result of Anthropic's message batches."""
+    reply = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    return {"custom_id": image, "result": {"type": "succeeded", "message": reply}}
+
+
+def candidate(image: str, text: str) -> dict[str, Any]:
+    """A row of a batch of Gemini, with a thought before the answer."""
+    parts = [{"text": "Is it a man?", "thought": True}, {"text": text}]
+    return {"key": image, "response": {"candidates": [{"content": {"parts": parts}}]}}
+
+
+def chat(image: str, text: str) -> dict[str, Any]:
+    request = [{"type": "image"}, {"type": "text", "text": "Is it a man? Describe it."}]
+    turns = [{"role": "user", "content": request}, {"role": "assistant", "content": text}]
+    return {"images": [f"coco/{image}.jpg"], "messages": turns}
+
+
 REQUESTS = lines(
     [
         {"custom_id": str(i), "method": "POST", "url": "/v1/chat/completions", "body": {}}
@@ -199,8 +229,8 @@ VARIANTS = [
     Variant(
         "samples of two tasks in one file",
         {"mine.jsonl": SAMPLES + lines([sample(100, "flickr")])},
-        "line 13: its metrics (flickr_Bleu_4, flickr_CIDEr) are of another task than those "
-        "of the entries before it (coco_Bleu_4, coco_CIDEr); keep one task in a file",
+        "line 13: its metrics (flickr_Bleu_4, flickr_CIDEr) are of another task than the entries "
+        "before it (coco_Bleu_4, coco_CIDEr); keep one task in a file",
         code=3,
     ),
     Variant(
@@ -217,6 +247,18 @@ VARIANTS = [
         code=3,
     ),
     Variant("answers of a batch", {"mine.jsonl": batch(NAME)}, "mine.jsonl: answers of a batch"),
+    Variant(
+        "answers of a batch of OpenAI's responses", rows(response), "mine.jsonl: answers of a batch"
+    ),
+    Variant(
+        "answers of a batch of Anthropic's messages",
+        rows(message),
+        "mine.jsonl: answers of a batch of messages",
+    ),
+    Variant(
+        "answers of a batch of Gemini", rows(candidate), "mine.jsonl: answers of a batch of Gemini"
+    ),
+    Variant("chats (`messages` with `role` and `content`)", rows(chat), "mine.jsonl: chats"),
     Variant(
         "a batch's requests",
         {"mine.jsonl": REQUESTS},

@@ -27,6 +27,21 @@ VARIANTS = [
         "marks of a decoder or a chat were taken out in 12 of 12 captions",
     ),
     Variant(
+        "thoughts of gpt-oss before its answer (`<|channel|>final`)",
+        spoil(
+            lambda text: (
+                "<|channel|>analysis<|message|>A man?<|end|><|start|>assistant"
+                f"<|channel|>final<|message|>{text}<|return|>"
+            )
+        ),
+        "marks of a decoder or a chat were taken out in 12 of 12 captions",
+    ),
+    Variant(
+        "JSON in a block of code, as language models write it",
+        spoil(lambda text: f'```json\n{{"caption": "{text}"}}\n```'),
+        "mine.json:",
+    ),
+    Variant(
         "sub-words (`wo@@ man`; so `wo ##man`, `▁wo man`, `Ġwo man`, `wo man</w>`, `wo ￭man`)",
         spoil(lambda text: text.replace("woman", "wo@@ man")),
         "sub-words were joined in 6 of 12 captions: 'wo@@ man' is 'woman'",

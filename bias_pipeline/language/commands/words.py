@@ -81,10 +81,11 @@ def analysis_words_parser() -> Parser:
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
     help_text = (
-        f"{' or '.join(BASELINES)}: the vector that stands for no information ({DEFAULT.baseline})"
+        f"{' or '.join(BASELINES)}: the vector that stands for no information "
+        f"(default: {DEFAULT.baseline})"
     )
     network.add_argument("--baseline", default=DEFAULT.baseline, help=help_text)
-    help_text = f"points between the baseline and the caption ({DEFAULT.steps})"
+    help_text = f"points between the baseline and the caption (default: {DEFAULT.steps})"
     network.add_argument("--steps", type=number(Count), default=DEFAULT.steps, help=help_text)
     return parser
 
@@ -106,7 +107,7 @@ def analysis_collocations_command(words: list[str]) -> int:
 
 
 def analysis_collocations_parser() -> Parser:
-    return keys_parser("analysis collocations", "Which words follow those of the attribute.")
+    return keys_parser("analysis collocations", "Which words follow the words of the attribute.")
 
 
 def analysis_alignment_command(arguments: Sequence[str]) -> int:

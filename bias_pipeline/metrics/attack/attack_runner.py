@@ -23,7 +23,7 @@ from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.transform import Transform, alternatives, is_special
 
 WORDLESS_WARNING = 0.05
-_SEVERAL = 3  # groups, of which chance and balance are told
+_SEVERAL = 3  # groups; from this number on, chance and balance are reported
 
 _UNKNOWN = "<unk>"  # alignment writes it for human words that the captioner does not use
 
@@ -40,15 +40,15 @@ def _range(counts: IntArray) -> str:
 
 
 def _holding(captions: Captions, types: BoolArray) -> BoolArray:
-    """(N,) whether each caption contains one of the distinct words that are flagged, (V,)."""
+    """(N,) whether each caption contains a word that ``types``, (V,), flags."""
     rows = np.repeat(np.arange(len(captions)), captions.lengths)
     return np.bincount(rows, weights=types[captions.tokens], minlength=len(captions)) > 0
 
 
 def _wordless(side: str, captions: Captions, share: float) -> DataError:
-    """Why nothing can be learnt if this share of the captions contains no word.
+    """The error for a side of which ``share``, too many captions, contain no word.
 
-    Not applicable if the captions may be in another language; an error if they have no words.
+    It is a NotApplicableError if the human captions may be in another language, else a DataError.
     """
     unknown = np.array([word == _UNKNOWN for word in captions.types], bool)
     if side == "human" and _holding(captions, unknown).mean() >= share:
@@ -118,7 +118,7 @@ class AttackRunner:
     def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
-        """Predictions on one side of some images."""
+        """Predictions by position, of all attackers and of attackers with fewer images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._label_side(part, images)
@@ -128,7 +128,7 @@ class AttackRunner:
         return self._done[key]
 
     def attack(self, data: LabelledCaptions, shares: Sequence[float] = ()) -> list[Predictions]:
-        """Predictions of attackers trained on some captions."""
+        """Predictions of all attackers, then of attackers that learn from a share of the images."""
         check_tested(data, self.splits)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
         predictions = self.settings.predict(data, [self.splits, *fewer])
@@ -136,11 +136,7 @@ class AttackRunner:
         return predictions
 
     def group_note(self, images: BoolArray, scoring: Scoring) -> list[str]:
-        """What several groups share, for a reader: chance, and the images of each after balancing.
-
-        Args:
-            images: (N,) which of the corpus are attacked.
-        """
+        """A note on three groups or more: chance, and the images of each group after balancing."""
         grouping = self.transformed.groupings[self.settings.attribute]
         n_groups, rows = len(grouping.names), np.flatnonzero(images)
         if n_groups < _SEVERAL or not len(rows):
@@ -168,8 +164,8 @@ class AttackRunner:
             sizes = np.bincount(codes, minlength=len(grouping.names)).tolist()
             listed = ", ".join(f"{name} {n}" for name, n in zip(grouping.names, sizes, strict=True))
             raise NotApplicableError(
-                f"{side} captions: attackers need two groups or more with at least "
-                f"{SMALLEST_GROUP} captioned images each, and none with fewer; found {listed}"
+                f"{side} captions: attackers need two groups or more, and at least "
+                f"{SMALLEST_GROUP} captioned images of each; found {listed}"
             )
         return [self.settings.with_inputs(table, self.transformed) for table in tables]
 
@@ -206,7 +202,7 @@ def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
 
 
 def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:
-    """Share of all test captions; the split is by image, so captions may be in both parts."""
+    """Share of test captions that also occur in training, since splits are by image."""
     identities = data.captions.identities
     verbatim = []
     for split in splits:
@@ -229,7 +225,7 @@ def over_alternatives(
 
 
 def _mean(scores: Mapping[str, Score], level: float) -> Score:
-    """Averages of the parts that all scores have; predictions and tables of all, by name."""
+    """Averages of the numbers that all scores have, with the predictions and tables of all."""
     all_scores = list(scores.values())
     shared = [
         name for name in all_scores[0].parts if all(name in other.parts for other in all_scores)
@@ -265,7 +261,7 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:
-    """The value under each choice, of all numbers that differ between choices."""
+    """Lines with the value of each number under each choice, if choices differ in it."""
     return [
         {"choice": name, "part": str(part), "value": estimate.value, "seed_std": estimate.seed_std}
         for part in shared

@@ -1,4 +1,4 @@
-"""All attackers of a corpus's captions, which metrics that only score guesses otherwise share."""
+"""Attackers of a corpus's captions, shared by metrics that differ only in scoring guesses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bias_pipeline.text.transform import Transform, apply_transforms
 
 
 class AttackingMetric(Protocol):
-    """What of a metric decides its attackers."""
+    """What decides the attackers of a metric."""
 
     attribute: Attribute
     probe: Probe
@@ -44,7 +44,7 @@ class AttackingMetric(Protocol):
 
     @property
     def trains_alone(self) -> bool:
-        """Whether it trains attackers that no other metric knows."""
+        """Whether no other metric can share its attackers."""
 
     @property
     def attack_settings(self) -> AttackSettings:
@@ -54,7 +54,7 @@ class AttackingMetric(Protocol):
         """The corpus as attackers read it."""
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images that have all that attackers need besides captions."""
+        """(N,) images with all inputs of attackers besides captions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class AttackedCaptions:
 
     @cached_property
     def one_person(self) -> AnnotatorAttack | str:
-        """Attackers of one annotator's captions and of the others', or why there are none."""
+        """Attackers with one annotator as the captioner, or why there are none."""
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON
@@ -108,7 +108,7 @@ class AttackedCaptions:
 
     @cached_property
     def annotators_alike(self) -> AnnotatorAttack | str:
-        """Attackers of annotators at the captioner's length, in turns, or why there are none."""
+        """Attackers with each annotator as a captioner of equal length, or why there are none."""
         assert self.align is not None
         first = self.align.of_first_captions()
         after = self.transforms[self._first + 1 :]
@@ -130,7 +130,7 @@ class AttackedCaptions:
         return AnnotatorAttack(Pair.of_all(pairs), matched, images, predictions)
 
     def _attack_annotators(self, transformed: Corpus) -> tuple[Pair, BoolArray, list[Predictions]]:
-        """Attackers of a corpus that annotators alone wrote, and the images that they guess."""
+        """Attackers of a corpus of human captions only, and the images whose group they guess."""
         return_freed_memory()
         runner = AttackRunner(self.metric.attack_settings, transformed, self.splits)
         images = has_captions(transformed, "model")
@@ -142,7 +142,7 @@ class AttackedCaptions:
 def pairs_of(
     attack: AttackRunner, images: BoolArray, cross_fitted: bool, shares: Sequence[float] = ()
 ) -> list[Pair]:
-    """Both sides, of all attackers and of attackers that learn from each share of the images."""
+    """Predictions on both sides: of all attackers, then of attackers with each share of images."""
     model, human = (
         attack.attack_images(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED)
     )
@@ -177,7 +177,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus, shared with the metric before if it asked for the same."""
+    """The attackers of a corpus; the attackers of the previous metric if it asked for the same."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,
@@ -194,7 +194,7 @@ def attacked_captions(
 
 
 def _content(value: object) -> Hashable:
-    """Equal for transforms of equal settings; what cannot be compared equals nothing."""
+    """A key that is equal for equal settings; a value without a hash equals no other value."""
     if isinstance(value, Configurable) and type(value).__hash__ is object.__hash__:
         return type(value), _content(vars(value))
     if isinstance(value, Mapping):
@@ -207,7 +207,7 @@ def _content(value: object) -> Hashable:
 
 
 def as_trained_before(predictions: Sequence[Predictions]) -> list[Predictions]:
-    """Predictions of attackers that another metric trained, with that in their account."""
+    """Predictions, recorded as taken from attackers that another metric trained."""
     return [
         replace(
             one,

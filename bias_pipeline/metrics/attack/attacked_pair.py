@@ -23,7 +23,7 @@ class Pair:
     cross_fitted: bool
 
     def of_first_seed(self) -> Pair:
-        """Those of the first seed alone."""
+        """The predictions of the first seed alone."""
         model, human = ([p.of_first_seed() for p in side] for side in (self.model, self.human))
         return Pair(model, human, self.cross_fitted)
 
@@ -35,7 +35,7 @@ class Pair:
         return cls(model, human, pairs[0].cross_fitted)
 
     def tables(self, scoring: Scoring) -> list[ScoreTable]:
-        """Model and human, under the metric's own scoring, accuracy and LIC."""
+        """Score tables (model, human) under the metric's scoring, then accuracy, then LIC."""
         three = scoring, Accuracy(scoring.average), Lic(scoring.average)
         of_kind = {
             type(how): [ScoreTable.from_predictions(side, how) for side in (self.model, self.human)]

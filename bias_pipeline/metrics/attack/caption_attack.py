@@ -1,4 +1,4 @@
-"""LIC and Leakage: attack the model's captions and the human ones, then compare.
+"""LIC and Leakage: attack model captions and human captions, then compare them.
 
 They differ only in the score of a guess, which is a parameter.
 """
@@ -71,9 +71,9 @@ class CaptionAttack(Metric, ABC):
     """Guess the attribute from captions, on both sides, with the same splits.
 
     Three image sets, never mixed: ``model`` is every labelled image with a model caption,
-    ``human`` every one with human captions, ``score`` only images with both (whose sides are
-    ``model:paired`` and ``human:paired``). Every caption position of the human side has its own
-    fresh attackers; the side's score is the mean over positions.
+    ``human`` is every labelled image with human captions, ``score`` is every labelled image with
+    both (its sides are ``model:paired`` and ``human:paired``). Every caption position of the human
+    side has its own fresh attackers; the side's score is the mean over positions.
     """
 
     attribute: Attribute  # whose groups are guessed
@@ -89,7 +89,7 @@ class CaptionAttack(Metric, ABC):
     positions: Count = 5
     # Which sides are attacked; `[model]` gives LIC_M alone, without a score, at a sixth of the cost
     sides: Sequence[Side] = SIDES
-    # The share of captions without a word, once transformed, above which there is nothing to score
+    # If more than this share of captions contain no word once transformed, nothing is scored
     wordless_limit: Share = 0.5
     # Whether the first seed's attackers are also trained on half and on a quarter of their images:
     # `learning:half` and `learning:quarter`, beside `learning:all`. Attackers of both sides learn
@@ -97,34 +97,31 @@ class CaptionAttack(Metric, ABC):
     learning_curve: bool = True
 
     def __post_init__(self) -> None:
-        """Check what no annotation says."""
         if not self.sides:
             raise UsageError(f"metric.sides=[]: name one or both of {', '.join(SIDES)}")
         self.split.check_trains()
 
     @property
     def comparison(self) -> Relation:
-        """How the sides are compared."""
         return RELATIONS[self.relation]
 
     @property
     def headline_range(self) -> tuple[float, float]:
-        """See the base; only fractions have bounds."""
+        """The range of the metric; only a fraction has bounds."""
         return self.info.range if self._unit == "fraction" else (-math.inf, math.inf)
 
     @property
     def _unit(self) -> str:
-        """Of the headline."""
+        """Unit of the headline."""
         return self.scoring.unit if self.relation == "difference" else self.comparison.unit
 
     def without_intervals(self) -> Self:
-        """See the base; without a learning curve too."""
+        """The metric without intervals and without a learning curve."""
         quick = super().without_intervals()
         quick.learning_curve = False
         return quick
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See :class:`CaptionAttack`."""
         return over_alternatives(
             self.transforms,
             self.stats.level,
@@ -136,11 +133,11 @@ class CaptionAttack(Metric, ABC):
         return apply_transforms(transforms, corpus)
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images that have all that attackers need besides captions; here nothing."""
+        """(N,) images with all further inputs of attackers; here every image."""
         return np.ones(len(transformed), bool)
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with what else attackers use; here nothing."""
+        """The captions with further inputs of attackers; here none."""
         del transformed
         return data
 
@@ -152,22 +149,18 @@ class CaptionAttack(Metric, ABC):
 
     @property
     def attack_settings(self) -> AttackSettings:
-        """Its settings and functions for attacking."""
+        """The metric's settings and functions for :class:`AttackRunner`."""
         functions = self.with_inputs, self.predictions
         return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """Parts besides the parts of the captions; here none.
-
-        Args:
-            images: (N,) those that are attacked.
-        """
+        """Further numbers of the attacked images, (N,) flags; here none."""
         del attack, images
         return {}
 
     @property
     def trains_alone(self) -> bool:
-        """Whether it trains attackers that no other metric knows, and so shares no attackers."""
+        """Whether no other metric can share its attackers."""
         return type(self).extra_parts is not CaptionAttack.extra_parts
 
     def _score_under(
@@ -187,7 +180,7 @@ class CaptionAttack(Metric, ABC):
         return replace(score, predictions=as_trained_before(score.predictions))
 
     def _of_annotators(self, attack: AnnotatorAttack | str) -> Score:
-        """The headline where annotators take the captioner's place, or why there is none."""
+        """The headline with annotators as the captioner, or a note why there is none."""
         if isinstance(attack, str):
             return Score({}, notes=[attack])
         part = self._headline(attack.pair, attack.corpus, attack.images)
@@ -276,7 +269,7 @@ class CaptionAttack(Metric, ABC):
         )
 
     def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Number:
-        """The comparison of the sides alone."""
+        """The comparison of the sides, without any other number."""
         tables = [
             ScoreTable.from_predictions(side, self.scoring) for side in (pair.model, pair.human)
         ]
@@ -288,7 +281,7 @@ class CaptionAttack(Metric, ABC):
         )
 
     def _paired_parts(self, pair: Pair, corpus: Corpus, both: BoolArray) -> dict[str, Number]:
-        """Both sides, their comparison, and what it comes from."""
+        """Scores of both sides, their comparison, and the numbers that explain it."""
         tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
             tables, self.combinations(), corpus.keys, cross_fitted=pair.cross_fitted
@@ -344,7 +337,7 @@ class CaptionAttack(Metric, ABC):
         )
 
     def combinations(self) -> dict[PartName, Combination]:
-        """Functions of (model, human) under own scoring, accuracy and LIC, in that order."""
+        """Functions of the scores of :meth:`Pair.tables`, in the order of the tables."""
 
         def lic_part(which: int) -> Combination:
             return lambda m, h, m_right, h_right, m_lic, h_lic: accuracy_and_confidence_parts(
@@ -387,7 +380,7 @@ class CaptionAttack(Metric, ABC):
         images: BoolArray,
         tested: IntArray,
     ) -> Number:
-        """A number of some images; ``tested`` are the rows of those that attackers guessed."""
+        """A number of some images; attackers guessed the corpus rows ``tested``."""
         grouping = corpus.groupings[self.attribute.name]
         return Number(
             **vars(estimate),

@@ -42,15 +42,15 @@ class DBAC(Metric):
     """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md explains it.
 
     ``a_to_t``: attackers guess the group from captions with group words masked. ``t_to_a``: they
-    guess the image's objects from captions with object words masked. A side's omega is their
-    quality times P(other) / P(given), and the score is the normalised difference of the sides, in
-    (-1, 1).
+    guess the image's objects from captions with object words masked. A side's omega is the
+    attackers' quality times P(other) / P(given). The score is the normalised difference of the two
+    sides' omegas, in (-1, 1).
 
-    * ``<direction>:counts``, ``:shared``, ``:none``, ``:priors``: the score by each prior, and of
-      the priors alone.
-    * ``<direction>:quality:*``, ``:prior:*``, ``:mentions:*``: what it is made of.
-    * ``<direction>:<given>:<other>``: a pair. With several attributes also ``:group:NAME``,
-      ``:gap``.
+    * ``<direction>:counts``, ``:shared``, ``:none``: the score with each prior;
+      ``:priors``: the score of the priors alone.
+    * ``<direction>:quality:*``, ``:prior:*``, ``:mentions:*``: the factors of the score.
+    * ``<direction>:<given>:<other>``: the score of a pair. With several attributes also
+      ``:group:NAME`` and ``:gap``.
     * ``a_to_t:learning:*``: the score of attackers that learn from fewer images.
 
     Both directions use only images with captions of both sides.
@@ -107,10 +107,10 @@ class DBAC(Metric):
     stats: Bootstrap  # how intervals are made
     # See `dbac_score`; `images`: as the authors' code, with `prior=object_set`
     aggregate: dbac.Aggregate | Literal["images"] = "weighted"
-    # See there; `labels`: for `t_to_a`, P(group), the supported groups and the weights of pairs are
-    # those of the images' labels on both sides, so that groups count which captions hardly name,
-    # such as those of race (`a_to_t` is as under `counts`); `object_set`: how frequent the exact
-    # set of objects is that a caption names, see `dbac_object_sets`
+    # See `dbac_score`. `labels`: for `t_to_a`, P(group), the supported groups and the weights of
+    # pairs come from the images' labels on both sides, so that groups count that captions hardly
+    # name, such as races (`a_to_t` is as under `counts`). `object_set`: the frequency of the
+    # exact set of objects that a caption names, see `dbac_object_sets`
     prior: dbac.Prior | Literal["labels", "object_set"] = "counts"
     positions: Count = 5  # how many human captions of an image are used
     # The share of human captions that must name a task; for `t_to_a`, of images that must
@@ -123,7 +123,6 @@ class DBAC(Metric):
     exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check what no annotation says."""
         check_excluded(self.exclude_tasks, self.task)
         self.split.check_trains()
         if (self.prior == dbac.OBJECT_SET) != (self.aggregate == dbac.IMAGES):
@@ -135,7 +134,6 @@ class DBAC(Metric):
 
     @property
     def settings(self) -> DBACSettings:
-        """The arguments that both directions use."""
         return DBACSettings(
             attribute=self.attribute,
             transforms={"a_to_t": self.a_to_t, "t_to_a": [*map(_all_words, self.t_to_a)]},
@@ -151,7 +149,7 @@ class DBAC(Metric):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks: T→A is of the images' objects."""
+        """All tasks, because T→A guesses the images' objects."""
         return self.task
 
     def see(self, corpus: Corpus) -> CorpusView:
@@ -159,7 +157,6 @@ class DBAC(Metric):
         return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See :class:`DBAC`."""
         view = self.see(corpus)
         scores = [
             self._score(name, view, splits)
@@ -181,7 +178,6 @@ class DBAC(Metric):
         )
 
     def _score(self, direction: str, view: CorpusView, splits: Sequence[Split]) -> Score:
-        """The score of one direction."""
         shared = self.settings
 
         def score_under(transforms: Sequence[Transform]) -> Score:
@@ -202,5 +198,5 @@ class DBAC(Metric):
 
 
 def _all_words(transform: Transform) -> Transform:
-    """For attackers that guess tasks: equal style also matches words that name groups."""
+    """The transform for attackers that guess tasks: equal style also matches group words."""
     return transform.with_all_words() if isinstance(transform, MatchedAlignment) else transform

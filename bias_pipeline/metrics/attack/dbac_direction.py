@@ -1,7 +1,7 @@
 """One direction of DBAC: its images, pairs, priors, and its attackers.
 
-Groups and tasks of the images are tables for weighted sums. Attackers give the numbers of the
-direction under weights of the images.
+:class:`PairCounts` has the groups and tasks of the images as tables. :class:`DirectionAttackers`
+computes the numbers of the direction under weights of the images.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ class PairCounts:
 
     @classmethod
     def count(cls, view: CorpusView, images: IntArray) -> PairCounts:
-        """Sums over the captions of each image.
-
-        Args:
-            images: (M,) rows of the corpus, all of a group.
-        """
+        """Sums over the captions of each image; ``images`` (M,) are corpus rows with a group."""
 
         def sum_by_image(side: str, captions: sparse.csr_array) -> Float64Array:
             return np.asarray(view.by_image(side, captions)[images].toarray(), np.float64)
@@ -87,7 +83,7 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,) corpus rows of the images that both sides describe; for T→A with objects."""
+        """(M,) corpus rows of the images that both sides describe; for T→A with known objects."""
         view = self.all_tasks
         usable = (
             view.labelled
@@ -121,7 +117,6 @@ class Direction:
 
     @cached_property
     def counts(self) -> PairCounts:
-        """The tables of the images."""
         return PairCounts.count(self.view, self.images)
 
     @cached_property
@@ -149,14 +144,14 @@ class Direction:
 
     @property
     def prior(self) -> str:
-        """The prior of the headline, one that :func:`dbac.dbac_score` knows."""
+        """The headline's prior, in the words of :func:`dbac.dbac_score`."""
         if self.settings.prior != dbac.LABELS:
             return self.settings.prior
         return "shared" if self.by_labels else "counts"
 
     @property
     def by_group(self) -> bool:
-        """Whether each group also has a score, as the groups of an intersection have."""
+        """Whether each group of an intersection also has a score."""
         return self.settings.attribute.is_crossed and self.settings.prior != dbac.OBJECT_SET
 
     @property
@@ -175,7 +170,7 @@ class Direction:
         """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
         if self.to_task:
             return self.view.codes[self.images]
-        # A byte each: every seed, side and position has a table of what is true.
+        # One byte each, because every seed, side and position keeps a table of the truth.
         return self.counts.objects.astype("int8")
 
     def pairs_named(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
@@ -190,10 +185,11 @@ class Direction:
 
     @cached_property
     def supported_pairs(self) -> BoolArray:
-        """(G, O) pairs in human captions, of groups that annotators name often enough.
+        """(G, O) pairs in human captions; for T→A only of groups that annotators name often enough.
 
-        By labels: pairs in images, of groups with enough images. None if the captioner never names
-        a value of the other variable, or if a group has too few images to learn from.
+        With ``prior=labels``: pairs in images, of groups with enough images. No pair is supported
+        if the captioner never names a value of the other variable, or if a group has too few
+        images to learn from.
         """
         every = np.ones((1, len(self.images)))
         sizes = self.counts.group.sum(axis=0)
@@ -237,20 +233,20 @@ class Direction:
         return PartName(what, direction=self.name, **fields)
 
     def pair(self, g: int, o: int) -> PartName:
-        """The name of the score of a pair: value ``g`` is given, ``o`` of the other variable."""
+        """The name of a pair's score; ``g`` numbers the given value and ``o`` the other value."""
         group, task = (g, o) if self.to_task else (o, g)
         return self.part(group=self.view.groups[group], object=self.view.tasks[task])
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One seed's guesses on M test images, in their order, in C columns that give its qualities."""
+    """One seed's guesses on M test images, in C columns whose means give the qualities."""
 
     seed: int
     rows: IntArray
-    # (C, M) score of a guess where it belongs to a column, else 0; few belong to a pair's
+    # (C, M) score of a guess if it counts in the column, else 0; few count in a pair's column
     scores: Float64Array | sparse.csr_array
-    counts: sparse.csr_array  # (C, M) 1 where it belongs to a column; (1, M) if to every column
+    counts: sparse.csr_array  # (C, M) 1 if the guess counts in the column; (1, M) if in all
 
 
 class DirectionAttackers:
@@ -391,7 +387,7 @@ class DirectionAttackers:
         return predictions
 
     def _blocks(self, side: str) -> Iterator[_Block]:
-        """Columns: the pairs (A→T) or the tasks (T→A), then all guesses together."""
+        """Blocks whose columns are pairs (A→T) or tasks (T→A), then all guesses together."""
         one = self.direction
         place = np.full(len(one.corpus), -1, np.int64)
         place[one.images] = np.arange(len(one.images))

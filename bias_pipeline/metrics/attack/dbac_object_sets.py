@@ -1,11 +1,11 @@
-"""DBAC as its authors' code has it: guesses count as the sets of objects in captions are frequent.
+"""DBAC as in its authors' code: guesses are weighted by the frequency of sets of objects.
 
 The code is on a branch of their repository (kerner-lab/Bias-Amplification, ``text-dev``). A side's
 omega is a mean over captions of Q P(other) / P(given). For A→T, Q is the attacker's probability of
-the image's group, other the exact set of objects that the caption names (the empty set too), given
-the group. For T→A, Q is the product over objects of the attacker's probability that the object is
-there or not, other the set of groups that the caption names, given the exact set of objects in the
-image.
+the image's group; the other variable is the exact set of objects that the caption names (also the
+empty set), and the given variable is the group. For T→A, Q is the product, over objects, of the
+attacker's probability of the truth (the object is there or not); the other variable is the set of
+groups that the caption names, and the given variable is the exact set of objects in the image.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Side:
         sets: (P, M) set of each image's caption, one line for each position.
         counts: (M, G * O) number of an image's captions by its given value and by their set.
         quality: (P, S, M) the attackers' quality, 0 where a seed does not test the image.
-        tested: (P, S, M) 1 where it does.
+        tested: (P, S, M) 1 where a seed tests the image, else 0.
     """
 
     sets: IntArray
@@ -41,7 +41,7 @@ class _Side:
 
 
 class ObjectSetAttackers(DirectionAttackers):
-    """Attackers of both sides, whose guesses count as the sets of objects are frequent."""
+    """Attackers of both sides; guesses are weighted by the frequency of sets of objects."""
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
         """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
@@ -142,9 +142,8 @@ class ObjectSetAttackers(DirectionAttackers):
     ) -> Float64Array:
         """(B, S) the mean of quality times factors over the tested captions.
 
-        Args:
-            by_given: (B, M) the weights, divided by P(given) if that counts.
-            shares: (B, O) P(other), or ones.
+        ``by_given`` (B, M) are the weights, divided by P(given) unless the prior is left out.
+        ``shares`` (B, O) are P(other), or 1 if the prior is left out.
         """
         one = self._sides[side]
         omegas = [

@@ -31,14 +31,12 @@ from bias_pipeline.stats.bootstrap import Estimate, fill_void_resamples
 from bias_pipeline.stats.scoring import Accuracy
 from bias_pipeline.text.mentions import neutral_rate
 
-SMALL_PAIR = 30  # test captions; a pair's accuracy of 0.7 on so many leans by 0.4 %
+SMALL_PAIR = 30  # test captions of a pair; an accuracy of 0.7 on so many biases its score by 0.4 %
 _COUNTED = ("prior", "priors")  # numbers without attackers
 _NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
 
 
 class DirectionScorer:
-    """Computes the score of a direction."""
-
     def __init__(self, direction: Direction, splits: Sequence[Split]) -> None:
         self.direction = direction
         by_sets = direction.settings.prior == OBJECT_SET
@@ -53,7 +51,7 @@ class DirectionScorer:
         self.supported_pairs, self.values = direction.supported_pairs, direction.values
 
     def score(self) -> Score:
-        """Estimates of all numbers, with what drives the headline in a sentence."""
+        """All numbers, and a note that says which factor drives the headline."""
         if not self.supported_pairs.any():
             return self._nothing()
         level = self.settings.stats.level
@@ -87,12 +85,12 @@ class DirectionScorer:
         )
 
     def with_learning_curve(self, score: Score) -> Score:
-        """The score, with scores of attackers that learn from fewer images, without intervals.
+        """The score with a learning curve: scores of attackers that learn from fewer images.
 
-        They are of the first seed and the first human caption of each image, as is
-        ``learning:all``, with which they are compared: a curve of all seeds and positions would
-        take longer than everything else. T→A has no learning curve: its attackers of every task
-        would be a quarter of all attackers.
+        The curve, ``learning:all`` included, has no intervals and uses the first seed and the
+        first human caption of each image: all seeds and positions would take longer than
+        everything else. T→A has no learning curve: its attackers, one for each task, would be a
+        quarter of all attackers.
         """
         if not (self.to_task and self.settings.probe.quick and self.supported_pairs.any()):
             return score
@@ -114,7 +112,7 @@ class DirectionScorer:
         return self._part(headline, Estimate(values.item(), n_seeds=1))
 
     def at_equal_speech(self, people: Score) -> Score:
-        """The score with the extra parts of a score at equal style."""
+        """The score with the numbers that only a score at equal style has."""
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         parts = equal_speech_parts(
             headline,
@@ -147,8 +145,8 @@ class DirectionScorer:
     def _noisy_pairs(self) -> list[str]:
         """A warning if accuracies of small pairs pull the score below 0.
 
-        The share (M - H) / (M + H) of accuracies near p on n captions leans by about
-        (1 - p) / (4 p n) towards the side that rests on more captions, the human side.
+        The share (M - H) / (M + H) of accuracies near p on n captions is biased by about (1 - p) /
+        (4 p n) towards the side that rests on more captions, the human side.
         """
         by_pairs = self.to_task and self.settings.prior != OBJECT_SET
         if not (by_pairs and isinstance(self.settings.scoring, Accuracy)):
@@ -201,14 +199,14 @@ class DirectionScorer:
             range=NO_LESS_THAN_NONE if name.what in _NEVER_BELOW_ZERO else None,
             n_images=len(images),
             coverage=float(len(images) / self.view.labelled.sum()),
-            # In captions as written: captions that are read at equal style name no group.
+            # From captions as written, because captions at equal style name no group.
             neutral_rate=neutral_rate(
                 self.corpus.side(name.side or "model"), self.settings.attribute, usable
             ),
         )
 
     def _images_of(self, name: PartName) -> IntArray:
-        """Corpus rows of a number; for a group, images with its label or naming it."""
+        """Corpus rows of a number; for a group, images with its label or captions that name it."""
         if not name.group or name.of_pair:
             return self.images
         place = self.view.groups.index(name.group)
@@ -218,7 +216,7 @@ class DirectionScorer:
         return self.images[np.asarray(named) > 0]
 
     def _descriptive(self) -> dict[PartName, Estimate]:
-        """Numbers that need no attacker: mention rates and the quality of guessing prevalences."""
+        """Mention rates, and the quality of guesses by prevalence; no attacker is needed."""
         labels = self.direction.labels
         shares = self.counts.group.mean(axis=0) if self.to_task else labels.mean(axis=0)
         probs = np.tile(shares, (len(labels), 1))
@@ -237,7 +235,7 @@ class DirectionScorer:
         of = self.direction.part
         numbers = [estimates[of(*part)] for part in ((), ("none",), ("priors",))]
         if not any(number.ci_low > 0 or number.ci_high < 0 for number in numbers):
-            return []  # there may be nothing to drive
+            return []  # no effect is certain
         attackers, priors = (number.value for number in numbers[1:])
         driver = "the attackers" if abs(attackers) >= abs(priors) else "the priors"
         arrow = "A→T" if self.to_task else "T→A"

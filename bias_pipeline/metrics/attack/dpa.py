@@ -1,4 +1,4 @@
-"""DPA: are the model's tasks and groups easier to guess from each other than annotators'?"""
+"""DPA: do captions make tasks and groups easier to guess from each other than labels do?"""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PredictionTask:
 
 
 def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
-    """The groups that are labelled and named often enough for attackers, without the others."""
+    """Groups with enough images by labels and by captions; only images of such groups count."""
     groups = np.arange(n_groups)
     while True:
         both = np.isin(labels, groups) & np.isin(predicted, groups)
@@ -107,8 +107,8 @@ class DPA(Metric):
     """Directional predictability amplification (Tokas et al. 2024), in both directions.
 
     ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: they guess the group from
-    the labelled tasks. One side is what the model's caption names (Psi_M), the other labels with as
-    many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
+    the labelled tasks. One side is what the model's caption names (Psi_M), the other side is labels
+    with as many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
     ``a_to_t:object:NAME`` is the score of one task, ``a_to_t:accuracy`` the accuracy that labels
     were brought to, ``<direction>:learning:*`` the score of attackers that learn from fewer images.
@@ -148,7 +148,7 @@ class DPA(Metric):
             ),
         },
         says={
-            "a_to_t": "the {attribute} predicts the tasks it names better than the labelled ones",
+            "a_to_t": "the {attribute} predicts the tasks it names better than the labelled tasks",
             "t_to_a": "tasks predict the {attribute} it names better than the labelled one",
         },
         readings={"t_to_a": EvidenceRule("t_to_a", named=True)},
@@ -180,12 +180,10 @@ class DPA(Metric):
     exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check what no annotation says."""
         check_excluded(self.exclude_tasks, self.task)
         self.split.check_trains()
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See :class:`DPA`."""
         view = CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
         view.check_captioned()
         labels = self._labels(view)
@@ -361,7 +359,7 @@ class _Direction:
 
     @cached_property
     def _of_images(self) -> dict[str, Float64Array]:
-        """(M,) means over tasks: of right labels by captions, of tasks named and labelled."""
+        """(M,) shares of an image's tasks: named rightly, named by the model, and labelled."""
         labels, named = self.question.labels, self.question.predicted
         values = {"accuracy": labels == named, "model": named, "human": labels}
         return {what: each.reshape(len(each), -1).mean(axis=1) for what, each in values.items()}
@@ -372,7 +370,6 @@ class _Direction:
         return mean
 
     def score(self) -> Score:
-        """Estimates of all numbers."""
         keys, of = self.view.corpus.keys[self.question.images], self.question.part()
         estimates = self.metric.stats.estimate_weighted(
             keys,
@@ -397,7 +394,7 @@ class _Direction:
         )
 
     def _learning_curve(self) -> dict[str, Number]:
-        """Share to the score of attackers of the first seed that learn from so many images."""
+        """Map each share of images to the score of first-seed attackers that learn from it."""
         images = self.question.images
         shares = smaller_shares(self.view.codes[images]) if self.metric.probe.quick else {}
         if not shares:

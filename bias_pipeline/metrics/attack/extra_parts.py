@@ -1,10 +1,10 @@
-"""Parts beside the headline: groups, learning curves, equal style.
+"""Numbers beside the headline: groups, learning curves, equal style.
 
 Scores of single groups say which is worst, and how far the groups are apart. A learning curve says
 how a score grows with the number of images: the same attackers learn from half and from a quarter
-of their images and are tested on all. A score that is not level has no meaning without that number.
-At equal style there are the coverage of the vocabulary and the score of one annotator against the
-others.
+of their images and are tested on all. A score whose curve is not level has no meaning without the
+number of images. At equal style there are the coverage of the vocabulary and the score of one
+annotator against the others.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ def _format(value: float, unit: str) -> str:
 SHARES = {"half": 1 / 2, "quarter": 1 / 4}
 LEAST_TO_LEARN_FROM = 20  # images of each group
 _OF_THEM = {"all": "all training images", "half": "half of them", "quarter": "a quarter of them"}
-# Errors of the score by which that of a share differs by chance in about one of twenty captioners
-# without a bias (LIC, Leakage, DBAC of ``faithful``, 400 to 4,000 images; DPA of captions that name
-# the other group in one image of ten: one of twelve).
+# By how many errors the score of a share differs from the score by chance, in about one of twenty
+# captioners without a bias (LIC, Leakage, DBAC of ``faithful``, 400 to 4,000 images; DPA of
+# captions that name the other group in one image of ten: one of twelve).
 _NOISE = {"half": 2, "quarter": 3}
 _SHOWN = 0.0005  # a fraction that changes by less looks the same in the note
 _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
 def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str, Number]:
-    """Parts such as ``learning:all`` and ``a_to_t:learning:half``, from the parts of the shares."""
+    """The numbers of a learning curve under the names of parts, such as ``learning:half``."""
     return {
         PartName("learning", direction=direction, detail=share): part
         for share, part in curve.items()
@@ -98,8 +98,7 @@ def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str
 def smaller_shares(codes: IntArray) -> dict[str, float]:
     """The shares that leave every group enough images to learn from.
 
-    Args:
-        codes: (N,) the group of each image; a group without images does not count.
+    ``codes`` (N,) are the images' groups; a group without images does not count.
 
     Example:
         >>> smaller_shares(np.repeat([0, 1], 50))
@@ -126,12 +125,12 @@ def learning_note(curve: Mapping[str, Number], error: float, direction: str = ""
 
 
 def error_of_first_seed(score: Estimate) -> float:
-    """The standard deviation under resampling of images of the seed that learning curves are of."""
+    """Standard deviation of the first seed's score under resampling, for learning curves."""
     assert score.draws is not None
     return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
 
-TURNS = 4  # in which annotators take the captioner's place, where attackers are quick
+TURNS = 4  # how often annotators take the captioner's place if attackers are quick
 
 NO_SECOND_PERSON = (
     "annotators wrote one caption an image, so one annotator cannot be compared with another: "
@@ -140,12 +139,12 @@ NO_SECOND_PERSON = (
 
 
 def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
-    """What matches human captions to the captioner's word by word; None if nothing does."""
+    """The transform that matches human captions to the captioner's word by word, or None."""
     return next((each for each in transforms if isinstance(each, MatchedAlignment)), None)
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
-    """The score of one annotator as the captioner; where it cannot be scored, a note on why."""
+    """The score with one annotator as the captioner, or a note why it cannot be scored."""
     people = one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])
@@ -156,7 +155,7 @@ def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Sc
 
 
 def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
-    """Annotators against annotators: the first caption of each image is the captioner's."""
+    """The corpus with one annotator as the captioner; None if no image has two annotators."""
     human = corpus.human
     several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
     images = several & (corpus.groupings[attribute].codes >= 0)
@@ -169,9 +168,9 @@ def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
 
 
 def mean_reach(matched: Corpus) -> float:
-    """Share of the captioner's words that matched human captions have, mean over positions.
+    """Share of the captioner's words that matched human captions have, as a mean over positions.
 
-    A caption position that few images have counts as little as it does in the score.
+    Positions are weighted by their number of images, as in the score.
     """
     lines = matched.tables.get(CHANGES, ())
     reach, images = (np.array([line[key] for line in lines], float) for key in ("reach", "images"))
@@ -204,9 +203,9 @@ def equal_speech_parts(
 def alike_corpora(
     corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
 ) -> Iterator[Corpus]:
-    """What attackers read where annotators at the captioner's length take its place in turn.
+    """Captions for attackers, with annotators of the captioner's length in turn as the captioner.
 
-    In each, one human caption of every image is compared with.
+    Each corpus has one human caption of every image to compare with.
     """
     alike = alike_annotators(corpus, align.seed)
     turns = range(min(n_turns, int(corpus.human.positions.max()) + 1))
@@ -215,7 +214,7 @@ def alike_corpora(
 
 
 def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:
-    """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike."""
+    """``matched:alike`` and ``matched:beyond``; NaN without a score of annotators alike."""
     if alike is None or alike.draws is None or score.draws is None:
         unknown = Estimate(math.nan)
         absent = replace(score, **vars(unknown), n_images=0, coverage=0.0)
@@ -235,7 +234,7 @@ def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, 
 def with_annotators(
     score: Score, matched: Corpus, people: Score, alike: Score, level: float
 ) -> Score:
-    """A score at equal style beside the scores of annotators as the captioner."""
+    """A score at equal style, with the scores of annotators as the captioner."""
     headline = score.parts[SCORE]
     return replace(
         score,
@@ -254,5 +253,5 @@ def with_annotators(
 
 
 def rename_predictions(predictions: Sequence[Predictions], whose: str) -> list[Predictions]:
-    """Predictions of attackers of others than the captioner, with ``WHOSE:`` before their names."""
+    """Predictions on annotators' captions, with ``WHOSE:`` before their names."""
     return [replace(item, name=f"{whose}:{item.name}") for item in predictions]

@@ -1,10 +1,10 @@
-"""LIC and Leakage corrected by gold labels: guesses are scored under labels of either kind.
+"""LIC and Leakage corrected by gold labels: guesses are scored under machine and gold labels.
 
 Attackers learn machine labels of other images, so what they guess for an image does not depend on
-its own label, and the guess can be scored under its true label as well as under the machine's. The
-score of all images is then a score of weighted images (prediction-powered inference, PPI++):
-gold images count under their true labels, all others under the machine's, and gold images count
-under the machine's labels as much less as the others count.
+its own label, and the guess can be scored under its true label as well as under its machine label.
+The corrected score is a score of weighted images (prediction-powered inference, PPI++): gold
+images count 1 under their true labels and minus lambda under machine labels, and all other images
+count lambda under machine labels.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PEOPLE = PartName("matched", detail="people")
 _OF_CAPTIONS = ("reach", "retained")  # details of numbers that rest on no label
 
 Values = Mapping[PartName, Float64Array]
-Attackers = Mapping[str, Sequence[Predictions]]  # whose captions to attackers of the same images
+Attackers = Mapping[str, Sequence[Predictions]]  # by side or author of the captions
 
 
 class CorrectedGuesses(CaptionAttack, CorrectableByGold):
@@ -163,21 +163,18 @@ class GuessesUnderBothLabels:
         return dict.fromkeys(estimates, Estimate(math.nan))
 
     def weight_of_machine(self, score: Score) -> float:
-        """Lambda, how much the machine's labels count, in [0, 1], by the headline."""
+        """Lambda, how much the machine's labels count, in [0, 1], chosen for the headline."""
         n, rest = len(self.sample.rows), len(self.keys) - len(self.sample.rows)
         if not self.sample.drawn_evenly:
             return 1.0
-        true, machine = (self._influences(places) for places in (self._gold_places, self.place))
+        true = self._influences(len(self.keys) + np.arange(n))
+        machine = self._influences(self.place)
         name = SCORE if SCORE in true else next(iter(true))
         spread = score.parts[name].image_std ** 2 * len(self.keys)
         return machine_weight(true[name], machine[name], spread, n, rest)
 
-    @property
-    def _gold_places(self) -> IntArray:
-        return len(self.keys) + np.arange(len(self.sample.rows))
-
     def _influences(self, places: IntArray) -> dict[PartName, Float64Array]:
-        """(n,) how each number by machine labels grows with the weight of some columns."""
+        """(n,) the derivative of each number by the weight of each of ``places``."""
         whole = np.zeros(len(self.keys) + len(self.sample.rows))
         whole[: len(self.keys)] = 1.0
         slopes: dict[PartName, list[Float64Array]] = {}
@@ -196,7 +193,7 @@ class GuessesUnderBothLabels:
     def estimates(
         self, score: Score, machine: float, *, alone: bool = False
     ) -> dict[PartName, Estimate]:
-        """The numbers, where labels of the machine count ``machine``; or of gold images alone."""
+        """The numbers if machine labels have the weight ``machine``, or of gold images alone."""
         drawn = self.stats.estimate_weighted(
             self.keys,
             lambda counts: self.values(self._weights(counts, machine, alone=alone)),
@@ -224,9 +221,10 @@ class GuessesUnderBothLabels:
         return weights
 
     def _with_training(self, estimate: Estimate, machine: Estimate) -> Estimate:
-        """The estimate; what attackers would learn from other images is added once.
+        """The estimate, with the variance of what attackers would learn from other images.
 
-        Attackers learn from all images, so this part of the error is that of the machine's number.
+        The machine's number has the same variance, since attackers learn from all images. It is
+        added once.
         """
         draws, whole = estimate.draws, machine.draws
         if draws is None or whole is None or not draws.image_std > 0:
@@ -238,9 +236,9 @@ class GuessesUnderBothLabels:
 
 
 def _attackers_by_images(score: Score) -> list[Attackers]:
-    """The attackers of the compared sides, and of a side alone that has further images.
+    """The attackers of the compared sides, and of each side alone that has further images.
 
-    At equal style those of annotators in the captioner's place are added.
+    At equal style, attackers of annotators who take the captioner's place are added.
     """
 
     def attackers_named(pattern: str) -> list[Predictions]:
@@ -261,9 +259,9 @@ def _attackers_by_images(score: Score) -> list[Attackers]:
 
 
 def _under_both_labels(predictions: Predictions, sample: GoldSample, n_images: int) -> Predictions:
-    """The predictions, and again for each gold image of a group, as row ``n_images`` + its place.
+    """The predictions, with each gold image of a group repeated under its true label.
 
-    There they have the true label.
+    The repeated row is ``n_images`` plus the image's place among the gold images.
     """
     place = np.full(n_images, -1)
     of_group = sample.truth >= 0
@@ -284,7 +282,7 @@ def _numbers_of(
     columns: IntArray,
     score: Score,
 ) -> Callable[[Float64Array], Values]:
-    """The numbers of weighted columns, each an image under one label."""
+    """A function from weights of columns to numbers; a column is an image under one label."""
 
     def tables(of: str) -> list[ScoreTable]:
         names = [name for name in (f"{of}model", f"{of}human") if name in sides]

@@ -14,14 +14,14 @@ from bias_pipeline.stats.scoring import Scoring
 
 @dataclass(frozen=True, eq=False)
 class GuessSums:
-    """Scores of one seed's guesses, by what few of them differ in.
+    """Scores of one seed's guesses, without repeating equal scores.
 
-    A task that is false of an image scores as it does for all images whose predictions are equal,
-    such as those of one group; a task that is true of it has a score of its own. Few are true.
+    Where a task is false, images with equal predictions have equal scores, which are stored once.
+    Where a task is true, which is rare, the image's own score is stored.
 
     Attributes:
-        table: (I, P + C) which of P predictions an image has, 0 for all where it was not tested,
-            and how much more each of C tasks scores than if it were false.
+        table: (I, P + C) 1 for an image's prediction among P (all 0 if it was not tested), then
+            how much more each of C tasks scores than if it were false.
         false: (P, C) scores of each prediction where no task is true.
     """
 
@@ -39,11 +39,9 @@ class GuessSums:
     ) -> GuessSums:
         """The sums of M guesses.
 
-        Args:
-            place: (M,) the place of each guessed image among all I.
-            truth: (M,) classes of one variable, or (M, C) 0 or 1 for each task.
-            probs: the attackers' predictions, see :mod:`bias_pipeline.stats.scoring`.
-            n_images: I.
+        ``place`` (M,) is the place of each guessed image among all I. ``truth`` is (M,) classes of
+        one variable, or (M, C) 0 or 1 for each task. ``probs`` are the attackers' predictions, see
+        :mod:`bias_pipeline.stats.scoring`.
         """
         if truth.ndim == 1:
             false, kind = np.zeros((1, 1)), np.zeros(len(truth), np.int64)
@@ -62,7 +60,7 @@ class GuessSums:
         return cls(sparse.csr_array((values, (rows, columns)), shape=shape), false)
 
     def mean(self, weights: Float64Array) -> Float64Array:
-        """(B, C) mean scores of the tested images, each of which counts as (B, I) weights say."""
+        """(B, C) mean scores of the tested images under (B, I) weights."""
         sums = np.asarray(weights @ self.table)
         tested, more = np.split(sums, [len(self.false)], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -70,7 +68,7 @@ class GuessSums:
 
 
 def _row_hashes(numbers: Float64Array) -> UIntArray:
-    """(M,) equal for rows of equal numbers."""
+    """(M,) hashes, equal for equal rows."""
     hashes = np.zeros(len(numbers), np.uint64)
     for column in numbers.T:
         hashes = mix(hashes ^ np.ascontiguousarray(column, np.float64).view(np.uint64))

@@ -74,7 +74,7 @@ class LIC(CorrectedGuesses):
 
 
 class Leakage(CorrectedGuesses):
-    """Leakage amplification = accuracy on model captions - accuracy on human ones.
+    """Leakage amplification = accuracy on model captions - accuracy on human captions.
 
     Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies, 1 / K by
     chance. It uses the same predictions as LIC, and has the same parts at equal style.

@@ -66,7 +66,8 @@ class AssumedGroup(CorrectedByGold):
       captions as the caption has sentences on persons. So a "he" in a later sentence counts.
     * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: the share that names
       several groups at once.
-    * ``ratio``, ``ratio:human``, ``ratio:labelled``: first group to the second.
+    * ``ratio``, ``ratio:human``, ``ratio:labelled``: how many captions name the first group
+      for each that names the second group.
 
     A captioner that never names a group scores 0 or less, so also read the share of captions that
     name no group. The table ``assumed`` has examples.
@@ -185,13 +186,13 @@ class AssumedGroup(CorrectedByGold):
         return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
-        """See the class; every image counts once."""
+        """Outcomes of captions, weighted so that every image counts once."""
         captions = caption_outcomes(view, side, self.named_group(view, side))
         each = np.maximum(view.n_captions(side), 1)[captions.rows]
         return replace(captions, weights=1 / each)
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """See the class; without ``whole``, which looks at more than what a caption names."""
+        """The numbers by true label, without ``whole``, which needs more than outcomes."""
         n_groups = len(view.groups)
         unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
         numbers: dict[PartName, CountedNumber] = {}

@@ -45,7 +45,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
       over tasks for one group.
     * ``t_to_a:images``, ``t_to_a:named``: the scores with the denominators of both public codes;
       their signs may differ. Conclusions rest on ``named``, since captions that name no group lower
-      the other.
+      ``images``.
     * ``t_to_a:published:*``: the numbers as published. Our numbers take the sign of a pair from
       other images than its size.
 
@@ -95,7 +95,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
     )
 
     tie: Tie = "zero"  # see `directional_pairs`
-    denominator: Denominator = "images"  # see there
+    denominator: Denominator = "images"  # see `directional_pairs`
     undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:

@@ -200,7 +200,7 @@ def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
 
 
 def least_share(min_support: float, n_images: int) -> float:
-    """The share of captions that must name a task.
+    """The share of captions that must name a task; from 1 on, ``min_support`` counts images.
 
     Example:
         >>> least_share(0.005, 8000), least_share(40, 8000)

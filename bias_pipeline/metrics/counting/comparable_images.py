@@ -18,7 +18,7 @@ from bias_pipeline.metrics.corpus_view import group_task_cells, sum_by_image, wo
 from bias_pipeline.metrics.functional.comparable import FOLDS
 from bias_pipeline.text.descriptions import ConceptTable, content_words
 
-_LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in so many images, or in one of so many
+_LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in 5 images and in one of 400, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class ComparableImages:
     def features(self) -> sparse.csr_array:
         """(M, P) what images show: objects, and for each word the share of annotators who write it.
 
-        With neither, the features are the words of the model's captions, without their descriptions
-        of persons.
+        Without objects and annotators, the features are the words of the model's captions, without
+        their descriptions of persons.
         """
         blocks = []
         if len(self.corpus.human):
@@ -52,7 +52,7 @@ class ComparableImages:
         return self.frequent(blocks or [self.words(self.corpus.model, framed=False)])
 
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
-        """(M, P) those columns of the tables that are not 0 in enough images."""
+        """(M, P) the columns of the tables that are not 0 in enough images."""
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
         chosen = []
         for block in blocks:

@@ -1,4 +1,4 @@
-"""Shared by metrics that compare groups on comparable pictures: images that count, and parts."""
+"""The base of metrics that compare groups on comparable pictures."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ComparedGroups(Metric):
         return notes
 
     def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
-        """Each group against the others, with flags of its images; of two groups, the second."""
+        """Each group against the others, with its image flags; for two groups, only the second."""
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes[images.rows]
         sizes = np.bincount(codes, minlength=len(names))
@@ -152,7 +152,7 @@ class ComparedParts:
         self.flags[images.rows] = True
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
-        """The score and the null. With several contrasts, those of each group and their means."""
+        """The score and the null; with several contrasts, their means and each group's score."""
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
@@ -169,7 +169,7 @@ class ComparedParts:
                 yield name, self._score(one.score, one.score_error)
 
     def _score(self, value: float, error: float) -> Number:
-        """A score; the upper end of its interval is never below 0, as no true amount is."""
+        """A score; its interval never ends below 0, because no true amount is negative."""
         return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
 
     def _draws(self, score: Number, influence: Float64Array) -> Draws:

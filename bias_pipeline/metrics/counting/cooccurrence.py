@@ -59,8 +59,8 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
     and ``human`` are means over objects, weighted by how often annotators name them, and ``score``
     is the mean increase. Human captions alone decide which objects count.
 
-    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: its ratio to
-      the first group.
+    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: the
+      share of the first group in a side's captions of the object that name one group.
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
     * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
     * ``undefined``: how many objects the captioner never names in a caption that names exactly one
@@ -101,7 +101,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
     # Whether the group of a caption is the one it names (`captions`; captions that name no group or
     # several are left out) or the image's label (`labels`)
     groups: Groups = "captions"
-    numerator: str | None = None  # the group of the ratio (default: the first that is labelled)
+    numerator: str | None = None  # the group of the ratio (default: the first with a label)
     # An object counts in means if at least this share of human captions (of the captioner's if
     # there are no human captions) name it with one group; ours. See `least_share`
     min_support: NotNegative = 0.005

@@ -56,7 +56,7 @@ class Declines(CorrectedByGold):
     )
 
     def check(self, view: CorpusView) -> None:
-        """See the class; a captioner that declines everything can be counted too."""
+        """Refuse fewer than two groups; a captioner that declines everything is counted too."""
         view.check_compared(view.codes[_answered_images(view)])
 
     def rests_on_names(self, part: PartName) -> bool:
@@ -98,7 +98,7 @@ class Declines(CorrectedByGold):
         return Tally(tables, numbers)
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
-        """See the class; a refusal is an outcome of its image, whatever else it says."""
+        """Outcomes of captions; a refusal is an outcome of its image, whatever else it says."""
         captions = super().outcomes(view, side)
         if side != MODEL.side:
             return captions

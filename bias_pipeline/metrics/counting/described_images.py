@@ -33,7 +33,7 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def concepts(self) -> IntArray:
-        """(Q,) the concepts in some of the captions, not in all; the attribute's are left out."""
+        """(Q,) concepts in some but not all captions, without concepts of the attribute."""
         counts = self._says.sum(axis=0)
         about = self.table.about(self.attribute)
         named = np.array([concept not in about for concept in self.table.concepts], bool)
@@ -63,10 +63,10 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def counted_share(self) -> float:
-        """Of the captioner's words that annotators use less often, the share that is counted here.
+        """The share of the captioner's surplus words that count here; NaN without annotators.
 
-        ``alignment=matched_both`` removes words that annotators use less often, so no other metric
-        compares these words. NaN without annotators.
+        Words are surplus if annotators use them less often. ``alignment=matched_both`` removes
+        these, so no other metric compares them.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()

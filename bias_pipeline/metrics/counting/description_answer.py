@@ -41,7 +41,7 @@ class Answer:
 
     Attributes:
         answer: ``yes``, ``no`` or ``cannot_tell``.
-        reason: why nothing can be told, :data:`NOT_SHOWN` if chance may explain all; empty else.
+        reason: why nothing can be concluded (:data:`NOT_SHOWN` if chance explains all), or empty.
         p_value: twice the smaller p of the two tests.
         named: the concepts and classes that a Yes names.
         sentences: for the reader, beginning with a sentence for each concept and class named.

@@ -48,9 +48,9 @@ class GroupDescriptions(ComparedGroups):
     * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, second group minus first.
     * ``own:NAME``: the captioner's own difference.
     * ``score``: half the sum of the concepts' absolute amounts, with signs from other images.
-      ``null``, which noise would add, is already subtracted.
+      ``null``: what noise alone would add; it is already subtracted.
     * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: of the
-      captioner's words that annotators use less often, the share that is counted here.
+      words that the captioner uses more often than annotators, the share that counts here.
     * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
 
     If there are more than two groups, each is compared with the rest (``concept:NAME:GROUP``,

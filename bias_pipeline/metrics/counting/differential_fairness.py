@@ -40,7 +40,7 @@ from bias_pipeline.metrics.value_names import (
     PartName,
 )
 
-# The share of the prior that every resampling draws anew. With it intervals have their coverage
+# The share of the prior that every resampling draws anew. It gives intervals the right coverage
 # when human captions are compared with human captions (``experiments/inference``). Ours.
 RESAMPLED_PRIOR = 0.2
 # Under the prior ``share`` resampling finds 0.83 to 0.95 of the spread of a largest ratio: captions
@@ -51,12 +51,12 @@ PUBLISHED = PartName("published")
 
 @dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
-    """Amplification of differential fairness: the captioner's epsilon minus the annotators'.
+    """Amplification of differential fairness: the captioner's epsilon minus annotators' epsilon.
 
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups.
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
-    and ``human`` are the epsilons, ``object:NAME`` the difference for a task, ``published`` the
-    score under the paper's prior; this one depends on the number of images.
+    and ``human`` are the epsilons, and ``object:NAME`` is the difference for a task. ``published``
+    is the score under the paper's prior, and depends on the number of images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -128,7 +128,7 @@ class DifferentialFairness(TaskMetric):
                 published.append(differential_fairness(joint, groups, "laplace"))
             return mean_of(whole), mean_of(single), mean_of(published)
 
-        # Of the prior `share`; others have noise of their own
+        # Other priors have noise of their own
         widening = UNDERSTATED if self.prior == "share" else 1.0
 
         def numbers(sums: Sums) -> Numbers:

@@ -42,7 +42,7 @@ from bias_pipeline.metrics.value_names import (
 Over = Literal["all", "named"]
 NAMED, NAMED_HUMAN = PartName("named"), PartName("named", side="human")
 NAMED_INCREASE = PartName("named", detail="increase")
-# On the images that both sides describe; parts where one side describes more.
+# On images that both sides describe; these parts exist if one side describes more images.
 NAMED_PAIRED = (
     PartName("named", side="model", detail="paired"),
     PartName("named", side="human", detail="paired"),
@@ -63,7 +63,7 @@ class OutcomeMetric(CorrectedByGold):
         images: Mapping[PartName, BoolArray],
         view: CorpusView,
     ) -> Numbers:
-        """The numbers of (B, K, K + 1) counts of each part."""
+        """The metric's numbers from (B, K, K + 1) counts of each part."""
 
     def tally(self, view: CorpusView) -> Tally:
         images, n_groups = self.images_by_part(view), len(view.groups)

@@ -1,7 +1,8 @@
 """Shares of captions corrected by gold labels (``dataset.gold``), cell by cell.
 
-A share of wrong captions by labels of a machine is mostly the machine's error. What captions say
-and the machine's labels make cells, whose true labels are drawn from those of their gold images.
+If a machine labels the images, most captions that seem wrong are errors of the machine. Images
+with the same outcome of their caption and the same machine label are a cell; true labels of a cell
+are drawn from its gold images.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def named_outcomes(table: Float64Array, n_groups: int) -> Float64Array:
 
 
 def _captions_by_part(metric: CorrectedByGold, view: CorpusView) -> dict[PartName, CaptionOutcomes]:
-    """The captions of each side, and those of images that both sides describe."""
+    """The captions of each side, and the captions of images that both sides describe."""
     both = view.has("model") & view.has("human")
     parts = {}
     for part, paired in ((MODEL, MODEL_PAIRED), (HUMAN, HUMAN_PAIRED)):
@@ -133,7 +134,7 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
 
 
 def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
-    """Refuse gold labels of images that differ from all images, by captions and machine labels."""
+    """Refuse gold labels if their images have other captions or machine labels than all images."""
     captions = caption_outcomes(view, "model", view.named_group("model"))
     _check_random(true_labels(view.corpus, gold, captions), captions, gold)
 
@@ -141,9 +142,10 @@ def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
 def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabels) -> None:
     if labels.drawn_evenly and (p_value := labels.p_random(captions)) < _LEAST_P:
         raise DataError(
-            f"{gold.file}: these images were not drawn at random: machine labels and captions of "
-            f"them differ from those of all images (p = {p_value:.1g}). Draw them with rate "
-            "--gold-size N, or give each image's chance of having been drawn (column chance)"
+            f"{gold.file}: these images were not drawn at random: their machine labels "
+            f"and captions differ from the labels and captions of all images (p = {p_value:.1g}). "
+            "Draw them with rate --gold-size N, or give each image's chance of having been drawn "
+            "(column chance)"
         )
 
 
@@ -232,7 +234,7 @@ class _Corrected:
         return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
 
     def worth(self, name: PartName, number: Estimate, alone: Estimate) -> float:
-        """How many times as many evenly drawn gold labels give as narrow an interval."""
+        """How many times as many evenly drawn gold labels alone give as narrow an interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if self.labels.drawn_evenly or not width > 0:
             return worth_of(number, alone, drawn_evenly=self.labels.drawn_evenly)

@@ -1,8 +1,8 @@
 """Counts of many small cells corrected by gold labels: one step from the numbers by machine labels.
 
-A pair of a group and an object may have a handful of gold images, so no number of gold images
-alone may stand in a denominator. The machine's number of all images is therefore moved by how much
-true labels of the gold images would change it, to first order.
+A pair of a group and an object may have a handful of gold images, too few for a denominator.
+Therefore the machine's number of all images is moved by how much true labels of the gold images
+would change it, to first order.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from bias_pipeline.metrics.gold import (
 from bias_pipeline.metrics.value_names import HEADLINES, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
-_STEP = 1e-6  # images; small beside one image, so that no sign and no threshold is crossed
+_STEP = 1e-6  # images; so small that no number crosses zero or a threshold
 _JUMP = 100 * _STEP  # a number that changes more in such a step does not change smoothly
-_AT_ONCE = 200  # images whose steps are computed together
+_AT_ONCE = 200  # images that are computed together
 
 
 class CountedInOneStep(CountingMetric, CorrectableByGold):
@@ -81,7 +81,7 @@ class _GoldTallies:
 
     @property
     def gaps(self) -> set[PartName]:
-        """The numbers that are a largest difference, which is no smooth function."""
+        """Names of numbers that are a largest difference, which is not a smooth function."""
         numbers = self.tally.numbers(self.tally.totals)
         return {name for name, number in numbers.items() if isinstance(number, LargestGap)}
 

@@ -43,8 +43,9 @@ def _disagreements(corpus: Corpus, metric: CorrectedByGold, captions: CaptionOut
 def draw_images(images: CaptionedImages, keys: UIntArray, n: int) -> tuple[IntArray, Float64Array]:
     """(n,) rows of images drawn by their ids, and the chance with which each was drawn.
 
-    Labels and captions disagree in half of the images drawn. All images are drawn if there are
-    fewer than n. Keys are (N,) hashes of the ids of all of the corpus's images.
+    In half of the drawn images, machine label and caption name different groups. All images are
+    drawn if there are fewer than n. ``keys`` (N,) are hashes of the ids of all images of the
+    corpus.
     """
     order = random_words("gold draw", 0, keys[images.rows])
     n = min(n, len(images.rows))

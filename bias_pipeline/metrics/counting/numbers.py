@@ -34,14 +34,14 @@ class CountedNumber:
     images: BoolArray  # (N,) the images that it rests on
     side: str = "model"  # the neutral rate is of this side's captions
     unit: str = "fraction"  # see `Number`; a `count` has no interval
-    range: tuple[float, float] | None = None  # see there
-    # (N,) coverage is `images` as a share of these images; None: of those that the metric is about
+    range: tuple[float, float] | None = None  # see `Number`
+    # (N,) coverage is `images` as a share of these images; None: of the metric's own images
     among: BoolArray | None = None
     observations: Float64Array | None = None  # (B,) the denominator, if the number is a share
     shares: tuple[CountedNumber, ...] = ()  # the two shares, if the number is their difference
     chosen_from: int = 2  # how many groups there are, if the number is the gap between two of them
-    p_value: float = math.nan  # of a test of its own
-    tested: CountedNumber | None = None  # the number whose p against 0 this number has, too
+    p_value: float = math.nan  # from the metric's own test
+    tested: CountedNumber | None = None  # another number, whose p this number takes
     widening: float = 1.0  # the factor by which resampling underestimates the spread
 
     def __sub__(self, other: CountedNumber) -> CountedNumber:
@@ -87,7 +87,7 @@ class CountedNumber:
     def by_object(
         self, objects: Iterable[str], what: str = "", **fields: str
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of T objects, of (B, T) values; arguments as of :meth:`by_group`."""
+        """The numbers of T objects, of (B, T) values; for the arguments see :meth:`by_group`."""
         return self.split(PartName(what, object=name, **fields) for name in objects)
 
 
@@ -106,7 +106,7 @@ def counted_share(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LargestGap:
-    """The largest minus the smallest number of groups; of more than two corrected for all pairs.
+    """The largest minus the smallest number of groups, corrected for all pairs of groups.
 
     Every resampling compares the same two groups, since the largest minus the smallest number of
     each resampling would grow with noise and with the number of groups.
@@ -119,13 +119,13 @@ class LargestGap:
     range: tuple[float, float] = SHARE
     # Whether the gap of two groups may fall below 0 in a resampling, as a difference of shares may
     signed: bool = False
-    p_value: float = math.nan  # of a test of its own
+    p_value: float = math.nan  # from the metric's own test
 
     def between_extremes(self, whole: LargestGap) -> CountedNumber:
         """The gap between the two groups that are furthest apart among all images.
 
         Args:
-            whole: the gap under one weighting, that of all images.
+            whole: the gap with every image counted once.
 
         Example:
             >>> every = np.ones(1, bool)

@@ -32,7 +32,7 @@ class ObjectContrast(Contrast):
     invented: tuple[float, float]  # shares of captions with an absent object: group, others
     raw: Amount  # difference of these shares
     alike: Mapping[str, Amount]  # the same difference, on pictures that are alike at each level
-    recall: Amount | None  # difference of recall, minus the annotators', on comparable pictures
+    recall: Amount | None  # difference of recall beyond annotators, on comparable pictures
 
     @property
     def p_values(self) -> Float64Array:
@@ -128,7 +128,7 @@ def _gap_sentences(contrast: ObjectContrast) -> list[str]:
 
 
 def composition(raw: Amount, alike: Amount) -> str:
-    """A sentence on how much of a gap the pictures' objects explain; empty if chance may.
+    """How much of a gap the pictures' objects explain; empty if chance may explain the gap.
 
     Example:
         >>> composition(Amount(0.074, 0.01), Amount(0.019, 0.01))
@@ -158,7 +158,7 @@ def per_100(share: float) -> str:
 
 
 def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, object]:
-    """The answer as plain data, for the manifest: by group the score and how alike pictures are."""
+    """The answer as plain data, with each group's score and how alike the pictures are."""
     p_value = None if np.isnan(answer.p_value) else answer.p_value
     pictures = {one.group: dict(one.pictures) for one in contrasts}
     spread = {

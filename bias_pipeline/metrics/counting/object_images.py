@@ -17,10 +17,11 @@ from bias_pipeline.metrics.functional.invention import NamedObjects
 
 # What pictures are made alike in; each level includes the level before
 NUMBER, OBJECTS, WORDS = "number", "objects", "words"
-_MOST_OBJECTS = 7  # so many objects of an image or more count as one number
-_SAME = 0.95  # if this share of captions are an annotator's, the captioner is a person
+_MOST_OBJECTS = 7  # images with more objects count as images with seven
+_SAME = 0.95  # if an annotator wrote this share of captions, the captioner is a person
 _TRIED = 500  # how many captions are checked first
-_LEAST_IMAGES, _LEAST_SHARE = 5, 500  # captions that must invent an object that counts in the score
+# An object counts if five captions, and one of 500, invent it
+_LEAST_IMAGES, _LEAST_SHARE = 5, 500
 
 
 @dataclass(frozen=True, eq=False)

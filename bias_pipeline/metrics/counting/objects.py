@@ -63,10 +63,10 @@ class InventedObjects(ComparedGroups):
 
     * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also by group.
     * ``gap``: the second group's share minus the first group's, on all pictures. ``gap:number``,
-      ``gap:alike``, ``gap:words``: the same on pictures with as many objects, the same objects, and
-      the same objects and words of annotators.
+      ``gap:alike``, ``gap:words``: the gap on pictures with equally many objects, with the same
+      objects, and with the same objects and annotators' words.
     * ``object:NAME``: the difference for one object. ``score``: half the sum of absolute
-      differences, with signs from other images. ``null``, which noise would add, is already
+      differences, with signs from other images. ``null``: what noise alone would add; it is already
       subtracted.
     * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: the share of an image's
       objects that captions name.
@@ -144,7 +144,7 @@ class InventedObjects(ComparedGroups):
         return super().comparable(corpus) & view.objects_known
 
     def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
-        """Notes on images that do not count, also because their objects are unknown."""
+        """Notes on images that do not count; unknown objects are one reason."""
         view = self._view(corpus)
         unknown = int((self.scope(corpus) & view.has("model") & ~view.objects_known).sum())
         left = f"{inflect(unknown, 'images')} without known objects: objects leaves them out"
@@ -248,7 +248,7 @@ class _Parts(ComparedParts):
 
     @property
     def largest_share(self) -> float:
-        """The largest share of captions that may name absent objects, if hardly any captions do."""
+        """Upper end of the interval of the share of captions that invent objects."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high
@@ -276,7 +276,7 @@ class _Parts(ComparedParts):
         yield name, self._share_of(ratio_of_sums(absent, named), float(named.sum()), rows.sum())
 
     def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The share of objects that captions name, the same of annotators, and the difference."""
+        """Recall of the captions, recall of the annotators' captions, and their difference."""
         recall = self.objects.model.recall
         known = rows & ~np.isnan(recall)
         name = PartName("recall", group=group)
@@ -320,7 +320,7 @@ class _Parts(ComparedParts):
         return self._share_of(mean(flags), len(flags), len(flags))
 
     def _share_of(self, amount: Amount, observations: float, n_images: int) -> Number:
-        """A share of so many captions or mentions; an event that was not seen may still happen."""
+        """A share with Wilson's interval, since an event that was not seen may still happen."""
         part = self._mean(amount, n_images, SHARE)
         if math.isnan(amount.value):
             return part

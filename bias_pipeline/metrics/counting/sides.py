@@ -41,7 +41,7 @@ class LabelsVsCaptions:
 
     images: BoolArray  # (N,) the images used
     codes: IntArray  # (N,) group by label, -1 where unused
-    observations: Float64Array  # (N,) how many observations the labels of an image are
+    observations: Float64Array  # (N,) number of observations in each image's labels
     labelled: sparse.csr_array  # (N, T) how many of these observations have each task
     named: IntArray  # (N,) the only group that the model's caption names; below 0: none or several
     predicted: sparse.csr_array  # (N, T) tasks that the model's caption names
@@ -88,7 +88,7 @@ class LabelledTaskMetric(TaskMetric):
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
         """Labels and predictions on the images that have both.
 
-        ``read`` takes (R, T) tasks of observations to the (R, M) columns that are counted.
+        ``read`` turns (R, T) tasks of observations into the (R, M) columns that are counted.
         """
         codes = view.codes
         images = view.labelled & view.has("model")

@@ -83,7 +83,7 @@ class TrueLabels:
         return np.concatenate(parts)
 
     def gold_counts(self, captions: CaptionOutcomes) -> Float64Array:
-        """(1, T, O) the gold images' captions, as many as equal chances would be worth."""
+        """(1, T, O) effective number of the gold images' captions, weighted by 1 / chance."""
         weights = 1 / self.chances[self._place(captions)]
         known = self._place(captions) >= 0
         each = np.where(known, weights, 0.0) * captions.weights
@@ -95,13 +95,13 @@ class TrueLabels:
         return self._table(captions, np.where(self._place(captions) >= 0, captions.weights, 0.0))
 
     def gold_cells(self, captions: CaptionOutcomes) -> Float64Array:
-        """(C, T) the gold images' captions by cell and true label, as many as they are worth."""
+        """(C, T) effective number of the gold images' captions by cell and true label."""
         cell, n_cells = self.cells(captions)
         sums = np.asarray(self._gold_of(captions, cell, n_cells).sum(axis=0), np.float64)
         return sums.reshape(n_cells, -1)
 
     def p_random(self, captions: CaptionOutcomes) -> float:
-        """P of gold images spread this unevenly over cells if they were drawn at random."""
+        """P of gold images as unevenly spread over cells as here, if they were drawn at random."""
         cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(
@@ -128,7 +128,7 @@ class TrueLabels:
         return priors
 
     def _outcome_priors(self, cells: Float64Array) -> Float64Array:
-        """(C,) the prior of what captions say, so that what no caption says may still be said."""
+        """(C,) the prior of outcomes of captions, so that no outcome is impossible."""
         of_machine = cells.reshape(-1, self.n_groups + NO_GROUP_LABELS).sum(axis=0)
         n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
         return np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)
@@ -153,9 +153,9 @@ class TrueLabels:
         return sparse.csr_array((captions.weights, (captions.rows, cell)), shape=shape)
 
     def _gold_of(self, captions: CaptionOutcomes, cell: IntArray, n_cells: int) -> sparse.csr_array:
-        """(n, C * T) each gold image's captions by cell and true label, over its chance.
+        """(n, C * T) weights of each gold image's captions by cell and true label.
 
-        The sum of a cell says how many images with equal chances would be worth as much.
+        Weights are proportional to 1 / chance, and a cell sums to its effective number of images.
         """
         place = self._place(captions)
         known = place >= 0

@@ -93,12 +93,12 @@ def ba_directional(
 
     Args:
         counts: see :func:`directional_pairs`.
-        direction: see there.
-        tie: see there.
-        denominator: see there.
+        direction: see :func:`directional_pairs`.
+        tie: see :func:`directional_pairs`.
+        denominator: see :func:`directional_pairs`.
         undefined: whether undefined pairs are left out of the mean (``drop``, as in the authors'
             first code) or count as no change (``keep``, as in the authors' count tables).
-        training: see there.
+        training: see :func:`directional_pairs`.
 
     Example:
         From the authors: one task, two groups, eight images.
@@ -119,7 +119,7 @@ def ba_directional(
 def mals_tasks(
     counts: Counts, *, predictions: str = "joint", training: Counts | None = None
 ) -> Float64Array:
-    """What each task adds to BA_MALS: how much the share of the groups it leans to grows.
+    """What each task adds to BA_MALS: how much the share of its usual groups grows.
 
     ``sum over groups a with b*(a, t) > 1/K of b~(a, t) - b*(a, t)``, where b(a, t) is the share of
     a among the images with t. The threshold is strict; integers are compared.
@@ -153,10 +153,10 @@ def ba_mals(
 
     Args:
         counts: see :func:`mals_tasks`.
-        predictions: see there.
+        predictions: see :func:`mals_tasks`.
         absent: whether a task that is 0/0 counts as no change (``keep``, as in the public code) or
             is not counted among the tasks either (``drop``).
-        training: see there.
+        training: see :func:`mals_tasks`.
 
     Returns:
         (...), NaN where no task counts.
@@ -179,7 +179,7 @@ def mals_of_ratios(before: Float64Array, after: Float64Array, n_groups: int = 2)
     Args:
         before: (T,) b* of the first group.
         after: (T,) b~ of the first group.
-        n_groups: K; only 2 tables of this form exist.
+        n_groups: K.
 
     Example:
         >>> round(mals_of_ratios(np.array([0.6, 0.3]), np.array([0.7, 0.2])), 3)
@@ -249,11 +249,11 @@ def multi_directional(
 
     Args:
         counts: see :func:`multi_pairs`.
-        direction: see there.
+        direction: see :func:`multi_pairs`.
         absolute: True for the paper's mean of absolute differences, in [0, 1], which cannot show
             that bias shrinks; False for the signed mean of BA->, in [-1, 1].
-        denominator: see there.
-        training: see there.
+        denominator: see :func:`multi_pairs`.
+        training: see :func:`multi_pairs`.
 
     Example:
         >>> a, t = np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [1], [0]])
@@ -286,11 +286,11 @@ def multi_summary(
 def multi_mals(
     counts: Counts, *, training: Counts | None = None
 ) -> tuple[Float64Array, Float64Array]:
-    """Multi_MALS: mean over sets of the absolute changes with the groups they lean to; variance.
+    """Multi_MALS: mean over sets of absolute changes in their usual groups' shares; variance.
 
     Args:
         counts: see :func:`multi_pairs`.
-        training: labels that give the groups that sets lean to, and the shares before the change.
+        training: labels that give the usual groups of sets, and the shares before the change.
 
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
@@ -321,7 +321,7 @@ def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2)
         tasks: (N, T) indicators.
         kind: ``subsets``: every set whose tasks occur together in an image (the paper);
             ``complete``: only the complete sets of images (the public code).
-        max_size: largest set; 79 tasks have too many sets to use all.
+        max_size: size of the largest set; 79 tasks have too many sets to use all.
 
     Example:
         >>> images = sparse.csr_array(np.array([[1, 1, 0], [0, 0, 1]]))
@@ -397,14 +397,10 @@ def _extend_sets(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """All sets that have one more task of the same image; each set occurs once (tasks ascend).
 
-    Args:
-        rows: (N, T) indicators with sorted columns.
-        image: (E,) the image of each set.
-        places: (E,) where the image's next tasks begin in ``rows.indices``.
-        codes: (E,) the number of each set.
-
-    Returns:
-        The same three arrays for the larger sets; each code is the old code times T plus the task.
+    ``rows`` (N, T) are indicators with sorted columns, ``image`` (E,) the image of each set,
+    ``places`` (E,) where the image's next tasks begin in ``rows.indices``, and ``codes`` (E,) the
+    number of each set. The same three arrays are returned for the larger sets; each code is the
+    old code times T plus the task.
     """
     lengths = rows.indptr[image + 1] - places
     entry = ranges(places, lengths)

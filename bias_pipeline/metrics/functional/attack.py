@@ -1,4 +1,4 @@
-"""Scores of one attacker, and the model's score compared with the human one.
+"""Scores of one attacker, and the model's score compared with the human score.
 
 Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) the classes, whole numbers
 from 0 to K - 1. Lists, tables and tensors are taken as arrays; anything else raises ValueError.
@@ -20,7 +20,7 @@ _ROUNDING = 1e-3  # how far the sum of a row of float16 probabilities may be fro
 
 
 def _guesses(probs: ArrayLike, truth: ArrayLike) -> tuple[Float64Array, IntArray]:
-    """Probabilities and classes as arrays; refused if they are no guesses."""
+    """Probabilities and classes as arrays, checked."""
     rows, classes = np.asarray(probs, dtype=np.float64), np.asarray(truth)
     if rows.ndim != 2 or not rows.size or classes.shape != rows.shape[:1]:
         raise ValueError(
@@ -116,7 +116,7 @@ def accuracy_and_confidence_parts(
     factor.
 
     Args:
-        model: accuracy and LIC_M, both of one shape, which may be any.
+        model: accuracy and LIC_M, arrays of one shape.
         human: accuracy and LIC_D, of the same shape.
 
     Returns:

@@ -4,7 +4,7 @@ With G the group (0 or 1), Y what captions say and X what the picture shows, the
 
     theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
 
-(Robinson 1988). Pictures as only one group has them count little: a picture's weight is
+(Robinson 1988). A picture of a kind that only one group has counts little: its weight is
 proportional to ``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the
 other folds; it is enough that one of them is right.
 """
@@ -84,7 +84,7 @@ class CrossFittedRidge:
 def chosen_ridge(
     features: sparse.csr_array, folds: IntArray, groups: Float64Array
 ) -> CrossFittedRidge:
-    """The ridge with the first penalty whose successor predicts the groups less well."""
+    """The ridge with the first penalty after which groups are predicted less well."""
     parts = _folds(features, folds)
     best, least = None, np.inf
     for penalty in PENALTIES:
@@ -119,12 +119,12 @@ class Comparison:
 
     @cached_property
     def expected_group(self) -> Float64Array:
-        """(N,) the group that the picture leads to expect."""
+        """(N,) the expectation of the group, given the picture."""
         return self.ridge.predict(self.groups[:, None])[:, 0]
 
     @cached_property
     def residual(self) -> Float64Array:
-        """(N,) the group minus the expected one."""
+        """(N,) the group minus its expectation."""
         return self.groups - self.expected_group
 
     @cached_property
@@ -151,7 +151,7 @@ class Comparison:
 
     @cached_property
     def permuted_influence(self) -> Float64Array:
-        """(N, B) :attr:`influence` if groups are permuted among images of equal expected group.
+        """(N, B) :attr:`influence` if groups are permuted among images of similar expectation.
 
         No image gets its own group: otherwise the mean over permutations would contain a twentieth
         of the difference.
@@ -183,7 +183,7 @@ class Comparison:
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R) by how much each image moves the sums over images, given its shares of them."""
+        """(N, R) how much each image moves the sums over images, from its shares of the sums."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:

@@ -20,8 +20,8 @@ class Counts:
     groups: Float64Array  # (..., K) labelled group
     tasks: Float64Array  # (..., T) labelled task
     labels: Float64Array  # (..., K, T) labelled group and labelled task
-    captioned: Float64Array  # (..., K) labelled group, in the captioner's observations
-    task_given_group: Float64Array  # (..., K, T) labelled group and predicted task, likewise
+    captioned: Float64Array  # (..., K) labelled group, once for each of the captioner's captions
+    task_given_group: Float64Array  # (..., K, T) labelled group and predicted task
     group_given_task: Float64Array  # (..., K, T) predicted group and labelled task
     joint: Float64Array  # (..., K, T) predicted group and predicted task
 
@@ -34,14 +34,10 @@ class Counts:
         predicted_tasks: Float64Array,
         weights: Float64Array | None = None,
     ) -> Counts:
-        """Count N rows.
+        """Count N rows of (N, K) groups and (N, T) tasks, given as indicators.
 
-        Args:
-            groups: (N, K) labelled groups, one-hot.
-            tasks: (N, T) labelled tasks, multi-hot.
-            predicted_groups: (N, K), all zero where no single group is predicted.
-            predicted_tasks: (N, T).
-            weights: (N,) how many images each row counts for (default: one).
+        Groups are one-hot; a row of predicted groups is all zero where no single group is
+        predicted. ``weights`` (N,) is how many images each row counts for (default: one).
 
         Example:
             >>> one = np.eye(2)

@@ -1,4 +1,4 @@
-"""Amplification: the direction of a bias is taken from other images than its size.
+"""Amplification that takes the direction of a bias from other images than its size.
 
 The published formulas take the direction and the size of a task's leaning from the same labels.
 Noise in the labels then decides the direction and is subtracted as if it were a bias that captions

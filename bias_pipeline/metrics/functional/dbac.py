@@ -1,10 +1,10 @@
 """DBAC: directional bias amplification in captions, as functions of qualities and priors.
 
-The paper does not say how to aggregate pairs of groups and tasks, and its authors' code weights
-exact sets of objects (:mod:`bias_pipeline.metrics.attack.dbac_object_sets`); every choice is a
-named parameter. Arrays are (..., G, O): a *given* variable with
-G values (the attribute for A→T, the task for T→A) and the *other* one with O values. Leading axes
-are free (seeds, bootstrap samples).
+The paper does not say how to aggregate pairs of groups and tasks, so every choice is a named
+parameter. (Its authors' code weights exact sets of objects, see
+:mod:`bias_pipeline.metrics.attack.dbac_object_sets`.) Arrays are (..., G, O): the *given* variable
+(the attribute for A→T, the task for T→A) has G values, and the *other* variable has O values.
+Leading axes are free (seeds, bootstrap samples).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Side:
 def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Float64Array:
     """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
-    With an ideal attacker that sees the other variable alone, Q = P(given | other) and this is
+    With an ideal attacker that sees only the other variable, Q = P(given | other) and this is
     P(other | given), by Bayes. The omega of a value that is never named is 0, since any quality
     would be multiplied by 0.
 

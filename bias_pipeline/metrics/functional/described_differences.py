@@ -28,8 +28,8 @@ FEWEST_MENTIONS = 10  # fewest mentions of a concept that is tested
 CONCEPT_ERRORS, SCORE_ERRORS = 1.15, 1.2  # factors of errors, from simulations
 ALPHA = 0.05
 _Z = 1.96
-_SIGN = 0.7  # the sign of the other folds' sum counts if this is more errors from 0
-_POWER = 0.84  # so many errors beyond the critical value, four of five differences are noticed
+_SIGN = 0.7  # the sign of the other folds' sum counts if the sum is more errors than this from 0
+_POWER = 0.84  # so many errors beyond the critical value, 80 % of differences are noticed
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +52,11 @@ class Differences:
     Attributes:
         rates: (Q,) the captioner's rates on comparable pictures.
         mentions: (Q,) how many captions have each concept.
-        references: (Q,) what annotators' part rests on.
+        references: (Q,) what the annotators' difference rests on.
         shown: the captioner's differences, second group minus first, of Q concepts.
-        excess: those beyond annotators.
+        excess: the differences beyond annotators.
         class_shown: the captioner's own differences in L classes.
-        class_excess: the differences of classes beyond annotators'.
+        class_excess: the differences of classes beyond annotators.
         membership: (Q, L) 1 where a concept counts in a class.
         score: half the sum of absolute amounts.
         score_error: its standard error.
@@ -80,7 +80,7 @@ class Differences:
 
     @property
     def score_interval(self) -> tuple[float, float]:
-        """The ends of its 95 % interval; amounts are never below 0, a score of noise may be."""
+        """The 95 % interval; amounts are never below 0, so neither is its upper end."""
         half = _Z * SCORE_ERRORS * self.score_error
         return self.score - half, max(self.score, 0.0) + half
 
@@ -146,7 +146,7 @@ class Differences:
         return tested[(p < ALPHA) & agree]
 
     def closer_together(self) -> IntArray:
-        """Concepts that differ less between the captioner's groups than between annotators'."""
+        """Concepts that differ less between groups in model captions than in human captions."""
         tested = self.tested_concepts
         beyond = abs(self.excess.z[tested]) > 3
         small = abs(self.shown.z[tested]) < _Z
@@ -263,7 +263,7 @@ class _Parts:
     def _amounts_beyond(
         self, shares: Float64Array, null: Float64Array, variance: Float64Array
     ) -> Amounts:
-        """Sums minus the null's mean; errors combine the larger of two with those of the ratios."""
+        """Sums minus the mean under the null; errors include the variance of the ratios."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
 
@@ -283,7 +283,7 @@ class _Score:
         self.error = float(np.sqrt(error**2 + of_ratios))
 
     def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
-        """What the other folds say of each fold, (B, F, Q)."""
+        """(B, F, Q) signs from the other folds, and whether the shown amount is the smaller."""
         parts, folds = self.parts, excess.shape[1]
         left = (folds - 1) / folds
         beyond = excess.sum(axis=1, keepdims=True) - excess - left * parts.null_mean

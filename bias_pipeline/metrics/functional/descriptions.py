@@ -30,8 +30,8 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.metrics.functional.comparable import Comparison
 
 HARDLY = 0.01  # annotators hardly ever say a concept up to this share of their captions
-FURTHEST = 2  # annotators' hazards are extended to at most so many times the annotators
-_PRIOR = 2  # so many mentions without a difference are added to annotators' mentions
+FURTHEST = 2  # hazards are extended to at most twice the number of annotators
+_PRIOR = 2  # mentions without a difference that are added to annotators' mentions
 _RATES = (0.0005, 0.97)  # lowest and highest rate of an image for which the equation is solved
 _GROUPS = (0.02, 0.98)  # the same for the expected group of an image
 
@@ -71,7 +71,7 @@ class HazardRatio:
 
 
 def _difference(rates: Float64Array, share: Float64Array, log_ratio: float) -> Float64Array:
-    """(N,) differences between two groups whose joint rates are ``rates``."""
+    """(N,) differences between two groups that together have the rates ``rates``."""
     low, high = np.full(len(rates), 1e-7), np.full(len(rates), 50.0)
     ratio = math.exp(log_ratio)
     for _ in range(40):
@@ -123,7 +123,7 @@ class Annotators:
 
 @dataclass(frozen=True, eq=False)
 class AtRate:
-    """Annotators' difference at the captioner's rate: a sum over images of two kinds of parts."""
+    """Annotators' difference at the captioner's rate, by image and concept."""
 
     residuals: Float64Array  # (N, Q) residuals that are subtracted from the captioner's residuals
     fixed: Float64Array  # (N, Q) further shares that are subtracted
@@ -180,7 +180,7 @@ class _Plan:
     """How many annotators together have the captioner's rate, for each concept."""
 
     weights: Float64Array  # (K, Q) weights of one, two, ... annotators joined
-    speakers: Float64Array  # (Q,) how many times the annotators, if hazards are extended; else 0
+    speakers: Float64Array  # (Q,) multiple of the annotators if hazards are extended, else 0
     references: tuple[Reference, ...]
 
 
@@ -211,7 +211,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """How many times as many annotators have the ``rate``, if the annotators have the ``level``."""
+    """How many times the annotators would have ``rate``, if the annotators have ``level``."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
@@ -222,7 +222,7 @@ def _is_rare(annotators: Annotators, concept: int) -> bool:
 
 
 def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> None:
-    """Set the (K,) weights with which the levels average to a rate not above the last level."""
+    """Set the (K,) weights with which ``levels`` average to ``rate``, at most the last level."""
     if rate <= 0:
         return
     if rate <= levels[0]:
@@ -235,7 +235,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset, at annotators' difference, for so many times as many annotators."""
+    """Slope and offset of a line for the difference of ``times`` as many annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 

@@ -1,7 +1,7 @@
 """DPA: directional predictability amplification, in closed form and by label vectors.
 
 Tables are (..., G, O): how often each of G values of the given variable occurs with each of O
-classes of the other one. Leading axes are free.
+classes of the other variable. Leading axes are free.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def exchange_labels(
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
     wrong labels may be one too high or too low, for example always if there are two classes and an
-    odd number of wrong predictions. It is at most what an exchange between all images reaches.
+    odd number of wrong predictions. It cannot exceed what an exchange of all labels reaches.
 
     Args:
         labels: see :func:`flip_labels`.
-        predicted: see there.
-        n_classes: see there.
+        predicted: see :func:`flip_labels`.
+        n_classes: see :func:`flip_labels`.
         keys: (N,) random numbers that decide which images exchange labels.
 
     Returns:

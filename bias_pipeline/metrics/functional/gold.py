@@ -1,7 +1,7 @@
 """Counts by true label, from machine labels of all images and gold labels of some.
 
-Images fall into cells by what their caption says and by the machine's label. The true labels of a
-cell are estimated by those of its gold images, so counts of captions by true label do not need the
+Images fall into cells by what their caption says and by the machine's label. Gold images
+estimate the true labels of their cell, so counts of captions by true label do not need the
 true label of every image. A score of attackers' guesses is corrected by PPI++ instead, where labels
 of the machine count as much as they are worth (:func:`machine_weight`).
 """
@@ -16,7 +16,7 @@ from bias_pipeline.metrics.functional.counts import share
 # The prior of Dirichlet distributions, counted in gold images: Jeffreys' 1/2. If it were 1/2 for an
 # error in each of the large cells that almost never err, rare rates would seem too high.
 PRIOR = 0.5
-PRIOR_AGAINST_BOTH = 0.25  # of a label, if machine and caption agree on another
+PRIOR_AGAINST_BOTH = 0.25  # prior of a label if machine and caption agree on another
 # How many values there are besides the K groups: of labels (unsure, other), and of captions (no
 # group, several, declined).
 NO_GROUP_LABELS, NO_GROUP_OUTCOMES = 2, 3
@@ -56,14 +56,9 @@ def machine_weight(
 ) -> float:
     """Lambda of PPI++, in [0, 1]: how much labels of the machine count for the smallest variance.
 
-    It is 0 if they say nothing of the true labels, and if no image lacks a gold label.
-
-    Args:
-        true: (n,) what each gold image adds to the number by its true label.
-        machine: (n,) the same by the machine's label.
-        spread: the variance of what images add by machine labels.
-        n_gold: how many images have gold labels.
-        n_rest: how many have none.
+    It is 0 if machine labels say nothing of true labels, or if every image has a gold label.
+    ``true`` and ``machine`` (n,) are what each gold image adds to the number by its true label and
+    by its machine label; ``spread`` is the variance of what images add by machine labels.
 
     Source: Angelopoulos et al. 2023 (PPI++).
 

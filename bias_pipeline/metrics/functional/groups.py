@@ -97,7 +97,7 @@ def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Arr
 
 
 def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
-    """(...) captions or labels of one group divided by the other's, NaN if the other's number is 0.
+    """(...) the count of one group divided by the count of the other; NaN if the divisor is 0.
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
@@ -150,7 +150,7 @@ def _entropy(p: Float64Array) -> Float64Array:
 
 
 def named_shares(outcomes: Float64Array) -> Float64Array:
-    """(..., K) share of images whose caption names each group alone; NaN of no images.
+    """(..., K) share of images whose caption names each group alone; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -164,7 +164,7 @@ def named_shares(outcomes: Float64Array) -> Float64Array:
 
 
 def one_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN of no images.
+    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -178,7 +178,7 @@ def one_named(outcomes: Float64Array) -> Float64Array:
 
 
 def several_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names several groups, in [0, 1]; NaN of no images.
+    """(...) share of images whose caption names several groups, in [0, 1]; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -316,7 +316,7 @@ def group_shares(pairs: Float64Array) -> Float64Array:
 def skew(pairs: Float64Array) -> Float64Array:
     """(..., T) skew of each object: half the sum over groups of |share - 1/K|.
 
-    With two groups it is |ratio to men - 1/2|. The skew of a model minus the annotators' is the
+    With two groups it is |ratio to men - 1/2|. The skew of a model minus annotators' skew is the
     percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.
 
     Example:
@@ -329,9 +329,9 @@ def skew(pairs: Float64Array) -> Float64Array:
 
 
 def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
-    """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t in all that is named with group a.
+    """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t among objects named with group a.
 
-    0: the object has the same share of the group's mentions; 1: twice as much; NaN where people
+    0: the object has the same share of the group's mentions; 1: twice as much; NaN where annotators
     never name the two together.
 
     Args:

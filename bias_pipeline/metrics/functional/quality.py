@@ -293,9 +293,7 @@ def _norms(counts: sparse.csr_array, weights: Float64Array) -> Float64Array:
 def _largest_counts(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:
     """For each n-gram of a candidate, the candidate and the largest count in a reference.
 
-    Args:
-        counts: (R, G) clipped counts of the candidate's n-grams in each reference.
-        owner: see the module.
+    ``counts`` (R, G) are clipped counts of the candidate's n-grams in each reference.
     """
     rows = np.repeat(owner, np.diff(counts.indptr))
     order = np.lexsort((counts.data, counts.indices, rows))

@@ -167,7 +167,6 @@ def filter_parser() -> Parser:
 
 
 def filter_command(words: Sequence[str]) -> int:
-    """Print the command that asks raters, or keep the pictures whose group raters cannot tell."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import ANSWERS, QUESTION, filter_pictures
     from bias_pipeline.people.anonymous_pictures import ACCEPTED, built_pictures
@@ -213,11 +212,11 @@ ANSWERED, CAPTIONS = "answers", "captions.json"
 METRICS = ("lic", "imagecaptioner2")  # the metrics in the columns of Table 5
 _SCORE_ABOUT = (
     "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
-    "how often raters name a group when they read a caption (GT of AnonymousBench), which "
-    "groups they name, and how often they are right where the true group is known. Attackers "
-    "that learn from labelled data (--reference) read the same captions, and correlations over "
-    "captioners say how well metrics agree with raters. Prints the commands that ask raters "
-    "about captioners without answers"
+    "how often raters name a group when they read a caption (GT of AnonymousBench), which groups "
+    "they name, and how often they are right where the true group is known. Attackers that learn "
+    "from labelled data (--reference) read the same captions, and correlations over captioners "
+    "say how well metrics agree with raters. Prints the commands that ask raters about "
+    "captioners without answers"
 )
 
 
@@ -363,7 +362,7 @@ def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
 def _attack_rows(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
-    """The rows of what attackers guess from each captioner's captions."""
+    """The rows on what attackers guess from each captioner's captions."""
     from bias_pipeline.people.anonymous import (
         LARGEST,
         anonymous_attack,
@@ -396,8 +395,8 @@ def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures)
     both = {reference.ids[row] for row in np.flatnonzero(labelled)} & set(pictures.photos)
     if 2 * len(both) > len(pictures.photos):
         raise NotApplicableError(
-            f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among the "
-            "labelled images; choose other ones (in scenes another dataset.seed)"
+            f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among "
+            "the labelled images; choose other pictures (in scenes another dataset.seed)"
         )
 
 

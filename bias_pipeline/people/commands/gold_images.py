@@ -34,7 +34,7 @@ def check_gold_size(options: Namespace) -> None:
 
 
 def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, float]:
-    """Image id to the chance of being drawn; machine and captions disagree on half of them."""
+    """The chance of being drawn by drawn image; machine and captions disagree on half of them."""
     here = machine_labelled(options)
     corpus = here.corpus()
     shown = {short_id(image) for image in photos}
@@ -48,9 +48,9 @@ def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, fl
         )
     if len(there) < len(corpus):
         raise DataError(
-            f"{options.folder} has {len(there)} of the {len(corpus)} images of {options.machine}; "
-            "give a folder with all of them, or labels of these alone: what is drawn from a part "
-            "says nothing of the rest"
+            f"{options.folder} has {len(there)} of the {len(corpus)} images of "
+            f"{options.machine}; give a folder with all of them, or labels of these only, since "
+            "a draw from a part says nothing about the others"
         )
     images = CaptionedImages.from_corpus(corpus, here.build("metric"))
     rows, chances = draw_images(images, corpus.keys, options.gold_size)

@@ -104,7 +104,7 @@ def check_items(study: Any, options: Namespace) -> None:
 def rated_captions(
     options: Namespace, cell: compose.Cell, photos: Collection[str] = ()
 ) -> dict[str, str]:
-    """Image id to caption; words of the attribute are masked if wanted."""
+    """Captions by image id; words of the attribute are masked if wanted."""
     layout = Layout()
     captions = model_captions(check_file(options.captions, "--captions"), None, layout).captions
     whole = of_photos(options.captions, captions, photos, layout) if photos else captions
@@ -141,7 +141,7 @@ def consent_text(path: Path | None) -> str:
 def known_answers(
     path: Path | None, question: RatingQuestion, attribute: Attribute, photos: Collection[str] = ()
 ) -> dict[str, str]:
-    """Image id to known answer; answers may be written as labels are: "Male", "m", "woman"."""
+    """Known answers by image id; answers may be written as labels are: "Male", "m", "woman"."""
     if path is None:
         return {}
     what, layout = "known answers: a table of image_id and value", Layout()

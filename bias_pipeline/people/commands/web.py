@@ -57,7 +57,7 @@ def add_address_options(parser: Parser, others: str) -> None:
         "--port",
         type=number(Port),
         default=PORT,
-        help=f"port; 0 takes any free one (default: {PORT})",
+        help=f"port; 0: any free port (default: {PORT})",
     )
     parser.add_argument(
         "--host",
@@ -273,8 +273,8 @@ def _study(options: Namespace) -> Any:
     if masked is not None and not able:
         lacking = masked.absent(next(iter(photos.values())))
         raise DataError(
-            f"{options.regions} has no {lacking} in any photo of {options.folder}; show them "
-            "whole, or give a file that has one"
+            f"{options.regions} has no {lacking} in any photo of {options.folder}; show the "
+            "photos whole, or give a file that has it"
         )
     study = Study(
         question,
@@ -304,7 +304,7 @@ def _gather(options: Namespace) -> None:
 
 
 _COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
-_ALIGNMENT = "alignment"  # changes human captions, by the words of all of the captioner's captions
+_ALIGNMENT = "alignment"  # changes human captions by the words in all captions of the captioner
 
 
 def browse_parser() -> Parser:
@@ -337,7 +337,6 @@ def browse_parser() -> Parser:
 
 
 def browse_command(words: list[str]) -> int:
-    """Serve the pages of ``browse`` until the process is ended."""
     options = browse_parser().parse_args(words)
     check_address(options)
     if options.data and not options.data.is_dir():
@@ -368,7 +367,7 @@ class ScoredFiles:
 
     # A folder whose files of the same name are read instead; None: no such folder
     data: Path | None = None
-    photos: Mapping[str, Path] = field(default_factory=dict)  # image id to photo
+    photos: Mapping[str, Path] = field(default_factory=dict)  # photos by image id
 
     def __call__(self, result: Result) -> CaptionsBehind:
         """The captions and pictures that a run scored; their digest is not checked yet."""
@@ -384,7 +383,7 @@ class ScoredFiles:
             cell = compose.cell([*map(self._with_moved_file, words), *self._moved_root(words)])
             keys, attribute, metric = cell.keys, cell.build("attribute"), cell.build("metric")
             transforms = getattr(metric, "transforms", ())
-            concepts = getattr(metric, "concepts", None)  # the run's own concepts, if it has any
+            concepts = getattr(metric, "concepts", None)  # the run's concepts, if it has any
             if not isinstance(concepts, ConceptTable):
                 concepts = preset({"metric": "descriptions"}).build("metric").concepts
         of_captions = [
@@ -395,7 +394,7 @@ class ScoredFiles:
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _with_moved_file(self, word: str) -> str:
-        """An override of a file, which names the folder's file of that name if there is one."""
+        """An override of a file that names the folder's file of the same name, if there is one."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"
@@ -405,7 +404,7 @@ class ScoredFiles:
         return f"{key}={quote_value(str((self.data / name).absolute()))}"
 
     def _moved_root(self, words: Sequence[str]) -> list[str]:
-        """The override that moves the data set's own folder, if the data set has one."""
+        """The override that moves the data set's folder, if the data set has a folder."""
         if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
             return []
         return [f"dataset.root={quote_value(str(self.data.absolute()))}"]

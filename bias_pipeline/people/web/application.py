@@ -52,7 +52,7 @@ def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 LONGEST_FORM = 10_000  # bytes
-_FORM_S = 20.0  # a form must arrive within so many seconds
+_FORM_S = 20.0  # seconds within which a form must arrive
 _FORM = "application/x-www-form-urlencoded"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; "
@@ -69,7 +69,7 @@ _MOST_DIGITS = 9
 class Guard:
     """Answers only requests that name this server and come from its own pages.
 
-    The headers that it sends allow a page to do little.
+    Its headers allow a page to do little.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
@@ -191,7 +191,7 @@ class Picture(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        await request.body()  # after it, the only news of a client is that it leaves
+        await request.body()  # after the body, a client can only leave
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
         size = len(self._content)
@@ -212,7 +212,6 @@ def number_in(text: str) -> int:
 
 
 def is_same_secret(one: str, other: str) -> bool:
-    """Compare in constant time."""
     return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
@@ -221,7 +220,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
         listener = socket.create_server((host, port))
     except OSError as error:
-        number = error.errno or 0  # below 0 of a name that is not known
+        number = error.errno or 0  # below 0 if the name is unknown
         reason = os.strerror(number) if number > 0 else error.strerror
         raise ResourceError(
             f"{host}:{port} cannot be used ({reason}); choose another --port, or 0 for any"
@@ -271,9 +270,9 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: clos
 class Connection(H11Protocol):
     """A connection that ends after some seconds without a request.
 
-    A browser keeps several connections open, even if it asks for little. So if there are too many,
-    the connection that has been idle longest is closed; a new connection is refused only if all
-    others are being answered.
+    A browser keeps several connections open, even if it asks for little. If there are too many, the
+    connection that has been idle longest is closed; a new connection is refused only if all others
+    are being answered.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

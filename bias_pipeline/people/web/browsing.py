@@ -120,7 +120,7 @@ class BrowsePages:
         )
 
     def _find(self, run_id: str) -> Result:
-        """The run of that name; the name is looked up and never becomes a path."""
+        """The run with this name, which is looked up and never becomes a path."""
         result = self.folder.index.runs.get(run_id)
         if result is None:
             raise HTTPException(404, "there is no such run in this folder")
@@ -146,7 +146,7 @@ _DESCRIPTIONS = ("concept", "class")  # parts named after what captions say of p
 
 
 def images_link(row: Row, result: Result) -> str:
-    """The address of the images behind a number; empty if the number has no images of its own."""
+    """The address of the images behind a number; empty if the number has no images."""
     kinds = _DESCRIPTIONS if row.metric == "descriptions" else ()
     groups = mapping_in(result.facts.config, "attribute").get("groups")
     names = tuple(map(str, groups)) if isinstance(groups, list) else ()
@@ -161,7 +161,7 @@ def images_link(row: Row, result: Result) -> str:
 def _filters(
     part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
 ) -> dict[str, str] | None:
-    """The filters that leave the images of a part; None if a part has no images of its own.
+    """The filters that leave the images of a part; None if a part has no images.
 
     Example:
         >>> _filters("a_to_t:female:stop sign", ("male", "female"))

@@ -43,12 +43,11 @@ class CaptionsBehind:
     attribute: Attribute  # whose groups are counted
     concepts: ConceptTable  # the concepts that captions say of persons
     transforms: Sequence[Transform] = ()  # applied to each caption before attackers read it
-    # Image id to its photo, for runs that scored captions alone
+    # Photos by image id, for runs that scored only captions
     photos: Mapping[str, Path] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """The groups of the attribute that the data set labels."""
         return self.corpus.groupings[self.attribute.name].names
 
     @cached_property
@@ -108,7 +107,7 @@ class CaptionsBehind:
         return [] if known is None or row < 0 else sorted(known[row] or ())
 
     def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
-        """Each caption's words, each with the number of the group that it names, else -1.
+        """Each caption's words, with the number of the group that the word names, or -1.
 
         A word has ``OTHER`` if it names a group that the data set does not label, or any group of
         an intersection.
@@ -131,7 +130,7 @@ class CaptionsBehind:
         return marked
 
     def _groups_of_tokens(self, captions: Captions, naming: Naming) -> list[list[int]]:
-        """For each token of each caption, the group that the token names, else -1."""
+        """For each token of each caption, the group that the token names, or -1."""
         codes = [
             self.groups.index(group) if group in self.groups else OTHER for group, _ in naming.words
         ]
@@ -147,7 +146,7 @@ class CaptionsBehind:
 
     @cached_property
     def pictures(self) -> Pictures | None:
-        """The pictures that the run scored, else the photos; None if no image has a picture."""
+        """The pictures that the run scored, or else the photos; None if no image has a picture."""
         if self.corpus.pictures is not None:
             return self.corpus.pictures
         return Pictures.from_files([self.photos.get(short_id(image)) for image in self.corpus.ids])
@@ -179,7 +178,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _groups_at(listed: Listed, row: int, codes: Sequence[int]) -> list[int]:
-    """The group that each token of a caption names, else -1; a phrase counts for all its tokens."""
+    """The group that each token of a caption names, or -1; a phrase counts for all its tokens."""
     first, last = listed.captions.starts[row : row + 2].tolist()
     here = (listed.places >= first) & (listed.places < last) & listed.names
     named = dict(zip(listed.places[here].tolist(), listed.groups[here].tolist(), strict=True))

@@ -57,7 +57,7 @@ class Evidence:
 
     @cached_property
     def rows(self) -> IntArray:
-        """(N,) each image's row in the corpus; -1 where the row is unknown."""
+        """(N,) each image's row in the corpus; -1 if the row is unknown."""
         if self.captions is None:
             return np.full(0 if self.scores is None else len(self.scores.ids), -1)
         if self.scores is None:
@@ -194,7 +194,7 @@ def _index_of(name: str, names: Sequence[str]) -> int:
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
-    """The guesses of a run's attackers, added up by image; None if its scores are no sums."""
+    """The guesses of a run's attackers, added up by image; None if its scores are not sums."""
     node = mapping_in(result.facts.config, "scoring")
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
@@ -203,9 +203,9 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         n_guesses = pq.read_metadata(root / result.run_id / EXCLUSIVE).num_rows
         if n_guesses > MOST_GUESSES:
             raise DataError(
-                f"{root / result.run_id / EXCLUSIVE}: has {n_guesses:,} guesses of attackers; "
-                f"those of a run are added up by image if it has {MOST_GUESSES:,} or fewer, so no "
-                "guesses and no shares are shown"
+                f"{root / result.run_id / EXCLUSIVE}: has {n_guesses:,} guesses of attackers, "
+                f"more than the {MOST_GUESSES:,} that are added up by image, so guesses and "
+                "shares are not shown"
             )
     path = predictions_path(result, root)
     if path is None:
@@ -252,19 +252,19 @@ class ShownCaption:
     describing: Sequence[bool]  # whether each word says a concept that the view filters by
     read: Marked  # the caption as attackers read it, with the words that told them; may be empty
     named: str  # the group that the caption names, in words
-    right: float  # share of the attackers' guesses that were right; NaN if there are none
-    sure: float  # mean probability of the true group; NaN likewise
-    share: float  # what the image adds to the number; NaN if the number is no sum
+    right: float  # share of the attackers' guesses that were right; NaN without guesses
+    sure: float  # mean probability of the true group in these guesses; NaN without guesses
+    share: float  # what the image adds to the number; NaN if the number is not a sum
 
 
 @dataclass(frozen=True)
 class ShownImage:
     id: str  # the image's id
     row: int  # the image's row in the corpus, -1 if there is no corpus
-    group: str  # the image's label; empty if it has none
+    group: str  # the image's label, or empty
     picture: bool  # whether the image has a picture
     captions: Sequence[ShownCaption]  # of the run, and of the run beside it
-    people: Sequence[Sequence[tuple[str, int]]]  # human captions, marked as the captioner's
+    people: Sequence[Sequence[tuple[str, int]]]  # human captions, marked like the captioner's
     objects: Sequence[str]  # the objects in the picture
 
 
@@ -360,12 +360,12 @@ class WordVotes:
     """What each n-gram adds to the log-odds of a group, as ``analysis words`` wrote it."""
 
     groups: tuple[str, ...]  # the groups of the attribute
-    # N-gram to (1,) towards the second of two groups, or (K,) towards each group
+    # By n-gram, (1,) towards the second of two groups, or (K,) towards each group
     votes: Mapping[Gram, Float64Array]
     order: int  # of the longest n-gram
 
     def mark(self, words: Sequence[str], group: str) -> Marked:
-        """A caption's words with what they add to the log-odds, as marks.
+        """A caption's words, with what they add to the log-odds as marks.
 
         With two groups, a mark below 0 speaks for the first group and above 0 for the second. With
         more groups, a mark above 0 speaks for the given group.
@@ -384,7 +384,7 @@ def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
     try:
         words = read_words(path)
     except (ValueError, LookupError) as error:
-        raise DataError(f"{path}: is no complete file of words ({error})") from error
+        raise DataError(f"{path}: is not a complete file of words ({error})") from error
     votes = {
         word.gram: np.array([interval.value for interval in word.coefficients.values()])
         for word in words.words

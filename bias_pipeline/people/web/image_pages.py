@@ -79,7 +79,7 @@ class ImagePages:
         return scores
 
     async def _evidence(self, result: Result) -> tuple[Evidence, str]:
-        """What is known of a run's images, and a sentence that says why guesses are not shown."""
+        """What is known of a run's images, and a sentence on why guesses are not shown."""
         reads, fault = self.prepare(result), ""
         scores: ImageScores | None = None
         try:
@@ -96,7 +96,7 @@ class ImagePages:
         return await anyio.to_thread.run_sync(partial(page, *values), limiter=self._threads)
 
     async def _page(self, request: Request, page: Callable[..., Response]) -> Response:
-        """A page about images of a run and of the run that it is compared with."""
+        """A page on the images of a run and of the run with which it is compared."""
         result = self._find(request.path_params["run"])
         view = View.from_query(f"/run/{result.run_id}/images", request.query_params, _KNOWN)
         evidence, fault = await self._evidence(result)
@@ -106,7 +106,7 @@ class ImagePages:
         return await self._in_thread(page, view, evidence, fault, beside)
 
     async def images(self, request: Request) -> Response:
-        """The images behind a number, fifty a page."""
+        """The images behind a number, fifty on each page."""
         return await self._page(request, self._images)
 
     def _images(
@@ -206,7 +206,7 @@ def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:
-    """What the shown images and all images add up to, and whether the sum is the run's number."""
+    """The sum of what the shown images and all images add, and whether it is the run's number."""
     total = float(np.nansum(shares))
     return {
         "shown": float(np.nansum(shares[places])),

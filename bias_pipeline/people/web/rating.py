@@ -1,4 +1,4 @@
-"""The pages of ``rate``: consent, one item a page, the end."""
+"""The pages of ``rate``: consent, one item on each page, the end."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from bias_pipeline.people.web.application import (
 from bias_pipeline.people.web.study import NAME, AnswerStore, NameTakenError
 
 _PICTURES = 64  # pictures kept in memory
-_ORDERS = 64  # orders of raters, likewise kept in memory
+_ORDERS = 64  # raters' orders of items kept in memory
 _KEPT_S = 3600  # a browser may keep a picture so long
-_WRONG_CODE_S = 1.0  # a wrong code waits so long, so that codes cannot be tried out
+_WRONG_CODE_S = 1.0  # the answer to a wrong code waits, so that codes cannot be tried out
 
 
 @dataclass
 class RatingPages:
     store: AnswerStore  # the study and its answers
     token: str = ""  # the token that new raters must bring; empty if nobody needs a token
-    # Image to the reason why it cannot be shown
+    # By image, why it cannot be shown
     unreadable: dict[str, str] = field(default_factory=dict)
     _shown: dict[tuple[str, str], float] = field(default_factory=dict)
     _codes: dict[str, str] = field(default_factory=dict)  # the codes of new raters
@@ -63,7 +63,7 @@ class RatingPages:
             Route("/start", self.start, methods=["POST"]),
             Route("/item/{place}", self.item),
             Route("/code", self.code),
-            # Not the item's address: else the answer would replace the item in the history.
+            # Not the item's address: otherwise the answer would replace the item in the history.
             Route("/answer/{place}", self.answer, methods=["POST"]),
             Route("/picture/{place}", self.picture),
             Route("/end", self.end),
@@ -77,7 +77,7 @@ class RatingPages:
         )
 
     async def welcome(self, request: Request) -> Response:
-        """The consent text and a form for the name; a rater who is known goes on to the items."""
+        """The consent text and a form for the name; a known rater goes on to the items."""
         rater = self.store.rater(self._visit(request))
         if rater is not None:
             return _redirect(self._next_address(rater))
@@ -192,7 +192,7 @@ class RatingPages:
         return _redirect(self._next_address(rater, place))
 
     async def picture(self, request: Request) -> Response:
-        """The picture of an item; the browser may keep the picture under the key of its page."""
+        """The picture of an item, which the browser may keep under the key of its page."""
         rater, place = self._visitor(request)
         visit, image = self._visit(request), self._order(rater)[place - 1]
         key = request.query_params.get("key", "")
@@ -234,7 +234,7 @@ class RatingPages:
         return "/end"
 
     def _nearest_place(self, rater: str, place: int, step: int) -> int:
-        """The nearest place before (-1) or after (1) that can be shown; 0 if there is none."""
+        """The nearest place before (-1) or after (1) that can be shown; 0 without such a place."""
         order = self._order(rater)
         places = range(place + step, len(order) + 1 if step > 0 else 0, step)
         return next((other for other in places if order[other - 1] not in self.unreadable), 0)
@@ -270,7 +270,7 @@ def _redirect(address: str) -> Response:
 
 
 def _picture_key(visit: str, image: str) -> str:
-    """The key in a picture's address; another rater in the same browser has another key."""
+    """The key in a picture's address, which another rater in the same browser does not share."""
     return _digest("picture", f"{visit} {image}")
 
 

@@ -1,4 +1,4 @@
-"""Reads the runs of a folder, again only where something changed; makes the table of headlines."""
+"""Reads the runs of a folder, again only if something changed; makes the table of headlines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bias_pipeline.results.settings import label, seeds_text, with_settings
 from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
 
 _OF_ONE_GROUP = ("metric", "attribute", "dataset")  # runs whose settings are compared
-_OF_A_RUN = ("rows.csv", "predictions.parquet")  # what a run writes before its result
+_OF_A_RUN = ("rows.csv", "predictions.parquet")  # files that a run writes before its result
 
 Stamp = tuple[int, int, int]  # when a file was written, its size, and its inode
 # The stamp of the result in a folder, None without a result; then the result, or a sentence on its
@@ -38,7 +38,7 @@ SeenFolder = tuple[Stamp | None, Result | str | None]
 
 @dataclass(frozen=True)
 class RunIndex:
-    runs: dict[str, Result]  # run id to result, with the settings in which it differs from others
+    runs: dict[str, Result]  # by run id, with the settings in which a result differs from others
     faults: list[str]  # a sentence on each folder that is left out
 
     @cached_property
@@ -71,7 +71,7 @@ class RunFolder:
         """Read the runs that are new or have changed since the last time."""
         begun = time.monotonic()
         with self._lock:
-            if self._looked > begun:  # somebody looked while this one waited
+            if self._looked > begun:  # another request looked while this one waited
                 return
             self._looked = time.monotonic()
             self._look()
@@ -162,12 +162,12 @@ class RunLine:
 
     @property
     def part(self) -> str:
-        """The headline's name; empty for the usual one."""
+        """The headline's name; empty for the usual headline."""
         return "" if self.row.part == SCORE else ARROWS.get(self.row.part, self.row.part)
 
     @property
     def settings(self) -> str:
-        """The settings that tell the run from others of the same metric, attribute and data set."""
+        """The settings in which runs of the same metric, attribute and data set differ."""
         return label(self.result)
 
     @property
@@ -203,7 +203,7 @@ _KEYS: Mapping[str, Callable[[RunLine], Any]] = {
 
 
 def number_of(row: Row, result: Result) -> NumberCell:
-    """A number as tables show it; headlines have an arrow."""
+    """A number as tables show it; a headline has an arrow."""
     arrow = pointing(row, result) if row.part in HEADLINES else ""
     tone = _TONES.get(arrow, "") if "lower is fairer" in result.facts.metric.direction else ""
     return NumberCell.of_row(row, arrow, tone)

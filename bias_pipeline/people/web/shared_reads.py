@@ -15,10 +15,10 @@ from starlette.exceptions import HTTPException
 from bias_pipeline.errors import ResourceError
 
 T = TypeVar("T")
-_THREADS = 2  # so many things are read at a time
-_PATIENCE_S = 10.0  # a page waits so long, then says that it waits
-_AGAIN_S = 3  # a page that says that it waits loads itself again after so long
-_MOST_KEPT = 8  # so many results stay in memory
+_THREADS = 2  # reads at a time
+_PATIENCE_S = 10.0  # a page waits at most this long, then says that it waits
+_AGAIN_S = 3  # a page that says that it waits loads itself again after this time
+_MOST_KEPT = 8  # results in memory
 
 
 class SharedReads(Generic[T]):
@@ -50,7 +50,7 @@ class SharedReads(Generic[T]):
             _read_next(self._waiting)
 
     def _forget(self) -> None:
-        """Forget the results that were asked for longest ago."""
+        """Forget the results that were requested longest ago."""
         total = 0
         done = [(key, read) for key, read in self._reads.items() if read.done()]
         for number, (key, read) in enumerate(reversed(done)):
@@ -60,7 +60,7 @@ class SharedReads(Generic[T]):
 
 
 def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
-    """Read what was asked for last; the thread holds no result while it waits."""
+    """Run the read that was requested last; the thread holds no result while it waits."""
     future, read = waiting.get()
     try:
         future.set_result(read())
@@ -71,7 +71,7 @@ def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> N
 
 
 async def wait_for_read(read: Future[T], what: str) -> T:
-    """The result of a read; if it takes too long, a page that loads itself again."""
+    """The result of a read; if the read takes too long, a page that loads itself again."""
     waiting: Any = asyncio.shield(asyncio.wrap_future(read))
     with anyio.move_on_after(_PATIENCE_S):
         result: T = await waiting

@@ -64,16 +64,16 @@ class Study:
     """A question about pictures, captions or both, or about pairs of captions."""
 
     question: RatingQuestion  # the question about each item
-    photos: Mapping[str, Path]  # image id to file; empty if only captions are shown
-    captions: Mapping[str, str]  # image id to caption; empty if only pictures are shown
+    photos: Mapping[str, Path]  # files by image id; empty if only captions are shown
+    captions: Mapping[str, str]  # captions by image id; empty if only pictures are shown
     read: PhotoReader = read_photo  # how photos are read
     masking: str = ""  # how photos are masked, in words; empty if they are whole
     consent: str = CONSENT  # the text that raters agree to
-    gold: Mapping[str, str] = field(default_factory=dict)  # image id to a known answer
-    limit: int | None = None  # at most so many items, the first by their ids; None: all items
-    # Id to a second caption, shown as B beside the first; empty if there are no pairs
+    gold: Mapping[str, str] = field(default_factory=dict)  # known answers by image id
+    limit: int | None = None  # the most items, the first by their ids; None: all items
+    # By id, a second caption, shown as B beside the first; empty if there are no pairs
     beside: Mapping[str, str] = field(default_factory=dict)
-    # Id to the chance that the item was drawn; empty if items were not drawn
+    # By id, the chance that the item was drawn; empty if items were not drawn
     chances: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
@@ -105,7 +105,7 @@ class Study:
         return hashlib.sha256(self.consent.encode()).hexdigest()
 
     def order(self, rater: str) -> tuple[str, ...]:
-        """The items in a rater's own order, which is always the same for the same name."""
+        """The items in the order of a rater, which depends only on the rater's name."""
         return tuple(
             sorted(self.images, key=lambda i: hashlib.sha256(f"{rater}\0{i}".encode()).digest())
         )
@@ -121,9 +121,9 @@ class Study:
 
 LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "raters.json"
 GOLD = "gold.json"
-LOCK = ".lock"  # a process holds it while it uses the folder; the log may be replaced, this not
+LOCK = ".lock"  # a process holds this file while it uses the folder; unlike the log it stays
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-_PAUSE = 10  # the table is written again after so many times the time that writing it took
+_PAUSE = 10  # times the time that writing the table took; the table is written again after that
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,13 @@ class AnswerStore:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ResourceError(
-                    f"{folder}: another rate uses it; end that one, or choose another --out"
+                    f"{folder}: another rate uses it; end that process, or choose another --out"
                 ) from None
             self._read()
             self._files = opened.pop_all()
 
     def _read(self) -> None:
-        """Read what earlier processes wrote, if it is about the same study."""
+        """Read what earlier processes wrote if it is about the same study."""
         self._check_settings()
         write_file(self.folder / GOLD, json.dumps(self.study.gold).encode(), sync=True)
         self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
@@ -222,7 +222,7 @@ class AnswerStore:
         )
 
     def value(self, rater: str, image: str) -> str | None:
-        """The answer of a rater; None if the rater has not answered yet."""
+        """The answer of a rater; None before the rater's answer."""
         rating = self._answers.get((rater, image))
         return None if rating is None else rating.value
 
@@ -341,7 +341,7 @@ def read_ratings(folder: Path) -> list[Rating]:
             rating = Rating(**json.loads(line))
         except (ValueError, TypeError) as error:
             raise DataError(
-                f"{path}, line {number}: is no answer; remove the line, or restore the file"
+                f"{path}, line {number}: is not an answer; remove the line, or restore the file"
             ) from error
         last[rating.rater, rating.image_id] = rating
     return list(last.values())
@@ -355,7 +355,7 @@ DELIVERIES = "deliveries.jsonl"
 
 
 class Deliveries:
-    """Which pictures were sent; a line that a kill or a full disk cut short is ignored."""
+    """Records which pictures were sent; ignores a line that a kill or a full disk cut short."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -369,7 +369,7 @@ class Deliveries:
         return (visit, image) in self._known
 
     def add(self, visit: str, image: str) -> None:
-        """Note that a picture was sent; if that cannot be written, a restart shows it again."""
+        """Record that a picture was sent; without a record, a restart shows the picture again."""
         if self.has(visit, image):
             return
         self._known.add((visit, image))

@@ -149,12 +149,12 @@ def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]
     return lines
 
 
-_LEAST = 30  # with fewer items, nothing is said
+_LEAST = 30  # with fewer items, rates of errors stay unknown
 _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three or more raters say about errors; failing that, of two raters."""
+    """What the answers of three or more raters say about errors, or else those of two."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
@@ -163,8 +163,9 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
     if len(both) >= _LEAST:
         return _of_two(both, len(groups))
     return [
-        f"how often labels err is estimated from at least {_LEAST} items that three raters could "
-        f"tell, or that two could; here are {(n_answers >= LEAST_RATERS).sum()} and {len(both)}"
+        f"how often labels err is estimated from {_LEAST} items or more that three raters could "
+        f"tell (here {(n_answers >= LEAST_RATERS).sum()}), or that two could tell (here "
+        f"{len(both)})"
     ]
 
 
@@ -184,7 +185,7 @@ def _stored_errors(
     path = folder / LABEL_ERRORS
     write_label_errors(path, attribute, groups, label_confusion(several, len(groups)))
     return [
-        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if so many "
+        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if as many "
         "more labels are wrong"
     ]
 
@@ -264,7 +265,7 @@ def read_pair_study(folder: Path) -> PairStudy | None:
 
 
 def _ballots(ratings: Sequence[Rating]) -> dict[str, list[str]]:
-    """Image id to the answers about it."""
+    """The answers by image id."""
     ballots: defaultdict[str, list[str]] = defaultdict(list)
     for rating in ratings:
         ballots[rating.image_id].append(rating.value)
@@ -278,7 +279,7 @@ def pair_lines(folder: Path) -> list[str]:
         return []
     answers = study.answers
     if answers is None:
-        return ["nobody could tell of any pair"]
+        return ["no rater could tell for any pair"]
     one, two = answers.groups
     return [
         f"{study.first.captioner}: in {_percent(answers.treated_differently)} of the answers one "
@@ -324,7 +325,7 @@ def number_correlations(
 
 
 def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
-    """Captioner to how often raters say that one caption treats its person differently."""
+    """By captioner, how often raters say that one caption treats its person differently."""
     shares: dict[str, float] = {}
     first = next((study.first for study in studies.values()), None)
     for folder, study in studies.items():
@@ -338,8 +339,8 @@ def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
             )
         if pair.captioner in shares:
             raise DataError(
-                f"{folder}: is of {pair.captioner}, as another study is; gather one of each "
-                "captioner"
+                f"{folder}: is of {pair.captioner}, and so is another study; gather one study of "
+                "each captioner"
             )
         if study.answers is not None:
             shares[pair.captioner] = study.answers.treated_differently.value

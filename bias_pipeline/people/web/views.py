@@ -20,11 +20,11 @@ class View:
     """The part of an address after the question mark."""
 
     path: str  # the address before the question mark
-    values: Mapping[str, str]  # name to value, without empty ones
+    values: Mapping[str, str]  # values by name, without empty values
 
     @classmethod
     def from_query(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
-        """The view that an address asks for; names that the page does not know are left out."""
+        """The view that an address requests; names that the page does not know are left out."""
         values = {name: given[name].strip() for name in known if given.get(name, "").strip()}
         if any(len(value) > _LONGEST for value in values.values()):
             raise HTTPException(400, f"a filter has more than {_LONGEST} characters; shorten it")
@@ -47,7 +47,6 @@ class View:
 
     @property
     def number(self) -> int:
-        """The number of the page, from 1."""
         text = self["page"] or "1"
         if not (text.isascii() and text.isdigit()) or int(text) < 1:
             raise HTTPException(404, "there is no such page")
@@ -64,8 +63,6 @@ class View:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A page of a list."""
-
     view: View  # the view of the list
     count: int  # how many things there are on all pages
     make: Callable[[slice], Sequence[T]]  # the things at some places
@@ -76,7 +73,6 @@ class Page(Generic[T]):
 
     @cached_property
     def items(self) -> Sequence[T]:
-        """The items on this page."""
         if self.view.number > self.n_pages:
             raise HTTPException(404, "there is no such page")
         return self.make(slice(self.first_place - 1, self.last_place))

@@ -38,7 +38,7 @@ class BackboneInputs(ABC):
     """The visual inputs of N captions."""
 
     def fit(self, train: IntArray) -> Self:
-        """A copy limited to what the training part contains; itself by default."""
+        """A copy limited to what the training part contains; by default the inputs themselves."""
         del train
         return self
 
@@ -51,7 +51,7 @@ class Backbone(ABC):
     """A source of visual inputs, with the network that reads them."""
 
     needs: ClassVar[str]  # what a data set must have, `pictures` or `objects`
-    cache: str | None = None  # folder that caches the inputs, None for no cache
+    cache: str | None = None  # folder that caches the inputs; None for no cache
 
     @property
     @abstractmethod
@@ -59,7 +59,7 @@ class Backbone(ABC):
         """Everything that decides the inputs, as plain data."""
 
     def require(self) -> None:  # noqa: B027 - most need nothing
-        """Check before any work that everything the backbone needs is present."""
+        """Check before any work that everything is present that the backbone needs."""
 
     @abstractmethod
     def digest(self, data: LabelledCaptions) -> str:
@@ -67,7 +67,7 @@ class Backbone(ABC):
 
     @abstractmethod
     def read(self, data: LabelledCaptions) -> BackboneInputs:
-        """The visual inputs; they are computed only once."""
+        """The visual inputs, which are computed only once."""
 
     @abstractmethod
     def build(self, inputs: BackboneInputs) -> nn.Module:
@@ -85,7 +85,7 @@ def pictures_of(data: LabelledCaptions) -> Pictures:
 
 
 class PictureBackbone(Backbone):
-    """Backbones that use the pictures themselves."""
+    """A backbone that uses the pictures themselves."""
 
     needs: ClassVar[str] = "pictures"
 
@@ -217,13 +217,13 @@ class PublishedBackbone(PictureBackbone):
     """The last grid, or the tokens, of a published vision network.
 
     The network is frozen, and its regions are stored as float16 for all seeds, recipes and sides of
-    a metric. A captioner that is fitted may tune the network, and then it reads pixels.
+    a metric. A captioner that is fitted may tune the network; it then reads pixels.
     """
 
     name: str  # the network's name in `encoder.backbone`
     cache: str | None = None  # folder that caches regions or pictures, None for no cache
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
-    tuned: int = 0  # how many of the last blocks learn
+    tuned: int = 0  # the number of last blocks that learn
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -268,7 +268,7 @@ class RegionInputs(BackboneInputs):
 
 
 BOXES_VERSION = 1  # raise it whenever any prediction from boxes changes
-N_NUMBERS = 5  # of a place: left, top, width and height as shares of the picture, and confidence
+N_NUMBERS = 5  # of a place: left, top, width, height (shares of the picture), and confidence
 _DRAWN = 64  # pixels a side of the drawings whose regions are read
 
 

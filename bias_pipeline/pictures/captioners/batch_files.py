@@ -25,13 +25,13 @@ from bias_pipeline.pictures.captioners.chat_server import AnswerCounts, Answered
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000  # the most that services take in one file
 WRONG_SHAPE = "an answer in another shape than chat completions"
-_WHAT = "answers of a batch: {custom_id, response} a line"
+_WHAT = "answers of a batch: a line with custom_id and response for each request"
 
 
 def requests_of(
     image: str, picture: str, server: ChatServer, decoding: Decoding
 ) -> Iterator[bytes]:
-    """Yield the request, a line, for each caption that is wanted of a photo."""
+    """A line with the request for each caption that is wanted of a photo."""
     for sample in range(decoding.n):
         body = server.question(picture, decoding, sample)
         request = {
@@ -80,7 +80,7 @@ class BatchAnswers:
     """Finds the captions of photos in the answers of a batch."""
 
     def __init__(self, paths: Sequence[Path], images: Mapping[str, Path], n: int) -> None:
-        self.counts = AnswerCounts()  # of answers that are no whole captions
+        self.counts = AnswerCounts()  # of answers that are not whole captions
         self._answers: dict[str, dict[int, Answer]] = {}
         self._n = n
         self._repeated: set[str] = set()  # images with two different answers
@@ -129,7 +129,7 @@ class BatchAnswers:
 
 
 def _answers(path: Path) -> Iterator[tuple[str, Answer]]:
-    """Yield the image and the answer of each row of a file."""
+    """The image and the answer of each row of a file."""
     rows = open_rows(path, what=_WHAT)
     for number, row in rows.items:
         if "body" in row and "response" not in row:

@@ -12,7 +12,7 @@ _NOT_COPIED = ("content-encoding", "content-length", "content-type", "transfer-e
 
 
 class UnfitAnswerError(Exception):
-    """Raised for an answer that is not read to its end; the message follows the server's name."""
+    """An answer that is not read to its end; the message follows the server's name."""
 
 
 def bounded_client(**settings: Any) -> Any:
@@ -21,7 +21,7 @@ def bounded_client(**settings: Any) -> Any:
 
     class Client(openai.DefaultAsyncHttpxClient):
         async def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
-            """The answer to a request, read whole."""
+            """The whole answer to a request."""
             del stream  # this package reads no answer bit by bit
             request.headers["accept-encoding"] = "identity"
             response = await super().send(request, stream=True, **more)
@@ -44,7 +44,6 @@ def bounded_client(**settings: Any) -> Any:
 
 
 async def _content(response: Any) -> bytes:
-    """The bytes of an answer, decompressed."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in (*_AS_SENT, *_DEFLATED):
         raise UnfitAnswerError(f"compresses its answers ({encoding[:40]!r}), which was not asked")

@@ -71,7 +71,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """The name of the server's machine; runs are told apart by it, as ports change."""
+        """The name of the server's machine, by which runs are distinguished, since ports change."""
         return urlsplit(self.url).hostname or ""
 
     @property
@@ -92,7 +92,7 @@ class ChatServer:
         }
 
     def upload_notice(self, *, has_key: bool) -> str | None:
-        """The notice that photos leave this machine; None if they do not leave it."""
+        """A notice that photos leave this machine; None if they stay."""
         if self.is_here:
             return None
         open_to_all = "" if self.url.startswith("https:") else ", without encryption"
@@ -127,7 +127,7 @@ _OF_MODEL = (REFUSED, "empty", "length", "content_filter")
 
 
 class AnsweredCaptions(list[str]):
-    # For each caption, why it is empty or cut; "" for a whole caption; None if all are whole
+    # For each caption, why it is empty or cut ("" if whole); None if all captions are whole
     notes: list[str] | None = None
 
 
@@ -179,7 +179,7 @@ def _plain_text(text: str) -> str:
     return redact(text.encode("utf-8", "replace").decode().strip())
 
 
-_SHOWN = 160  # so many characters of a server's message are shown
+_SHOWN = 160  # characters of a server's message
 _HANGS_UP = ("ReadError", "RemoteProtocolError", "WriteError")  # errors of the client's library
 # How llama.cpp, vLLM and routers say, with any status, that a model takes no pictures. (That a
 # server does not support a type of image is something else.)
@@ -202,11 +202,11 @@ class Fault:
     words: str  # the fault, as part of a sentence
     # The error that ends the work; None if only this request failed
     ends: BiasPipelineError | None = None
-    attempts: int = 1  # how often the request is worth sending, in all
-    absent: bool = False  # whether there is no server
-    silent: bool = False  # whether there was no answer: no server, or the answer took too long
+    attempts: int = 1  # how often to send the request, in all
+    absent: bool = False  # whether no server is there
+    silent: bool = False  # whether no answer came: no server, or the answer took too long
     status: int = 0  # the status of the answer, 0 if there was no answer
-    wait_s: float = 0.0  # how long the server wants to be left alone
+    wait_s: float = 0.0  # how long the server wants no request
     refused: bool = False  # whether the model declined the photo
     names_length: bool = False  # whether the server wants `max_completion_tokens`
     doubts: bool = False  # whether the address or the model may be unknown
@@ -255,7 +255,6 @@ def _absent(reason: str, server: ChatServer) -> Fault:
 
 
 def not_chat(server: ChatServer) -> UsageError:
-    """The error for an address that answers with a web page."""
     return UsageError(
         f"{server.url} answers with a web page, not with chat completions; name the address of "
         "the API, which mostly ends in /v1"
@@ -312,8 +311,8 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         return Fault(words, moved if status < 400 else None, status=status, doubts=True)
     if any(sign in words.lower() for sign in _NO_PICTURES):
         blind = UsageError(
-            f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve one that "
-            "does (llama.cpp: with its mmproj file)"
+            f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve a "
+            "model that takes pictures (llama.cpp: with its mmproj file)"
         )
         return Fault(words, blind, status=status)
     if code == "insufficient_quota":
@@ -358,7 +357,7 @@ def _detail(response: Any) -> Any:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and the errors that caused it; the first cause comes last."""
+    """An error and its causes; the first cause comes last."""
     causes = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)

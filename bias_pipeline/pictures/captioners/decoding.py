@@ -61,7 +61,7 @@ def beam_search(
         log_probs[:, _NEVER_WRITTEN] = -torch.inf
         log_probs = log_probs if noise is None else noise(tokens, log_probs)
         log_probs[ended] = -torch.inf
-        log_probs[ended, END] = 0.0  # finished captions stay as they are
+        log_probs[ended, END] = 0.0  # finished captions stay unchanged
         n_words = log_probs.shape[1]
         scores = (total[..., None] + log_probs.view(n_pictures, beams, n_words)).flatten(1)
         total, places = scores.topk(beams, dim=1)

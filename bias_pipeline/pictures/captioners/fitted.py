@@ -106,7 +106,7 @@ NO_PROMPT = Prompt("group")  # for a captioner that writes, which ignores its pr
 SPECIALS = ("<unknown>", "<pad>", "<start>", "<end>")  # numbers 0 to 3
 CONFIG, VOCABULARY, PREPROCESSING = "config.json", "vocab.json", "preprocessor_config.json"
 _EMOTIONS = "emotions"  # the key of a grounded captioner
-_BACKBONE = "backbone"  # the setting, and the key of a captioner that sees by a published network
+_BACKBONE = "backbone"  # the setting, and the key of a captioner with a published network
 # Settings of prompts and files, which do not describe the network.
 _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 
@@ -115,14 +115,14 @@ _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 class Fitted:
     kind: str  # `sat` or `grit`
     encoder: Sat | Grit  # the sizes of the network; the prompt is ignored
-    words: tuple[str, ...]  # the words that it can write, numbered from `len(SPECIALS)` on
-    # The emotions that its captions are grounded in; empty without grounding
+    words: tuple[str, ...]  # the words that the captioner can write, numbered from `len(SPECIALS)`
+    # The emotions in which its captions are grounded; empty without grounding
     emotions: tuple[str, ...] = ()
-    tuned: int = 0  # how many of the last blocks of a published backbone were tuned
+    tuned: int = 0  # the number of last blocks of a published backbone that were tuned
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
-        """Word to number, including the end token; the network has an output for each number."""
+        """Numbers by word, including the end token; the network has an output for each number."""
         return {word: n for n, word in enumerate((SPECIALS[-1], *self.words), N_SPECIAL)}
 
     @property
@@ -139,7 +139,7 @@ class Fitted:
         return self.encoder.network(inputs, self.vocabulary, ())
 
     def backbone(self) -> VisionNet | None:
-        """The captioner's published vision network, if any; its tuned blocks may learn."""
+        """The captioner's published vision network, if it has one; tuned blocks may learn."""
         if not is_network(self.encoder.backbone):
             return None
         network = load_network(find_network(self.encoder.backbone))
@@ -204,7 +204,7 @@ class Fitted:
 
 
 def side_of(encoder: PromptCaptioner) -> int:
-    """How many pixels a captioner's square input is wide and high."""
+    """The width and height in pixels of a captioner's square input."""
     visual = encoder.visual
     if isinstance(visual, PixelBackbone):
         return visual.side
@@ -267,7 +267,7 @@ class FittedNet:
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self.name, self.device = model.name, device
         self.fitted = Fitted.read(model)
-        self.side = self.fitted.side  # pixels a side of the pictures it takes
+        self.side = self.fitted.side  # pixels a side of its pictures
         self.network = _load_network(self.fitted, model).to(device).eval()
 
     def prepare(self, photo: Image) -> Pixels:
@@ -341,7 +341,7 @@ class FittedCaptioner:
         return decode_captions(self._decoding, images, self._net.device, texts_of)
 
     def emotions(self, photos: Sequence[tuple[Pixels, str]]) -> list[str]:
-        """The emotion that the caption of each photo is grounded in."""
+        """The emotion in which the caption of each photo is grounded."""
         picture = self._net.picture([pixels for pixels, _ in photos])
         codes = self._codes(picture, [image for _, image in photos])
         return [self._net.fitted.emotions[code] for code in codes.tolist()]
@@ -391,7 +391,7 @@ class FittedJudge:
         if self._net.fitted.emotions:
             raise NotApplicableError(
                 f"{model.name}: its captions are grounded in the group that it would have to "
-                "guess; take one that was fitted without encoder.grounding"
+                "guess; take a captioner that was fitted without encoder.grounding"
             )
         self._numbers = self._net.fitted.vocabulary
 

@@ -76,14 +76,14 @@ class DetectorBackbone(PictureBackbone):
 
 @dataclass(frozen=True)
 class ReleasedBackbone(PictureBackbone):
-    """The same network with frozen weights from a file; it encodes each picture once.
+    """The same network with frozen weights from a file; encodes each picture once.
 
     Features are stored as float16, for all seeds and sides of a metric.
     """
 
     size: GritSize  # of all parts
     weights: str  # the file of a captioner or a detector, see `checkpoint`
-    cache: str | None = None  # folder that caches the features, None for no cache
+    cache: str | None = None  # folder that caches the features; None for no cache
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
 
     @property
@@ -165,7 +165,7 @@ FILES = ("weights", "vocabulary")
 
 @dataclass(frozen=True)
 class Grit(PromptCaptioner):
-    """A description of the network; :meth:`build` makes the network with PyTorch.
+    """A description of the network, which :meth:`build` makes with PyTorch.
 
     Without ``weights`` the whole network is trained from scratch, only on the answers. (GRIT's own
     detector was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.)
@@ -180,9 +180,9 @@ class Grit(PromptCaptioner):
     # The sizes of the `released` network, or our `small` sizes for small pictures on a CPU
     size: Literal["small", "released"] = "small"
     # `released`: the gate on regions has the weights of the gate on the grid, as in the released
-    # network; `paper`: the gate on regions has weights of its own
+    # network; `paper`: the gate on regions has its own weights
     second_gate: Literal["released", "paper"] = "released"
-    # Whether weights start as He et al. (2015) draw them, as in ImageCaptioner2; else as in the
+    # Whether weights start as He et al. (2015) draw them, as in ImageCaptioner2, or as in the
     # published network. Not with a file of weights.
     he: bool = False
     weights: str | None = None  # file of a captioner or a detector as GRIT's authors released them
@@ -222,7 +222,7 @@ class Grit(PromptCaptioner):
         if self.weights is None and self.vocabulary is not None:
             raise UsageError(
                 f"encoder.vocabulary={self.vocabulary}: words without weights; name the "
-                "captioner's file with encoder.weights=FILE, or leave it out"
+                "captioner's file with encoder.weights=FILE, or leave encoder.vocabulary out"
             )
         if self.weights is not None and self.he:
             raise UsageError(

@@ -83,7 +83,7 @@ class GritNet(nn.Module):
     def step(self, state: GritState, words: Tensor) -> tuple[GritState, Tensor]:
         """Read a word (B,) of each caption; gives (B, V) log-probabilities of the next word.
 
-        All words are read again: captions are short, so no state of layers is kept.
+        All words are read again, since captions are short; no state of layers is kept.
         """
         tokens = torch.cat([state.tokens, words[:, None]], dim=1)
         states = self.cap_generator(tokens, state.visual)
@@ -157,7 +157,7 @@ class MemoryAttention(CaptionAttention):
         self.memory_values = nn.Parameter(torch.randn(1, n_memories, size) / n_memories)
 
     def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys and the values, each (B, S + M, C) with the slots last."""
+        """The keys and the values, each (B, S + M, C), with the slots last."""
         _, n_memories, size = self.memory_keys.shape
         slots = (
             self.memory_keys * math.sqrt(size / self.n_heads),

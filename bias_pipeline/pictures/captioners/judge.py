@@ -39,14 +39,12 @@ VERSION = 1  # raise it whenever any question or answer changes
 
 @dataclass(frozen=True)
 class PublishedJudge(Encoder):
-    """An image-text model that predicts the group from pictures and captions."""
-
     kinds: ClassVar[tuple[str, ...]] = KINDS  # allowed kinds of model
 
     prompt: Prompt  # the prompt for the group
     model: Line  # a folder, or a name on the hub
     revision: Line = MAIN  # the revision of a name on the hub
-    # Pictures become squares with so many pixels a side before the model's own preprocessing
+    # Pixels a side of the squares that pictures become before the model's own preprocessing
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
     def find_model(self) -> Pretrained:
@@ -72,7 +70,7 @@ class PublishedJudge(Encoder):
         return digest_with(data, pictures_of(data).digest)
 
     def questions(self, data: LabelledCaptions) -> Iterator[Question]:
-        """Yield the question about each of N captions and its picture."""
+        """The question about each of N captions and its picture."""
         require_groups(data)
         pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
         for row in range(len(data.captions)):
@@ -101,10 +99,10 @@ class Judge(PublishedJudge, AnsweringEncoder):
 
     kinds: ClassVar[tuple[str, ...]] = (*PUBLISHED, *FITTED)
 
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"  # the precision it computes in
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"  # the precision of computing
     batch_size: Count = 16  # questions per batch
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
-    cache: str | None = None  # folder that caches the answers, None for no cache
+    cache: str | None = None  # folder that caches the answers; None for no cache
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -173,7 +171,7 @@ TUNED_VERSION = 1  # raise it whenever any prediction of a tuned judge changes
 class TunedJudge(PublishedJudge, NetEncoder):
     """An image-text model of transformers, fine-tuned by LoRA (Hu et al., ICLR 2022).
 
-    The model's weights are frozen. To each linear layer, every attacker adds a freshly learnt
+    The model's weights are frozen. Every attacker adds to each linear layer a freshly learnt
     product of two matrices of rank ``rank``.
 
     Example:
@@ -221,7 +219,7 @@ class QuestionItems(Items):
         return np.array([len(question.before.split()) for question in self.questions], np.int64)
 
     def fit(self, train: IntArray) -> QuestionItems:
-        """The same questions: nothing is learnt from the training part."""
+        """The same questions, since nothing is learnt from the training part."""
         del train
         return self
 

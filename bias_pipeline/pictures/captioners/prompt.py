@@ -1,6 +1,6 @@
 """Prompts, after which a captioner predicts the group's name; the base class of such captioners.
 
-A prompt is a caption and words around it, fed word by word (teacher forcing); the captioner's own
+A prompt is a caption and words around it, fed word by word (teacher forcing); the captioner's
 predictions are used only for the answer. Such an encoder gives answers instead of vectors.
 """
 
@@ -43,11 +43,11 @@ class Prompt(Configurable):
         ('{caption} therefore the gender is', ())
     """
 
-    attribute: OneLine  # what `{attribute}` stands for in the template
+    attribute: OneLine  # the text for `{attribute}` in the template
     # Words around `{caption}` and `{answer}`. Words after the answer count too: the score is the
     # probability of the answer and all words after it.
     template: OneLine = f"{CAPTION} therefore the {{attribute}} is {ANSWER}"
-    # Group to the word or words that name it; a group that is left out is named by its own name
+    # By group, the word or words that name it; a group that is left out has its own name
     answers: Mapping[str, OneLine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Prompted:
 
     @cached_property
     def vocabulary(self) -> Mapping[str, int]:
-        """Word to number: frequent words come first, equally frequent ones by the alphabet."""
+        """Numbers by word: frequent words come first, equally frequent words by the alphabet."""
         captions = self.data.captions.take(self.train)
         ranked = [
             word

@@ -60,7 +60,7 @@ class Sat(PromptCaptioner):
     dropout: Dropout = 0.5  # on the state before the next word, in [0, 1)
     # Weight of the loss on attention that is not spread over all regions by the end (equation 14)
     attention_penalty: NotNegative = 0.0
-    # Whether weights start as He et al. (2015) draw them, as in ImageCaptioner2; else as PyTorch
+    # Whether weights start as He et al. (2015) draw them, as in ImageCaptioner2, or as PyTorch
     # draws them
     he: bool = False
     cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
@@ -75,7 +75,6 @@ class Sat(PromptCaptioner):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """A published network counts by the digests of its files."""
         backbone = str(settings.get("backbone", ""))
         return {"backbone": dict(find_network(backbone).files)} if is_network(backbone) else {}
 

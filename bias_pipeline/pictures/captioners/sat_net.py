@@ -17,10 +17,10 @@ from bias_pipeline.pictures.captioners.prompt import PAD
 class Design:
     """One version of the network."""
 
-    tanh: bool  # whether attention scores pass a tanh first, else a ReLU
-    tanh_start: bool  # whether the first state is a tanh of the mean region, else linear in it
-    # Whether the next word depends on state, regions and last word (the paper's equation 7); else
-    # it depends only on the state
+    tanh: bool  # whether attention scores first pass a tanh; otherwise a ReLU
+    tanh_start: bool  # whether the first state is a tanh of the mean region; otherwise linear in it
+    # Whether the next word depends on state, regions and last word (the paper's equation 7), or
+    # only on the state
     deep_output: bool
     # Whether a captioner's word probabilities start as word frequencies. An attacker's do not: its
     # loss is on the answers, and masked captions lack these words.
@@ -36,8 +36,6 @@ DESIGNS: Mapping[str, Design] = {
 
 
 class Step(NamedTuple):
-    """The result of one word."""
-
     hidden: Tensor  # (B, H) output of the cell
     cell: Tensor  # (B, H) state of the cell
     context: Tensor  # (B, D) attended regions
@@ -270,7 +268,7 @@ class SatNet(nn.Module):
         return log_probs
 
     def _uneven_attention_penalty(self, total: Tensor, present: Tensor) -> Tensor | float:
-        """How far the summed attention to each region is from 1 (the paper's equation 14)."""
+        """How far the summed attention to each region differs from 1 (the paper's equation 14)."""
         if not self.attention_penalty:
             return 0.0
         off = ((1 - total) ** 2) * present
@@ -284,7 +282,7 @@ def _mean(regions: Tensor, present: Tensor) -> Tensor:
 
 
 def _where_live(live: Tensor, after: Step, before: Step) -> Step:
-    """The step after the word for the rows that are ``live`` (B,), else the step before it."""
+    """The step after the word for rows that are ``live`` (B,), otherwise the step before it."""
     hidden, cell, context = (
         torch.where(live[:, None], a.to(b.dtype), b)
         for a, b in zip(after[:3], before[:3], strict=True)

@@ -41,7 +41,7 @@ from bias_pipeline.pictures.captioners.chat_server import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-MOST_FAILURES = 10  # so many requests in a row may fail
+MOST_FAILURES = 10  # requests in a row that may fail
 GIVE_UP_S = 300.0
 NOT_OF_CHAT = "answers in another shape than chat completions"
 _CONNECT_S = 20.0
@@ -54,7 +54,7 @@ class _RequestFailedError(Exception):
 class ServedCaptioner:
     """Captions photos by a server.
 
-    The captioner is a context: leaving it gives up the requests under way.
+    The captioner is a context; leaving it gives up the requests under way.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ServedCaptioner:
         self._left = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self.counts = AnswerCounts()  # of answers that are no whole captions
+        self.counts = AnswerCounts()  # of answers that are not whole captions
         # Tokens of prompts and pictures, and tokens of answers, as far as the server counts them
         self.n_captions = self.tokens_in = self.tokens_out = 0
 
@@ -136,7 +136,7 @@ class ServedCaptioner:
         return self
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo; each photo of a batch has a thread that calls this."""
+        """The captions of a photo; called by a thread for each photo of a batch."""
         picture, image = self._server.picture(path), image_id(path.name)
         with self._entering:
             if self._left:
@@ -163,7 +163,7 @@ class ServedCaptioner:
         return answers
 
     async def _answer(self, image: str, question: dict[str, Any]) -> Answer:
-        """The answer to a request; after a fault, it is sent again as often as the fault allows."""
+        """The answer to a request, which is sent again as often as its faults allow."""
         answered_before, attempt = self._n_answers, 1
         while True:
             length = self._length
@@ -209,7 +209,7 @@ class ServedCaptioner:
         return fault
 
     async def _rest(self, wait_s: float) -> None:
-        """Wait for some seconds; raises an error if the work ends before that."""
+        """Wait for some seconds; raise an error if the work ends before that."""
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._ended.wait()
@@ -276,7 +276,7 @@ class ServedCaptioner:
         except ValueError as error:
             if text.lstrip().startswith("<") and not self._works:
                 raise not_chat(self._server) from error
-            return broken_answer(self._server, "sent half an answer, or one that is not JSON")
+            return broken_answer(self._server, "sent half an answer, or an answer that is not JSON")
         if not body["choices"]:
             return broken_answer(self._server, NOT_OF_CHAT)
         if answer.absent == FAILED:
@@ -297,7 +297,7 @@ class ServedCaptioner:
             self._giving_up = None
 
     def _note_fault(self, fault: Fault, started: float) -> None:
-        """Slow down if the server asks for that; end the work unless the server answers in time."""
+        """Slow down if the server asks for it; end the work unless the server answers in time."""
         if fault.status in FOR_LOAD:
             self._pace.slow_down(started, fault.wait_s)
         if self._giving_up is None:
@@ -349,7 +349,7 @@ _FIRST_GAP_S, _NO_GAP_S, _LONGEST_GAP_S = 0.05, 0.001, 10.0
 _SLOW_GAP_S = 0.2  # above it an answer halves the gap, below it makes the gap a little shorter
 _FASTER, _MUCH_FASTER = 0.95, 0.5
 _SHORTER = 0.8  # keeps the pace up for a server that fails one request in five
-_SHOWN_S = 60.0  # the answers of so many seconds show how many requests the server bears
+_SHOWN_S = 60.0  # answers of the last seconds show how many requests the server bears
 _LOOK_S = 0.1  # seconds between two looks at whether the gap has changed
 
 
@@ -357,7 +357,7 @@ class Pace:
     """The gap between two requests: a refusal by the server doubles it, answers shorten it.
 
     The gap is always shorter than the mean gap between the answers of the last minute. Times in
-    which the server wanted to be left alone do not count.
+    which the server wants no request do not count.
     """
 
     def __init__(self) -> None:
@@ -366,7 +366,7 @@ class Pace:
         self._last = -_SHOWN_S  # when the last request started
         self._closed_until = self._closed_s = 0.0  # and for how long, in all
         self._slowed = 0.0
-        self._answers: deque[float] = deque()  # when those of the last minute came, without rests
+        self._answers: deque[float] = deque()  # times of the last minute's answers, without rests
 
     async def turn(self, rest: Callable[[float], Awaitable[None]]) -> float:
         """Wait for a turn, some seconds at a time by ``rest``; returns the time of the turn."""
@@ -398,7 +398,7 @@ class Pace:
             self.gap_s = self.gap_s * _FASTER if self.gap_s > _NO_GAP_S else 0.0
 
     def _open_s(self, now: float) -> float:
-        """The time up to now, without the times in which the server wanted to be left alone."""
+        """The time up to now, without times in which the server wants no request."""
         return now - self._closed_s + max(0.0, self._closed_until - now)
 
     def _shown_gap_s(self, now: float) -> float:

@@ -86,8 +86,8 @@ def parser() -> Parser:
         "--prompt",
         default="",
         help="what the model is asked, or how its captions begin; not part of the captions "
-        "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' own for BLIP-2, "
-        "Florence-2 and PaliGemma, a question for all others)",
+        "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' prompt for "
+        "BLIP-2, Florence-2 and PaliGemma, a question for all others)",
     )
     for name, kind, usual, about in (
         ("max-new-tokens", NewTokens, None, f"most tokens of a caption (default: {NEW_TOKENS})"),

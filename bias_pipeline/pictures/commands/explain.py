@@ -29,10 +29,10 @@ DRAWN = 12
 MANIFEST = "settings.json"
 GGUF = ".gguf"
 _ABOUT = (
-    "Grad-CAM of captions: for each picture, the captioner writes a caption, and a map shows where "
-    "it looked when it wrote the word that names a group. The attribution score is the share of "
-    "the map outside the people. Writes attribution.parquet (a row an image) and pictures of the "
-    "first maps."
+    "Grad-CAM of captions: for each picture, the captioner writes a caption, and a map shows "
+    "where it looked when it wrote the word that names a group. The attribution score is the "
+    "share of the map outside the people. Writes attribution.parquet (a row for each image) and "
+    "pictures of the first maps."
 )
 _PEOPLE = ("all", "largest", "foreground")
 
@@ -68,8 +68,8 @@ def gradcam_parser() -> Parser:
         "--people",
         choices=_PEOPLE,
         default=_PEOPLE[0],
-        help="people outside whose masks the heat is measured: all people, the largest person, or "
-        "the people in the foreground (default: all)",
+        help="the people outside of whose masks heat is measured: all people, the largest "
+        "person, or the people in the foreground (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(
@@ -106,7 +106,6 @@ def gradcam_command(words: Sequence[str]) -> int:
 
 
 def _require_gradients(options: Namespace) -> None:
-    """Refuse captioners that give captions but no gradients."""
     if options.server:
         raise UsageError(
             "--server: a model behind a server gives captions and no gradients; name a model on "

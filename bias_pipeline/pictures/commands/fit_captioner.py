@@ -58,7 +58,7 @@ def captioner(options: Namespace) -> str:
 
 
 def _equalizer(options: Namespace, cell: Cell, corpus: Corpus) -> Equalizer:
-    """The losses of ``--equalizer``, with the given weights or else the default weights."""
+    """The losses of ``--equalizer``, with the given weights or the default weights."""
     given = {"confusion": options.confusion_weight, "confident": options.confident_weight}
     weights = EqualizerWeights(**{key: value for key, value in given.items() if value is not None})
     attribute, masking = cell.build("attribute"), cell.build("image_masking")
@@ -66,7 +66,7 @@ def _equalizer(options: Namespace, cell: Cell, corpus: Corpus) -> Equalizer:
 
 
 def _grounding(options: Namespace) -> str | None:
-    """The attribute of ``encoder.grounding``; takes that override out and has its labels read."""
+    """The attribute of ``encoder.grounding``; removes this override and has its labels read."""
     words = [word for word in options.overrides if word.startswith(GROUNDING)]
     if not words:
         return None
@@ -82,7 +82,7 @@ def _grounding(options: Namespace) -> str | None:
 
 
 def _tuned_blocks(options: Namespace) -> int:
-    """The number of ``fit.tune_backbone``, 0 without it; takes that override out."""
+    """The number of ``fit.tune_backbone``, 0 without it; removes this override."""
     words = [word for word in options.overrides if word.startswith(TUNED)]
     options.overrides = [word for word in options.overrides if word not in words]
     given = words[-1].removeprefix(TUNED) if words else "0"
@@ -92,7 +92,7 @@ def _tuned_blocks(options: Namespace) -> int:
 
 
 def _cell_of_captioner(options: Namespace) -> Cell:
-    """The configuration of the attacker of this kind, which has the sizes and the training."""
+    """The configuration of the attacker of this kind, with its sizes and training."""
     from bias_pipeline.run import compose
 
     for word in options.overrides:

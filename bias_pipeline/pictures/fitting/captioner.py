@@ -1,7 +1,7 @@
 """``fit sat|grit``: trains a captioner on a data set's pictures and captions.
 
-The attacker of the same name has the same network; here the network learns the next word instead
-of the group.
+The attacker of the same name has the same network; here the network learns the next word instead of
+the group.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from bias_pipeline.pictures.fitting.learning import CaptionLearner
 
 EPOCHS = "epochs"
-FEWEST = 2  # a word of the vocabulary occurs in at least so many captions
+FEWEST = 2  # the fewest captions in which a word of the vocabulary occurs
 
 
 def vocabulary_of(captions: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -130,13 +130,13 @@ class Lesson:
     captions: Captions  # N captions with at least one word and a picture
     images: LabelledCaptions  # the pictures, by the rows that captions name
     seed: int  # of weights, dropout and batches
-    # The emotions that captions are grounded in, and (N,) the emotion of each caption; None
+    # The emotions in which captions are grounded, and (N,) the emotion of each caption; None
     # without grounding
     grounding: tuple[tuple[str, ...], IntArray] | None = None
     # (N,) the probability of each caption in N draws an epoch; None: an epoch has each caption once
     shares: Float64Array | None = None
     equalizer: Equalizer | None = None  # the further losses of an equalizer; None without it
-    tuned: int = 0  # how many of the last blocks of a published vision network learn, too
+    tuned: int = 0  # the number of last blocks of a published vision network that learn too
 
     @classmethod
     def of_corpus(
@@ -179,7 +179,7 @@ class Lesson:
 
     @property
     def backbone(self) -> Backbone:
-        """The backbone by which the captioner sees."""
+        """The backbone with which the captioner sees."""
         visual = self.encoder.visual
         if not self.tuned:
             return visual

@@ -27,7 +27,7 @@ from bias_pipeline.data.image_masking import ImageMasking
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.pictures.captioners.backbones import Backbone, BackboneInputs
 
-HIDDEN = "hidden_"  # what the names of a picture with hidden people begin with in a batch
+HIDDEN = "hidden_"  # the beginning of names of a picture with hidden people, in a batch
 CAN_HIDE = "can_hide"
 
 
@@ -47,7 +47,7 @@ class EqualizerWeights:
 class Equalizer:
     weights: EqualizerWeights  # the weights of both losses
     words: tuple[frozenset[str], frozenset[str]]  # the words that name each of the two groups
-    hidden: Pictures  # the N images with people hidden; none where people cannot be hidden
+    hidden: Pictures  # the N images with people hidden, where people can be hidden
 
     @classmethod
     def of_corpus(
@@ -75,7 +75,7 @@ class Equalizer:
         return {**asdict(self.weights), "hidden": [dict(edit.spec) for edit in self.hidden.edits]}
 
     def members(self, vocabulary: Mapping[str, int], n_words: int) -> Float32Array:
-        """(W, 2) 1 where a word names a group, else 0."""
+        """(W, 2) 1 if a word names a group, else 0."""
         members = np.zeros((n_words, 2), np.float32)
         for group, words in enumerate(self.words):
             members[[vocabulary[word] for word in words if word in vocabulary], group] = 1
@@ -103,7 +103,7 @@ class HiddenInputs:
     places: IntArray  # (N,) the picture of each image, -1 where people cannot be hidden
 
     def batch(self, images: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``can_hide`` (B,) and the visual inputs; where it is False, the inputs mean nothing."""
+        """``can_hide`` (B,) and the visual inputs, which mean nothing if ``can_hide`` is False."""
         places = self.places[images]
         shown = self.visual.batch(np.maximum(places, 0))
         return {CAN_HIDE: places >= 0, **{HIDDEN + name: item for name, item in shown.items()}}

@@ -43,7 +43,7 @@ _LARGEST_DRAWING = 256
 
 @dataclass(frozen=True, eq=False)
 class WordMap:
-    word: str  # lower case; empty where the caption has none of the words
+    word: str  # lower case; empty if the caption has none of the words
     heatmap: Float64Array  # (h, w) the map
     shares: Shares  # the shares of the map outside people
 
@@ -59,7 +59,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class ExplainedWords:
-    attribute: Attribute  # its words for groups are explained, where they name a group
+    attribute: Attribute  # its words for groups are explained if they name a group
     chosen: Sequence[str] = ()  # words that are explained instead; empty: the attribute's words
 
     @property
@@ -109,7 +109,7 @@ def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, 
 
 
 def _naming_words(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
-    """Yield each listed word of a caption, and which of its occurrences name a group."""
+    """Each listed word of a caption, with the occurrences that name a group."""
     for naming in attribute.namings():
         listed = listed_words(Captions.from_texts([text]), naming)
         words = listed.captions.words(0)
@@ -139,7 +139,7 @@ class Attribution:
         return SeenMasks(self.captioner)
 
     def explain(self, corpus: Corpus) -> Iterator[Explained]:
-        """Yield every picture of a corpus with its maps, in the order of the corpus."""
+        """Every picture of a corpus with its maps, in the order of the corpus."""
         words = self.words.word_list
         single = [word for word in words if " " not in word]  # "light" names no group
         numbers = {self.captioner.first_token(word) for word in single or words}
@@ -164,7 +164,7 @@ class Attribution:
     def _explain_alike(
         self, ids: Sequence[str], pictures: Sequence[Picture], known: Sequence[int]
     ) -> Iterator[Explained]:
-        """Yield pictures with their maps; the captioner takes the pictures in one batch."""
+        """Pictures with their maps; the captioner takes the pictures in one batch."""
         shown = [picture.shown for picture in pictures]
         captions = self.captioner.write(shown)
         targets = [self._targets(caption) for caption in captions]
@@ -186,7 +186,7 @@ class Attribution:
         return targets or [Target()]
 
     def _people(self, picture: Picture) -> Float64Array:
-        """(h, w) which share of each place of the map people cover; NaN without outlines."""
+        """(h, w) the share of each place of the map that people cover; NaN without outlines."""
         people = [one for one in picture.drawn.regions if one.category == PERSON]
         if not people or not all(one.has_outline for one in people):
             return np.full(self.layer.grid, np.nan)
@@ -198,7 +198,7 @@ class Attribution:
 
 
 def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
-    """Yield the edited pictures of a corpus, as the captioner takes them."""
+    """The edited pictures of a corpus, as the captioner takes them."""
     from PIL import Image as Pillow
 
     pictures = corpus.pictures
@@ -220,7 +220,7 @@ class SeenMasks:
         self._extremes: dict[tuple[int, int], tuple[Float64Array, Float64Array]] = {}
 
     def shares(self, mask: BoolArray) -> Float64Array:
-        """(H', W') which share of each pixel that the captioner sees a mask (H, W) covers.
+        """(H', W') the share of each pixel of the captioner that a mask (H, W) covers.
 
         The mask is preprocessed like a picture: resized, cropped, padded. Padding is in no mask.
         """
@@ -313,7 +313,7 @@ def draw_maps(folder: Path, one: Explained) -> None:
 
 
 def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
-    """(H', 2 W', 3) a picture (H, W, 3), and beside it the picture in grey, coloured by a map."""
+    """(H', 2 W', 3) a picture (H, W, 3), and beside it the picture in grey under a map."""
     from PIL import Image
 
     photo = Image.fromarray(pixels)
@@ -337,8 +337,9 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
     if not known.any():
         raise DataError(
             "no picture has a score: "
-            + ("none has an outline of a person with something beside it; name a file that has "
-               "outlines (dataset.regions=FILE)" if np.isnan(uniform).all() else
+            + (
+                "none has an outline of a person with something beside it; name a file with "
+                "outlines (dataset.regions=FILE)" if np.isnan(uniform).all() else
                "every map is zero or not of numbers; choose another layer (--layer)")
         )  # fmt: skip
     mean, low, high = _interval(scores[known])
@@ -349,7 +350,8 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
     ]
     silent = sum(row["word"] is None for row in rows)
     counts = {
-        "captions have none of the words; their maps are of the step where these were likeliest":
+        "captions have none of the words; their maps are of the step at which the words were "
+        "likeliest":
             silent,
         "pictures have no outline of a person, or nothing beside one, and no score":
             int(np.isnan(uniform).sum()),
@@ -358,7 +360,7 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
     }  # fmt: skip
     lines += [f"{count} of {len(rows)} {what}" for what, count in counts.items() if count]
     used = {row["word"] for row in rows}
-    lines += [f"{word!r} is the first word in no caption" for word in words if word not in used]
+    lines += [f"no caption has {word!r} as its first word" for word in words if word not in used]
     return lines
 
 

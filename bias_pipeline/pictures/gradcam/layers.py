@@ -2,8 +2,8 @@
 
 There are two kinds, grid and attention. A grid is a layer's output with a vector for each place of
 the picture: channels of a convolution (B, C, h, w), the output of a Swin (B, h, w, C), or tokens
-(B, N, C), after up to five tokens that belong to no place. The attention kind is weights
-(..., L, N) from words to such tokens.
+(B, N, C), after up to five tokens that belong to no place. Attention is weights (..., L, N) from
+words to such tokens.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def replace_output(output: Any, item: int, value: Tensor) -> Any:
 
 
 def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of a grid with so many places over a picture; None if no form fits.
+    """Height and width of a grid with this number of places over a picture; None if no form fits.
 
     Example:
         >>> form_of(196, (224, 224)), form_of(60, (384, 640)), form_of(7, (64, 64))
@@ -74,7 +74,7 @@ def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
 
 
 def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of the grid in an output's shape; None if the output is no grid."""
+    """Height and width of the grid in an output's shape; None if the output is not a grid."""
     if len(shape) == 4:
         for rows, columns in (shape[2:], shape[1:3]):
             if rows <= picture[0] and form_of(rows * columns, picture) == (rows, columns):
@@ -85,7 +85,7 @@ def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int
 
 
 def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
-    """The sizes of a grid, of the grid that is half as fine, and so on."""
+    """The sizes of a grid, of a grid half as fine, and so on."""
     rows, columns = grid
     coarser = {grid}
     while rows * columns > 1:
@@ -111,7 +111,7 @@ def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
 
 @contextmanager
 def hook_modules(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterator[None]:
-    """Call ``hook(name, output)`` after each module; what it returns replaces the output."""
+    """Call ``hook(name, output)`` after each module; its result replaces the output."""
     handles = [
         module.register_forward_hook(lambda _, __, output, name=name: hook(name, output))
         for name, module in modules
@@ -138,7 +138,7 @@ class LayerSearch:
         self.modules = [pair for pair in captioner.network.named_modules() if pair[0]]
 
     def grids(self) -> list[MapLayer]:
-        """Layers with a grid that depends on the picture but not on the words, the last first."""
+        """Layers with a grid that depends on the picture but not on the words, last layer first."""
         here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
         otherwise = self._outputs(0, _turn_caption(self.caption))
         layers = [
@@ -154,7 +154,7 @@ class LayerSearch:
         return [one for one in layers if cut is None or one.grid in _halves(cut.grid)]
 
     def attentions(self) -> list[MapLayer]:
-        """Layers with attention weights from words to a grid, the last first."""
+        """Layers with attention weights from words to a grid; the last layer first."""
         here = self._outputs(0, self.caption, weights=True)
         forms = {layer.grid for layer in self.grids()}
         return [
@@ -171,8 +171,8 @@ class LayerSearch:
     def find(self) -> MapLayer:
         """The last layer with a grid through which the whole picture reaches the words.
 
-        If this layer's output is replaced by its output on another picture, the captioner behaves
-        as on that picture.
+        If the output of this layer is replaced by its output on another picture, the captioner
+        behaves as on that picture.
         """
         wanted = self._logits(1)
         if bool(wanted.isnan().any()):
@@ -189,7 +189,7 @@ class LayerSearch:
         )
 
     def find_named(self, name: str) -> MapLayer:
-        """The layer of a name; ``attention`` stands for the last layer with attention weights."""
+        """The layer with a name; ``attention`` is the last layer with attention weights."""
         attentions = self.attentions()
         if name == ATTENTION and not attentions:
             raise UsageError(
@@ -202,7 +202,7 @@ class LayerSearch:
             return chosen[0]
         raise UsageError(
             f"--layer {name}: {self.captioner.name} has no such layer with a grid, or with "
-            f"attention to one; its last ones are {self._layer_names(layers)}"
+            f"attention to a grid; its last layers are {self._layer_names(layers)}"
         )
 
     @staticmethod
@@ -216,7 +216,7 @@ class LayerSearch:
             return self.captioner.logits([self.pictures[number]], [self.caption])
 
     def _with_the_others(self, layer: MapLayer) -> Tensor:
-        """The logits of the first picture with the layer's output of the second."""
+        """The logits of the first picture with the layer's output on the second."""
         taken: list[Tensor] = []
         module = [(layer.name, self.captioner.network.get_submodule(layer.name))]
 

@@ -67,11 +67,9 @@ _UNUSED = (
 
 @dataclass(frozen=True, eq=False)
 class GritCheckpoint:
-    """The weights of a file under our names."""
-
     path: Path  # of the file
     detector: Mapping[str, Tensor]  # of `GritDetector`, without its prefix
-    # Of the grid feature network and the caption decoder; empty in the file of a detector alone
+    # Of the grid feature network and the caption decoder; empty in a detector's file
     captions: Mapping[str, Tensor]
 
     @property
@@ -99,7 +97,7 @@ def read_checkpoint(path: Path) -> GritCheckpoint:
     if captions and _POSITIONS not in captions:
         raise DataError(
             f"{path}: 'cap_generator.pos_emb.weight' is absent, without which captions cannot be "
-            "read; it is the file of another network, or is cut off"
+            "read; the file is of another network, or is cut off"
         )
     return GritCheckpoint(path, detector, captions)
 
@@ -125,7 +123,7 @@ def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None
 def load_captions(
     net: nn.Module, checkpoint: GritCheckpoint, rows: Mapping[int, int], what: str
 ) -> None:
-    """Load the weights of grid network and decoder; words not in the file get new vectors."""
+    """Load the weights of grid network and decoder; words that the file lacks get new vectors."""
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
         name: v

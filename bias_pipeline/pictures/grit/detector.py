@@ -49,7 +49,7 @@ def deformable_attention(
 
 
 class DeformableAttention(nn.Module):
-    """Queries attend to a few places of each grid, near their own box (equation 3)."""
+    """Queries attend to a few places of each grid, near their box (equation 3)."""
 
     def __init__(self, size: int, n_heads: int, n_levels: int, n_points: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class DeformableAttention(nn.Module):
         self._begin()
 
     def _begin(self) -> None:
-        """Start each head with its own direction, all places with equal weight (appendix A.4)."""
+        """Start each head with another direction, all places with equal weight (appendix A.4)."""
         n_heads, n_levels, n_points = self.shape
         angle = torch.arange(n_heads) * (2 * math.pi / n_heads)
         towards = torch.stack([angle.cos(), angle.sin()], dim=1)
@@ -158,7 +158,7 @@ class RegionDecoder(nn.Module):
     """Deformable DETR's decoder without its encoder: turns queries into regions.
 
     Boxes are refined once before the first layer and then by each layer (Zhu et al. 2021, section
-    4.2). In the paper, gradients stop between layers' boxes, as every layer has a loss on boxes.
+    4.2). In the paper, gradients stop between layers' boxes, since every layer has a loss on boxes.
     Here gradients pass, since only the caption is learnt; the outputs are the same.
     """
 
@@ -233,7 +233,7 @@ class RegionLayer(nn.Module):
 
 
 class BoxNet(nn.Module):
-    """Three linear layers from a query to the change of its box, initially zero."""
+    """Three linear layers from a query to the change of its box, which is zero at first."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

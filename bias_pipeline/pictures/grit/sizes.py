@@ -16,10 +16,10 @@ class GritSize:
     side: int  # pixels a side of the square input
     patch: int  # of the Swin transformer; for this and the next four see `Swin`
     embed: int  # size of a patch's vector
-    depths: tuple[int, ...]  # how many blocks each stage has
+    depths: tuple[int, ...]  # the number of blocks of each stage
     backbone_heads: tuple[int, ...]  # attention heads of its stages
     window: int  # side of its windows
-    n_levels: int  # in how many of its coarsest grids regions are found
+    n_levels: int  # the number of coarsest grids in which regions are found
     size: int  # of a region, a place of the grid and a word
     n_heads: int  # attention heads of all that follows the Swin transformer
     n_regions: int  # queries, each of which becomes a region
@@ -102,7 +102,7 @@ def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]
 
 
 def shared_rows(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[int, int]:
-    """Our number to the file's number, for the special tokens and for words that both have.
+    """Map our numbers of words to the file's numbers, for special tokens and words in both.
 
     Example:
         >>> shared_rows({"man": 3, "gender": 4}, {"<unk>": 0, "<pad>": 1, "<bos>": 2, "man": 12})

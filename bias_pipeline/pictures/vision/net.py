@@ -68,8 +68,8 @@ class VisionNet(nn.Module, ABC):
         firsts = [w for block in blocks_of(self.network) for w in islice(block.parameters(), 1)]
         if n_blocks > len(firsts):
             raise UsageError(
-                f"fit.tune_backbone={n_blocks}: {self.name} has {len(firsts)} blocks; give at most "
-                "so many"
+                f"fit.tune_backbone={n_blocks}: {self.name} has {len(firsts)} blocks; give at "
+                "most this number"
             )
         weights = list(self.network.parameters())
         begin = next(n for n, weight in enumerate(weights) if weight is firsts[-n_blocks])
@@ -116,7 +116,7 @@ def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
 
 
 class Sight(nn.Module):
-    """Regions of a published network: stored regions, or pixels seen by the attached network."""
+    """Regions of a published network: stored regions, or pixels that the attached network sees."""
 
     network: VisionNet | None
 
@@ -136,7 +136,7 @@ class Sight(nn.Module):
 
 
 def attach(captioner: nn.Module, network: VisionNet) -> None:
-    """Attach a published network to a captioner, so that the captioner sees pixels by it."""
+    """Attach a published network to a captioner, so that the captioner sees pixels with it."""
     next(part for part in captioner.modules() if isinstance(part, Sight)).network = network
 
 

@@ -1,6 +1,6 @@
 """Names, finds and checks published vision networks, of timm and of transformers.
 
-The networks turn pictures into regions. Nothing that comes with a network is run as code.
+The networks turn pictures into regions. No code that comes with a network is run.
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ class HfNetwork(SquareNetwork):
 
 
 def load_network(model: SquareNetwork) -> VisionNet:
-    """A network with its weights, on the CPU."""
     import torch
 
     from bias_pipeline.pictures.vision.net import HfNet, TimmNet
@@ -152,21 +151,21 @@ def is_network(backbone: str) -> bool:
 
 
 def find_network(backbone: str) -> SquareNetwork:
-    """A published vision network on disk; nothing is loaded."""
+    """A published vision network on disk, not yet loaded."""
     if backbone.startswith(HF):
         return find_hf(backbone.removeprefix(HF))
     return find_network_of_timm(backbone)
 
 
 def lasting_name(backbone: str) -> str:
-    """The name of a backbone that holds in any working directory: folders get their full path."""
+    """A backbone's name that holds in any working directory: folders get their full path."""
     kind, colon, name = backbone.partition(":")
     folder = Path(name).expanduser()
     return f"{kind}:{folder.resolve()}" if colon and folder.is_dir() else backbone
 
 
 def find_again(backbone: str, files: object, folder: Path) -> str:
-    """The backbone a captioner was fitted with: where it was, or ``backbone`` in the folder."""
+    """The backbone of a fitted captioner: at its place, or ``backbone`` in the folder."""
     kind, colon, place = backbone.partition(":")
     beside = folder / "backbone"
     places = [backbone, *([f"{kind}:{beside}"] if colon and beside.is_dir() else [])]
@@ -175,6 +174,6 @@ def find_again(backbone: str, files: object, folder: Path) -> str:
         if not moved and dict(find_network(name).files) == files:
             return name
     raise ResourceError(
-        f"{folder}: was fitted with {backbone}, which is not there as it was; name the folder that "
-        f"has the network's files: ln -s FOLDER {beside}"
+        f"{folder}: was fitted with {backbone}, which is absent or has changed; link the folder "
+        f"that has the network's files: ln -s FOLDER {beside}"
     )

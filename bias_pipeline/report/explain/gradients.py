@@ -2,7 +2,7 @@
 
 Integrated gradients (Sundararajan, Taly and Yan 2017) go from a caption without information (the
 baseline) to the caption on a straight line of word vectors, and add up the gradients of the
-attacker's output on the way. The sum of the words' parts is the output for the caption minus the
+attacker's output on the way. The parts of the words sum to the output for the caption minus the
 output for the baseline, up to the error of a sum over ``steps`` points. This needs PyTorch and
 captum.
 """
@@ -54,7 +54,6 @@ class Gradients:
     steps: int = 100
 
     def __post_init__(self) -> None:
-        """Refuse an unknown baseline or less than one step."""
         if self.baseline not in BASELINES:
             raise UsageError(
                 f"--baseline={self.baseline}: {did_you_mean(self.baseline, BASELINES)}"
@@ -68,7 +67,7 @@ class Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """The parts that words add to the log-odds of each group, in some captions."""
+    """What words add to the log-odds of each group, in some captions."""
 
     words: list[Float64Array]  # an array (words, n_classes) for each caption
     rest: Float64Array  # (N, n_classes) log-odds of the baseline
@@ -79,13 +78,12 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class NetworkFit(WordFit):
-    """A neural attacker; its intercept is the prediction for the baseline."""
+    """A neural attacker, whose intercept is the prediction for the baseline."""
 
     attributed: Attributed  # its distinct test captions
-    place: dict[int, int]  # test caption to its index in `attributed`
+    place: dict[int, int]  # index in `attributed` of each test caption
 
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """See :meth:`WordFit.parts`."""
         at = self.place[row]
         return self.attributed.words[at], self.attributed.rest[at]
 
@@ -95,13 +93,10 @@ def fits(
 ) -> NetworkFit:
     """Train an attacker and compute what each word of its test captions adds.
 
-    A word's gain is defined as for an n-gram; its coefficient is the mean over the word's places in
-    test captions. Resamples draw test captions for the same attacker, since training a network on
-    each resample would cost too much; the seeds show how attackers differ. A word that does not
-    occur in a resample keeps its coefficient there.
-
-    Args:
-        drawn: (B, images) how often each image counts.
+    A word's gain is defined as for an n-gram; its coefficient is the mean over its places in test
+    captions. Resamples (``drawn`` is (B, images), how often each image counts) draw test captions
+    for the same attacker, since training a network on each would cost too much; the seeds show how
+    attackers differ. A word that does not occur in a resample keeps its coefficient there.
     """
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
@@ -140,11 +135,7 @@ def fits(
 def attribute_words(
     attacker: Attacker, inputs: Inputs, captions: Captions, rows: IntArray, how: Gradients
 ) -> Attributed:
-    """The integrated gradients of some captions.
-
-    Args:
-        rows: (N,) the captions, by their place in ``captions``.
-    """
+    """The integrated gradients of captions at ``rows`` (N,) of ``captions``."""
     from bias_pipeline.attack.attacker import tensors
 
     attacker.cpu().eval()
@@ -167,7 +158,7 @@ def attribute_words(
 def _integrate(
     attacker: Attacker, tokens: Tensor, lengths: Tensor, how: Gradients
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """(N, L, n_classes) what words add, (N, n_classes) log-odds of baseline and of captions."""
+    """(N, L, n_classes) what words add; (N, n_classes) log-odds of the baseline; of captions."""
     import torch
 
     from bias_pipeline.attack.encoder import N_SPECIAL, PAD
@@ -239,11 +230,9 @@ def _captum() -> Callable[..., Any]:
 
 
 class _Contributions:
-    """The parts that words add in a split's test captions, as tables for weighted sums.
+    """What words add in a split's test captions, as tables for weighted sums.
 
-    Args:
-        rows: (M,) the test captions.
-        rest: (M, n_classes) log-odds without any word.
+    ``rows`` (M,) are the test captions; ``rest`` (M, n_classes) has log-odds without any word.
     """
 
     def __init__(
@@ -271,7 +260,7 @@ class _Contributions:
         self._sums = [sum_by_word(parts[:, k]) for k in columns]
 
     def numbers(self, counts: Float64Array) -> Float64Array:
-        """(B, F, 1 + K) gains and coefficients under counts (B, M) of test captions.
+        """(B, F, 1 + K) gains and coefficients if test captions count ``counts`` (B, M) times.
 
         The coefficient of a word that does not occur is NaN.
         """
@@ -282,7 +271,7 @@ class _Contributions:
         return np.stack(columns, axis=2).transpose(1, 0, 2)
 
     def resample(self, counts: Float64Array) -> Float64Array:
-        """Like :meth:`numbers`; a resample's NaN is replaced by the number without resampling."""
+        """Like :meth:`numbers`, but a NaN is replaced by the number without resampling."""
         numbers = self.numbers(counts)
         return np.where(np.isnan(numbers), self.numbers(np.ones((1, counts.shape[1]))), numbers)
 

@@ -32,7 +32,7 @@ class Example:
     side: str  # `model` or `human`
     image: str  # its id
     group: str  # the true group
-    log_odds: float  # the attacker's, of the true group; minus the mean if there are more than two
+    log_odds: float  # of the true group, by the attacker; minus the mean if there are more than two
     # Each word with its part of the log-odds, without the intercept: towards the second of two
     # groups, or towards the true group of more than two
     words: tuple[tuple[str, float], ...]
@@ -40,7 +40,7 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class WordFit(ABC):
-    """One attacker and its F n-grams, the intercept last."""
+    """One attacker and its F n-grams; the intercept is last."""
 
     table: str  # name of the captions on which the attacker was trained
     grams: list[Gram]  # the n-grams
@@ -52,10 +52,10 @@ class WordFit(ABC):
 
     @abstractmethod
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """The words' parts of each group's log-odds for a test caption, and the rest."""
+        """What each word adds to each group's log-odds for a test caption, and the rest."""
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
-        """For each group, the test captions with the highest log-odds for it, without repeats."""
+        """For each group, the test captions with the highest log-odds of it, without repeats."""
         scored = [self._example(int(row), side, ids) for row in self.test]
         examples = []
         for group in self.data.classes:
@@ -83,7 +83,6 @@ class LinearFit(WordFit):
     votes: Float64Array  # (F, n_classes) what each n-gram adds to the log-odds of each group
 
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """See :meth:`WordFit.parts`; the words of an n-gram share its vote."""
         words = self.data.captions.words(row)
         return word_parts(words, self._vote_of, self.order), self._vote_of[()]
 
@@ -119,13 +118,11 @@ def word_parts(
 def fits(
     probe: ConvexProbe, data: LabelledCaptions, split: Split, drawn: Float64Array
 ) -> LinearFit:
-    """Train an attacker, then again on every resampling of the images.
+    """Train an attacker, then again on every resample of the images.
 
-    The split still decides the n-grams and the balance of groups. A resample that has no test
-    caption uses the unweighted test captions for its gains.
-
-    Args:
-        drawn: (B, images) how often each image counts.
+    The split still decides the n-grams and the balance of groups. ``drawn`` (B, images) is how
+    often each image counts. A resample without a test caption uses the unweighted test captions for
+    its gains.
     """
     train, test = split.select(data.captions.image_rows, data.labels)
     encoder = _ngrams(probe)
@@ -136,7 +133,7 @@ def fits(
     of_captions = drawn[:, data.captions.image_rows]
 
     def weights_of(counts: Float64Array, near: Float64Array | None = None) -> Float64Array:
-        """(F + 1, S, 1, K) the attacker's weights if captions count (N, S) times."""
+        """(F + 1, S, 1, K) the attacker's weights if captions count ``counts`` (N, S) times."""
         truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
         counts, truths = (shared.tally(each, train) for each in (counts, truths))
         return probe.fit(features, counts, truths, near=near)
@@ -166,7 +163,7 @@ def fits(
 
 
 def _ngrams(probe: ConvexProbe) -> Ngram:
-    """The attackers' encoder; refused unless it reads n-grams."""
+    """The attackers' encoder; other encoders than n-grams are refused."""
     if not isinstance(probe.encoder, Ngram):
         raise UsageError(
             f"analysis words: {type(probe.encoder).__name__} does not read single words; set "
@@ -176,12 +173,9 @@ def _ngrams(probe: ConvexProbe) -> Ngram:
 
 
 def votes_of(weights: Float64Array) -> Float64Array:
-    """(F, n_classes) what each n-gram adds to the log-odds of each group.
+    """(F, n_classes) what each n-gram adds to the log-odds of each group, from weights (F, 1 or K).
 
     Log-odds are against the other of two groups, or against the geometric mean of more groups.
-
-    Args:
-        weights: (F, 1) or (F, K).
 
     Example:
         >>> votes_of(np.array([[2.0]])).tolist()

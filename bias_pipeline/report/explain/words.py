@@ -5,8 +5,8 @@ of a caption. Every n-gram has two numbers:
 
 * its *coefficient*: by how much the n-gram moves the log-odds towards a group wherever it occurs;
 * its *gain*: what the n-gram adds to the log-odds of the true group, as the mean over the test
-  captions of a split. A strong word that nobody writes gains nothing. The sum of the gains of all
-  n-grams and of the intercept is the mean log-odds of the true group.
+  captions of a split. A strong word that nobody writes gains nothing. The gains of all n-grams and
+  of the intercept sum to the mean log-odds of the true group.
 
 A network's log-odds are not a sum over words, but integrated gradients approximate them by such a
 sum (``gradients.py``). The coefficient of a word is then the mean of what the word adds at its
@@ -14,8 +14,7 @@ places in test captions, and the "intercept" is the prediction for a caption wit
 
 Both methods use attackers like those of the score: new attackers for every seed, on both sides, on
 the same splits of the images that both sides describe. The human side is the mean over caption
-positions, each of which has its own attackers. The difference of the sides is what the captioner
-added.
+positions, each with attackers of its own. The captioner added the difference of the sides.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ Fits = Callable[[LabelledCaptions, Split, Float64Array], WordFit]
 
 @dataclass(frozen=True)
 class RevealingWord:
-    """An n-gram on one side."""
+    """An n-gram in the captions of one side."""
 
     side: str  # `model`, `human` or `difference` (model minus human)
     gram: Gram  # its words; empty for all n-grams and the intercept together
@@ -164,7 +163,7 @@ def _explainer(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
 
 
 def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCaptions]]:
-    """Side to its captions by position, on the images that both sides describe."""
+    """Each side's captions by position, on the images that both sides describe."""
     codes = ready.groupings[attack.attribute.name].codes
     captions: dict[str, Captions] = {
         side: ready.side(side) for side in attack.sides if len(ready.side(side))
@@ -197,7 +196,7 @@ def _label_captions(
 
 
 class _Sums:
-    """Coefficients and gains by side, seed and resampling: means over caption positions and folds.
+    """Coefficients and gains by side, seed and resample: means over caption positions and folds.
 
     Columns are n-grams. An n-gram that an attacker does not use has weight 0.
     """
@@ -221,7 +220,6 @@ class _Sums:
         self.resampled = {side: np.zeros((resamples, 0, width)) for side in tables}
 
     def add(self, side: str, seed: int, fit: WordFit) -> None:
-        """Add one attacker."""
         at = np.array([self.columns.setdefault(g, len(self.columns)) for g in fit.grams])
         self._widen()
         share = 1 / self._parts[side] / self._folds

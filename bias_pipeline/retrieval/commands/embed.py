@@ -12,6 +12,7 @@ from bias_pipeline.commands.photos import check_photo_options, photo_parser
 from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.data.photos import find_photos
 from bias_pipeline.errors import UsageError, inflect
+from bias_pipeline.io.machine import let_threads_sleep
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.clip import KINDS as CLIP
@@ -65,6 +66,7 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def _embed_photos(options: Namespace) -> None:
+    let_threads_sleep()
     photos = find_photos(options.folder)
     towers = towers_of(options.model, options.revision, options.device)
 
@@ -107,7 +109,7 @@ def _text_model(options: Namespace) -> tuple[Mapping[str, object], Callable[[], 
     if model.kind in CLIP:
         files = {"files": model.files}
         return files, lambda: ClipTexts(model, device_of(device), normalize=normalize)
-    pooling = pooling_of(model, None, normalize)  # as the model's own files say
+    pooling = pooling_of(model, None, normalize)  # as the model's files say
     specification = {"files": model.files, "pooling": pooling.how}
     return specification, lambda: Sentences(model, device_of(device), pooling)
 

@@ -21,7 +21,7 @@ _MINUTES = 5  # between two checkpoints of a CLIP
 
 
 def clip(options: Namespace) -> str:
-    """Fit and write a small CLIP; returns a message that says what was written."""
+    """Fit and write a small CLIP; returns a message on what was written."""
     from bias_pipeline.attack.lightning_loop import CheckpointSettings
     from bias_pipeline.retrieval.clip_fitting import VERSION, ClipRecipe, Pairs, fit_clip
     from bias_pipeline.run import compose
@@ -49,7 +49,6 @@ def clip(options: Namespace) -> str:
 
 
 def _texts(corpus: Corpus, side: str) -> list[list[str]]:
-    """The captions of each image."""
     captions = corpus.side(side)
     captions_by_image: list[list[str]] = [[] for _ in range(len(corpus))]
     for caption, row in enumerate(captions.image_rows.tolist()):
@@ -58,7 +57,7 @@ def _texts(corpus: Corpus, side: str) -> list[list[str]]:
 
 
 def debias(options: Namespace) -> str:
-    """Fit and write a debiasing; returns a message that says what was written."""
+    """Fit and write a debiasing; returns a message on what was written."""
     from bias_pipeline.retrieval.debias.export import write_debias
     from bias_pipeline.run import compose
 

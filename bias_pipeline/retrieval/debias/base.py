@@ -33,8 +33,8 @@ _FURTHER: Mapping[str, Sequence[str]] = {
     "male": ("husband", "uncle", "grandfather", "nephew"),
     "female": ("wife", "aunt", "grandmother", "niece"),
 }
-_MOST = 8  # words of each group that debiasings are fitted to
-_MORE = 4  # further words of each group, which are held out
+_MOST = 8  # words of each group to which debiasings are fitted
+_MORE = 4  # further words of each group, for held-out sentences
 _TEMPLATES = (
     "a photo of {}", "a picture of {}", "a close photo of {}", "a portrait of {}",
     "{} in a photo", "{} looking at the camera", "{} standing in a room", "{} standing outside",
@@ -53,7 +53,7 @@ _HELD_OUT = (
 def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Definition sets: each sentence is filled with each term, for every group.
 
-    Gender has our own terms, 224 sets. Other attributes use the words that their YAML lists for
+    Gender has our terms, 224 sets. Other attributes use the words that their YAML lists for
     each group, in order, describing a person; a group without words, as in intersections, is
     refused.
 
@@ -96,7 +96,7 @@ def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]
 def _fill_templates(
     templates: Sequence[str], terms: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """Each sentence with each term; a group's terms beyond the shortest list are left out."""
+    """Each sentence with each term; terms beyond the shortest list of a group are left out."""
     return [
         tuple(template.format(with_article(term)) for term in group_terms)
         for template in templates
@@ -112,12 +112,12 @@ def _terms(attribute: Attribute, name: str, names: Sequence[str]) -> Sequence[st
 
 
 Side = Literal["image", "text", "both"]
-_TEXT_SEED = 0  # seed if only texts are edited; definition sets draw nothing
+_TEXT_SEED = 0  # seed if only texts are edited; definition sets are not drawn
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """The examples of one side that a debiasing is fitted to.
+    """The examples of one side to which a debiasing is fitted.
 
     Attributes:
         vectors: (N, D) of length 1.
@@ -204,7 +204,7 @@ class Debias(TextEdits, ABC):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Which of ``image`` and ``text`` are edited."""
+        """The edited sides, of ``image`` and ``text``."""
         return ("image", "text") if self.side == "both" else (self.side,)
 
     @abstractmethod
@@ -217,13 +217,13 @@ class Debias(TextEdits, ABC):
         return edit_encoder(dual, edits, renormalise=self.renormalise)
 
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """See the base class: the settings and the sentences that the debiasing is fitted to."""
+        """See the base class: the settings and the sentences to which the debiasing is fitted."""
         if not self.sides:
             return None
         if "text" not in self.sides:
             raise UsageError(
                 "this debiasing is fitted to pictures, and the encoder has only texts; set "
-                "debias.side=text if it was image, or choose another"
+                "debias.side=text if it was image, or choose another debiasing"
             )
         settings = {key: value for key, value in vars(self).items() if key not in self.unused}
         texts = template_sentences(attribute, attribute.groups)
@@ -233,7 +233,7 @@ class Debias(TextEdits, ABC):
     def edit_vectors(
         self, vectors: Float32Array, embed: Embed, attribute: Attribute
     ) -> Float32Array:
-        """See the base class; with ``renormalise``, vectors that had length 1 get it again."""
+        """See the base class; with ``renormalise``, vectors of length 1 get length 1 again."""
         if self.of_texts(attribute) is None:
             return vectors
         names = tuple(attribute.groups)
@@ -254,7 +254,7 @@ class Debias(TextEdits, ABC):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Leaves unused settings out of the run id."""
+        """Leave unused settings out of the run id."""
         return {key: None for key in settings if key in cls.unused}
 
 
@@ -275,7 +275,7 @@ def means_of(examples: Examples) -> Float64Array:
     members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
     for name, rows in zip(examples.names, members, strict=True):
         if not len(rows):
-            raise DataError(f"debias: there is no example of group {name!r} to fit to")
+            raise DataError(f"debias: no example of group {name!r}, to which it must be fitted")
     return np.stack([rows.mean(axis=0) for rows in members])
 
 
@@ -284,7 +284,7 @@ def edit_encoder(
 ) -> DualEncoder:
     """A pair of embedders, with the edits of ``image``, ``text`` or both around them.
 
-    A matcher has no vectors and stays as it is.
+    A matcher has no vectors and stays unchanged.
     """
     images, texts = dual.images, dual.texts
     if "image" in edits:

@@ -2,17 +2,18 @@
 
 An image generator such as Stable Diffusion is conditioned on the state of every token of a CLIP's
 text model after the last norm. CLIP's vector is a projection of the last token's state, and such a
-generator lacks the projection. So the debiasing of vectors must be carried over to states, in one
-of two ways (:data:`Reading`); every token is then changed in the same way:
+generator lacks the projection. The debiasing of vectors must therefore be carried over to states,
+in one of two ways (:data:`Reading`); every token is then changed in the same way:
 
 * ``outputs``: a state changes as little as possible such that its projection is the debiased
-  vector. CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou.
+vector. CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou.
+
 * ``states``: the same method is fitted to what the generator reads, namely to the states of the
-  last tokens of the definition sets.
+last tokens of the definition sets.
 
 Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.2 and Figure
 11, remove gender neurons to debias text-to-image generation. Their generator is StyleCLIP, which is
-driven by CLIP's outputs themselves, so ``outputs`` carries their edit over unchanged.
+driven by CLIP's outputs, so ``outputs`` carries their edit over unchanged.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ NOTHING = "debias=none edits nothing; choose a debiasing, such as debias=subspac
 _CARD = """# A debiasing
 
 Fitted by `bias_pipeline fit debias`. `debias.safetensors` has a matrix and a vector for each side
-that is edited: a vector x of length 1 becomes `x @ weight + bias`, and is made of length 1 again
-where `renormalise` says so. `load_debias.py` does that for PyTorch and needs no bias_pipeline.
+that is edited: a vector x of length 1 becomes `x @ weight + bias`, and is scaled to length 1 again
+if `renormalise` says so. `load_debias.py` does that for PyTorch and needs no bias_pipeline.
 If the file contains `prompt`, its `debias_prompts` gives debiased prompts to an image generator
 with the same text model. All of this is valid only for the model named below.
 
@@ -49,7 +50,7 @@ with the same text model. All of this is valid only for the model named below.
 
 
 def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
-    """A (D, D) matrix and a (D,) vector: an edit of ours always is ``x @ matrix + vector``.
+    """A (D, D) matrix and a (D,) vector: each of our edits is ``x @ matrix + vector``.
 
     Example:
         >>> from bias_pipeline.retrieval.debias.methods import Projection
@@ -66,7 +67,6 @@ def write_debias(
     provenance: Mapping[str, object],
     prompts: Mapping[str, Float64Array] | None = None,
 ) -> None:
-    """Write the edits of a pair of embedders."""
     from safetensors.numpy import save_file
 
     sides = {"image": dual.images, "text": dual.texts}
@@ -98,7 +98,7 @@ class States(Protocol):
 
     @property
     def projection(self) -> Float32Array:
-        """(D, H) the matrix that makes vectors of states."""
+        """(D, H) the matrix that turns states into vectors."""
 
     @property
     def mark(self) -> Float32Array:

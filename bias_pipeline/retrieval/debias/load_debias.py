@@ -24,7 +24,7 @@ FILE = "debias.safetensors"
 
 
 def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
-    """For each side, the edit of (N, D) vectors; an unedited side is only scaled to length 1."""
+    """For each side, the edit of (N, D) vectors; a side without edit is only scaled to length 1."""
     numbers, again = _read(folder)
 
     def edit(side: str) -> Callable[[Any], Any]:
@@ -41,7 +41,7 @@ def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
 
 
 def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
-    """Make an image generator use debiased prompts; ``remove()`` of the returned handle undoes it.
+    """Make an image generator use debiased prompts; the returned handle's ``remove()`` undoes this.
 
     The generator is an object with a ``text_encoder``, such as a StableDiffusionPipeline of
     diffusers, or a CLIPTextModel of transformers itself.
@@ -87,7 +87,7 @@ def _affine(numbers: dict[str, Any], side: str, vectors: Any) -> Any:
 
 
 def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
-    """Refuse a model that the debiasing was not fitted to; rounded weights are accepted."""
+    """Refuse a model to which the debiasing was not fitted; rounded weights are accepted."""
     import torch
 
     embedding = model.embeddings.position_embedding.weight[0].detach().float().cpu()
@@ -99,7 +99,6 @@ def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
 
 
 def _change(numbers: dict[str, Any]) -> Callable[[Any], Any]:
-    """A function that edits (..., H) states."""
     if "prompt.projection" not in numbers:
         return lambda states: _affine(numbers, "prompt", states)
     import torch

@@ -1,11 +1,11 @@
 """The edits ``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``.
 
-``mean_difference`` removes the directions between the groups' means, ``subspace`` those in which
-groups differ most, ``erasure`` all that linear attackers can learn about the group (LEACE).
+``mean_difference`` removes the directions between the groups' means, ``subspace`` the directions in
+which groups differ most, ``erasure`` all that linear attackers can learn about the group (LEACE).
 ``zero_neuron`` and ``mean_neuron`` overwrite neurons: Chen and Dou, Measuring and Mitigating Bias
 in Vision-and-Language Models, section 4.1. ``clip_clip`` sets the dimensions that tell most about
-the group to 0: Wang, Liu and Wang, Are Gender-Neutral Queries Really Gender-Neutral?
-(EMNLP 2021), section 4.2.
+the group to 0: Wang, Liu and Wang, Are Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021),
+section 4.2.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Untouched(Debias):
-    """No edit. It has the settings of the other debiasings, so that a sweep can include it."""
+    """No edit, with the settings of the other debiasings, so that a sweep can include it."""
 
     unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing", "bins", "smoothing")
 
@@ -79,7 +79,8 @@ class Untouched(Debias):
 class MeanDifference(Debias):
     """Projects out the K - 1 directions between the means of K groups; ``k`` is ignored.
 
-    The simplest method without pairs: for two groups, the direction from one mean to the other.
+    This is the simplest method without pairs: for two groups, the direction from one mean to the
+    other.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)
@@ -97,10 +98,9 @@ class Subspace(Debias):
     """Projects out the first k principal components of the groups' differences.
 
     Chen and Dou (Measuring and Mitigating Bias in Vision-and-Language Models, 4.1), after Liang et
-    al. (Towards Debiasing Sentence Representations, ACL 2020). Components are computed after
-    subtracting from every vector the mean of its definition set, which has one vector per group and
-    differs only in the group. Read literally, the paper subtracts each *group's* mean, which
-    removes the difference between groups.
+    al. (Towards Debiasing Sentence Representations, ACL 2020). First, each vector loses the mean of
+    its definition set, which has one vector per group and differs only in the group. Read
+    literally, the paper subtracts each *group's* mean, which removes the difference between groups.
 
     Texts come in such sets. Pictures do not, so one picture per group is put into each set, at
     random or by similarity.
@@ -158,7 +158,7 @@ def match_pictures(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntA
     return np.concatenate(columns), np.tile(sets, len(columns))
 
 
-_LEAST = 1e-6  # share of the largest variance; directions with less variance are noise and are kept
+_LEAST = 1e-6  # share of the largest variance; directions with less variance are noise and stay
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Erasure(Debias):
     """The least change after which groups have the same mean (Belrose et al. 2023, LEACE).
 
     The closed form of their theorem 4.3: whiten the vectors, remove the directions correlated with
-    the group, undo the whitening. Then no linear attacker beats chance on the examples; on other
+    the group, undo the whitening. No linear attacker then beats chance on the examples; on other
     images this holds if there are many more examples than dimensions. ``k`` is ignored: K groups
     need K - 1 directions.
     """
@@ -209,8 +209,8 @@ def relevance(examples: Examples) -> Float64Array:
     """(D,) how much groups differ in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
 
     m are the groups' means and s their standard deviations. With more than two groups, the value is
-    the maximum over pairs of groups (ours). It is infinite if the means differ and a group has no
-    variance, and NaN if the means are equal and a group has none.
+    the maximum over pairs of groups (our choice). It is infinite if the means differ and a group
+    has no variance, and NaN if the means are equal and a group has no variance.
 
     Example:
         >>> vectors = np.array([[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]])
@@ -240,9 +240,8 @@ def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray)
     """(N, D) vectors with the most relevant dimensions moved to the other group's mean.
 
     Each vector keeps its deviation from its group's mean; only the mean is replaced by the other
-    group's. This needs the group of each vector, so it is not a debiasing.
-
-    Source: Chen and Dou, section 4.2, Figure 10.
+    group's mean. This needs the group of each vector, so it is not a debiasing. Source: Chen and
+    Dou, section 4.2, Figure 10.
 
     Example:
         >>> examples = Examples(np.array([[1.0, 7.0], [5.0, 7.0]]), np.array([0, 1]),
@@ -314,7 +313,7 @@ class MeanNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class ClipClip(Debias):
-    """Sets k dimensions to 0: those that have the most mutual information with the group.
+    """Sets the k dimensions with the most mutual information with the group to 0.
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
     as in the authors' code, a dimension cut from one side no longer counts in similarities, so

@@ -47,12 +47,10 @@ class FiberSize:
 
     @property
     def step(self) -> int:
-        """How many pixels a patch of the last stage is wide and high."""
         return PATCH << (len(self.depths) - 1)
 
     @property
     def side(self) -> int:
-        """How many pixels a picture is wide and high."""
         return self.window * self.step
 
     @property
@@ -67,7 +65,7 @@ class FiberSize:
 
 
 KIND = "fiber"
-LONGEST = 40  # tokens that the authors read of a text
+LONGEST = 40  # tokens of a text that the authors read
 VOCABULARY = ("vocab.json", "merges.txt")
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _FETCH = (

@@ -168,7 +168,7 @@ def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     def shape(name: str) -> torch.Size:
         if name not in weights:
             raise DataError(
-                f"{path}: {name!r} is absent; it is the file of another network, or is cut off"
+                f"{path}: {name!r} is absent; the file is of another network, or is cut off"
             )
         return weights[name].shape
 
@@ -196,8 +196,8 @@ def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     if not 0 < size.n_pairs <= min(size.text_layers, sum(depths)) or text_size % TEXT_HEAD:
         raise DataError(
             f"{path}: {size.n_pairs} blocks of {sum(depths)} read texts, in {size.text_layers} "
-            f"layers with vectors of {text_size} numbers; it is the file of another network, or "
-            "is cut off"
+            f"layers with vectors of {text_size} numbers; the file is of another network, or is "
+            "cut off"
         )
     return size
 
@@ -208,8 +208,6 @@ _WORDLESS = 2  # tokens that stand around every text
 
 
 class FiberModel(TwoModeNet):
-    """A FIBER with both modes, from one file."""
-
     def __init__(
         self,
         model: Pretrained,

@@ -32,7 +32,7 @@ class TextAttention(nn.Module):
         self.out = nn.Linear(size, size)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """Map (B, N, C) to the same; ``there`` (B, M) marks what is read of ``other`` (B, M, D)."""
+        """Map (B, N, C) to this shape; ``there`` (B, M) marks the read places of ``other``."""
         q = self._heads(self.query(vectors))
         k, v = self._heads(self.key(other)), self._heads(self.value(other))
         mask = None if there is None else there[:, None, None]
@@ -48,7 +48,7 @@ class TextAttention(nn.Module):
 class Gate(nn.Module):
     """Attention to the other side, weighted by one learned number.
 
-    The number starts at 0, so that both sides start unfused (Dou et al. 2022, section 3.1).
+    The number starts at 0, so both sides start unfused (Dou et al. 2022, section 3.1).
     """
 
     def __init__(self, size: int, other: int, n_heads: int, *, normed: bool) -> None:
@@ -204,7 +204,7 @@ class FiberNet(nn.Module):
         return EncodedTexts(vectors, there)
 
     def match(self, grid: Tensor, texts: EncodedTexts) -> Tensor:
-        """(B,) how well each picture and each text match, on a scale of logits.
+        """(B,) how well each picture and text match, on a scale of logits.
 
         In each fused block each side attends to the previous state of the other side. The score is
         the output for "match"; the authors rank by this output.

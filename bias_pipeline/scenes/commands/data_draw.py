@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _DRAW_ABOUT = (
     "Write the embedded data set with its pictures: the world of people with masks, in COCO's "
-    "format, or the affective world, in ArtEmis'"
+    "format, or the affective world in the format of ArtEmis"
 )
 
 
@@ -31,7 +31,7 @@ def data_draw_parser() -> Parser:
     for name, kind, usual, about in (
         ("n-images", Count, 2000, "number of pictures"),
         ("seed", Seed, 0, "seed of the scenes"),
-        ("side", Annotated[int, Range(low=32, high=256)], 128, "of the pictures, in pixels"),
+        ("side", Annotated[int, Range(low=32, high=256)], 128, "side of a picture in pixels"),
         ("leak", NotNegative, 0.0, "how far the mark of a group extends beyond the person"),
     ):
         parser.add_argument(
@@ -41,7 +41,7 @@ def data_draw_parser() -> Parser:
         "--world",
         choices=["people", "affect"],
         default="people",
-        help="which world (default: people)",
+        help="the world to draw (default: people)",
     )
     parser.add_argument(
         "--captioner",

@@ -142,7 +142,6 @@ def _pair(text: str) -> tuple[int, int]:
 
 
 def _runs_parser(word: str, about: str) -> Parser:
-    """The parser of an analysis of finished runs."""
     parser = Parser(f"{PROGRAM} analysis {word}", description=about)
     parser.add_argument("outputs", type=Path, help="a folder of finished runs; nothing is trained")
     help_text = (
@@ -169,7 +168,6 @@ def _variants_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Var
 
 
 def sensitivity_command(arguments: Sequence[str]) -> int:
-    """Print how much scores of finished runs vary."""
     options = sensitivity_parser().parse_args(list(arguments))
     all_scores = _variants_in(options.outputs, options.over, fewest=1)
     for scores in all_scores:
@@ -177,7 +175,7 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
         print_sensitivity(sensitivity(scores), "CV")
     for one, two in _opponents(all_scores, options.against):
         print_out(
-            f"{one.setting} · how far its CV is below that of {two.setting.headline}, per cent"
+            f"{one.setting} · how far its CV is below the CV of {two.setting.headline}, per cent"
         )
         gain = reduction(one, two)
         if gain.left_out:
@@ -235,7 +233,7 @@ SHIFTS = "feature_sensitivity.csv"
 _SHIFTS_ABOUT = (
     "Caption photos as they are, with the background slightly blurred, and with one annotated "
     "object in ten hidden, and score all three with every metric of captions: a number is steady "
-    "if it stays within its interval. Options are those of caption, key=value those of run (labels "
+    "if it stays within its interval. Options are as for caption, key=value as for run (labels "
     "and human captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
     "image_masking.share= say how much is changed."
 )
@@ -292,7 +290,7 @@ def _is_setting(word: str) -> bool:
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
-    """The files of captions: for pictures as they are, then for each change."""
+    """The files of captions: of the pictures as they are, then of each change."""
     caption = _caption_command()
     (folder / "captioners").mkdir(parents=True, exist_ok=True)
     files = []
@@ -304,7 +302,7 @@ def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[st
         store = caption.find("write_captions")(
             caption.find("options_of")([*options, "--out", blocks, *shown])
         )
-        run = ["--run", store.signature]  # not captions that an earlier call left
+        run = ["--run", store.signature]  # not the captions of an earlier call
         caption.command(["--gather", blocks, *run, "--to", str(file), "--no-strict"])
     return files
 
@@ -377,8 +375,8 @@ def rebalance_command(words: Sequence[str]) -> int:
     print_table(Table(caption, header, lines))
     print_out(
         f"{options.out}: weights of {inflect(len(weights), 'images')}, {weights.min():.2f} to "
-        f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "
-        f"use them with fit sat --weights {shlex.quote(str(options.out))}"
+        f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal "
+        f"weights; use them with fit sat --weights {shlex.quote(str(options.out))}"
     )
     return 0
 
@@ -407,13 +405,15 @@ def pairs_parser() -> Parser:
         help=f"pairs at most (default: {PAIRS})",
     )
     parser.add_argument(
-        "--groups", default="", metavar="A,B", help="two groups, if the attribute has more"
+        "--groups",
+        default="",
+        metavar="A,B",
+        help=("the two groups of a pair, if the attribute has more"),
     )
     return parser
 
 
 def pairs_command(words: Sequence[str]) -> int:
-    """Draw the pairs and write the file of a study."""
     options = pairs_parser().parse_intermixed_args(list(words))
     require_new(options.out)
     cell = compose.cell(["metric=descriptions", *options.overrides])

@@ -159,7 +159,7 @@ ELSEWHERE = Reply({"error": "Unexpected endpoint or method"})  # a wrong address
     ("reply", "reason"),
     [
         (BUSY, "127.0.0.1 answers 502 (Provider returned error)"),
-        (HALF, "127.0.0.1 sent half an answer, or one that is not JSON"),
+        (HALF, "127.0.0.1 sent half an answer, or an answer that is not JSON"),
         (BROKEN, "127.0.0.1 broke an answer off"),
         (ELSEWHERE, "127.0.0.1 refuses the request (200: Unexpected endpoint or method)"),
     ],

@@ -108,7 +108,7 @@ def test_a_group_without_captions_is_named(three):
     corpus = with_third(cell.corpus(), 40)
     described = corpus.groupings["three"].codes[corpus.model.image_rows] != 2
     silent = replace(corpus, model=corpus.model.take(described))
-    with pytest.raises(NotApplicableError, match=r"none with fewer; found .* nonbinary 0"):
+    with pytest.raises(NotApplicableError, match=r"images of each; found .* nonbinary 0"):
         run_cell(silent, cell.build("metric"), SEEDS, run_id="x")
 
 

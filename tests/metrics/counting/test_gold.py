@@ -260,9 +260,9 @@ def test_a_file_of_rate_has_other_questions_too(tmp_path: Path):
         ("image_id,rater\n1,a\n", "column 'value' is absent"),
         ("image_id,value\n", "holds no gold labels"),
         ("image_id,value\n1,blue\n", "unknown values: 'blue'"),
-        ("image_id,value,chance\n1,male,0\n", "chance '0' is no number above 0"),
-        ("image_id,value,chance\n1,male,\n", "is no number above 0"),
-        ("image_id,value,chance\n1,male,1.5\n", "chance '1.5' is no number"),
+        ("image_id,value,chance\n1,male,0\n", "chance '0' is not a number above 0"),
+        ("image_id,value,chance\n1,male,\n", "is not a number above 0"),
+        ("image_id,value,chance\n1,male,1.5\n", "chance '1.5' is not a number"),
         ("image_id,value\n1,male\n1,female\n", "image 1 has two values"),
         (
             "image_id,value,rater,chance\n1,male,a,0.5\n1,male,b,0.2\n",

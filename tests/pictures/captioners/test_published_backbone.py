@@ -273,7 +273,7 @@ def test_a_network_that_was_moved_is_found_beside_the_captioner(fitted_folder, t
 
 def test_another_network_in_its_place_is_refused(fitted_folder, tmp_path):
     timm_folder(tmp_path / "net", num_classes=3, model_args={"img_size": None})
-    with pytest.raises(ResourceError, match="not there as it was"):
+    with pytest.raises(ResourceError, match="absent or has changed"):
         Fitted.read(find_fitted(fitted_folder))
 
 

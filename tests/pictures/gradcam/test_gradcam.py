@@ -319,7 +319,7 @@ def test_words_never_written_are_named():
         PlantedCaptioner(), corpus_of(1 - CORNER), ExplainedWords(GENDER, ("man", "woman"))
     )
     assert describe_attribution(rows, ["man", "woman"])[-1] == (
-        "'woman' is the first word in no caption"
+        "no caption has 'woman' as its first word"
     )
 
 

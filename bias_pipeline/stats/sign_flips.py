@@ -15,6 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.io.hashing import UIntArray, random_words
 
+FEWEST_SETS = 6  # fewest differences other than 0; fewer have no p below 0.05
 _MOST_LISTED, _DRAWN = 16, 9_999
 _WORDS, _BITS = 8, 64  # how many random words a block has; each word has so many signs
 _ROUNDING = 1e-9  # relative to the largest value; sums in another order are no difference
@@ -60,15 +61,32 @@ class SignFlips:
     def p_value(
         self, observed: Float64Array | float, null: Float64Array, *, mid: bool = False
     ) -> Float64Array:
-        """How often a statistic of the null is at least as large as observed.
+        """How often a statistic of the null is at least as large as observed."""
+        return p_of_null(observed, null, complete=self.complete, mid=mid)
 
-        With ``mid``, patterns that give exactly the observed value count half: otherwise a test of
-        few distinct values would reject too rarely (Lancaster 1961).
-        """
-        rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
-        weight = 0.5 if mid else 1.0
-        larger = (null > observed + rounding).sum(axis=0)
-        equal = (np.abs(null - observed) <= rounding).sum(axis=0)
-        added = 0 if self.complete else 1  # the observed pattern itself
-        p_values: Float64Array = (larger + weight * (equal + added)) / (len(null) + added)
-        return p_values
+
+def p_of_null(
+    observed: Float64Array | float, null: Float64Array, *, complete: bool, mid: bool = False
+) -> Float64Array:
+    """How often a statistic of the null is at least as large as observed.
+
+    A null that is not complete lacks the observed pattern itself, which is added. With ``mid``,
+    patterns that give exactly the observed value count half: otherwise a test of few distinct
+    values would reject too rarely (Lancaster 1961).
+    """
+    rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
+    weight = 0.5 if mid else 1.0
+    larger = (null > observed + rounding).sum(axis=0)
+    equal = (np.abs(null - observed) <= rounding).sum(axis=0)
+    added = 0 if complete else 1
+    p_values: Float64Array = (larger + weight * (equal + added)) / (len(null) + added)
+    return p_values
+
+
+def mean_p(keys: UIntArray, values: Float64Array) -> float:
+    """Two-sided p of a mean of (J,) values from 0; McNemar's test if values are -1, 0 or 1."""
+    changed = np.abs(values) > 1e-12
+    flips = SignFlips(keys[changed])
+    left = values[changed]
+    null = flips.null(lambda signs: np.abs(signs @ left))
+    return float(flips.p_value(abs(float(left.sum())), null, mid=True))

@@ -1,0 +1,189 @@
+"""``data check_lists``: compares word lists of another language with the English lists.
+
+Human captions of the same images, in both languages, are masked by the lists of their language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from bias_pipeline.commands.arguments import PROGRAM, Parser
+from bias_pipeline.commands.audit import add_config_dir, config_dir_in
+from bias_pipeline.corpus.attribute import ENGLISH, Attribute
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.list_check import FIELDS, Compared, ListCheck
+from bias_pipeline.data.base import NO_CAPTIONER
+from bias_pipeline.data.tables import check_file
+from bias_pipeline.errors import DataError, UndecidedError, UsageError
+from bias_pipeline.io.paths import with_config_dir
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.metrics.base import Number
+from bias_pipeline.metrics.corpus_view import has_captions
+from bias_pipeline.metrics.counting.gender_error import NAMED_HUMAN
+from bias_pipeline.metrics.value_names import HUMAN
+from bias_pipeline.report.answer_texts import fold
+from bias_pipeline.run.audit import FIRST, attribute_names
+from bias_pipeline.run.compose import Cell
+from bias_pipeline.run.presets import preset
+from bias_pipeline.stats.compare import paired_difference
+from bias_pipeline.text.caption_language import check_sentence, language_shares, untestable
+
+_SETTINGS: Mapping[str, Mapping[str, object]] = {
+    "leakage": {"sides": [str(HUMAN)], "learning_curve": False, "alignment": "none"}
+}
+_EXIT = {"passed": 0, "worse": 1, "undecided": UndecidedError.exit_code}
+_SAYS = {
+    "passed": "{name} passes. With these lines in its YAML, answers are given:",
+    "worse": "{name} does not pass. With these lines in its YAML, audit says why:",
+    "undecided": "{name} does not pass, but more images may decide; until then its YAML may have:",
+}
+
+
+def data_check_lists_command(words: Sequence[str]) -> int:
+    """Print what the check found, and the lines for the attribute's YAML."""
+    with with_config_dir(config_dir_in(words)):
+        options = data_check_lists_parser().parse_args(list(words))
+        lists, english = (
+            preset({"attribute": name}, {"dataset": "coco"}).build("attribute")
+            for name in (options.only, options.english)
+        )
+        _check_attributes(lists, english)
+        files = (options.captions, options.english_captions)
+        for path in (*files, options.attributes):
+            check_file(path)
+        check = compared_lists((lists, english), files, options.attributes)
+    print_out(*fold(f"{check.images:,} images: {check_sentence(check)}."))
+    print_out(*fold(_SAYS[check.outcome].format(name=lists.name)), *yaml_lines(check).splitlines())
+    return _EXIT[check.outcome]
+
+
+def data_check_lists_parser() -> Parser:
+    parser = Parser(
+        f"{PROGRAM} data check_lists",
+        description="Compare an attribute's lists in another language with the English lists, on "
+        "human captions of the same images: how well an attacker guesses the group from masked "
+        "captions, and how often a caption names the wrong group",
+    )
+    parser.add_argument("captions", type=Path, help="human captions in the language of the lists")
+    parser.add_argument(
+        "english_captions", type=Path, help="English human captions, written independently"
+    )
+    parser.add_argument(
+        "--attributes", type=Path, required=True, metavar="LABELS", help="labels of the images"
+    )
+    parser.add_argument(
+        "--only",
+        required=True,
+        choices=attribute_names(),
+        metavar="ATTRIBUTE",
+        help="the attribute with the lists to check",
+    )
+    parser.add_argument(
+        "--english",
+        default=FIRST,
+        choices=attribute_names(),
+        metavar="ATTRIBUTE",
+        help=f"the attribute with the English lists (default: {FIRST})",
+    )
+    add_config_dir(parser)
+    return parser
+
+
+def _check_attributes(lists: Attribute, english: Attribute) -> None:
+    if lists.language == ENGLISH:
+        raise UsageError(
+            f"{lists.name} is English; name an attribute whose YAML has language: CODE"
+        )
+    if english.language != ENGLISH or set(english.groups) != set(lists.groups):
+        raise UsageError(
+            f"--english {english.name}: name an attribute in English with the groups "
+            f"{', '.join(lists.groups)}"
+        )
+
+
+def compared_lists(
+    attributes: Sequence[Attribute], files: Sequence[Path], labels: Path
+) -> ListCheck:
+    """Compare an attribute's lists with English lists, on images that both files describe."""
+    cells = [
+        _cell("leakage", attribute, file, labels)
+        for attribute, file in zip(attributes, files, strict=True)
+    ]
+    corpora = _of_shared_images([cell.corpus() for cell in cells], attributes, files)
+    positions = min(int(np.bincount(corpus.human.image_rows).max()) for corpus in corpora)
+    leaks, errors = [], []
+    for cell, corpus, attribute, file in zip(cells, corpora, attributes, files, strict=True):
+        attack = replace(cell.build("metric"), positions=positions)
+        leaks.append(attack.compute(corpus, splits=attack.draw_splits(corpus, cell.seeds)))
+        people = corpus.rewrite({"model": corpus.human})  # the metric needs captions of a model
+        errors.append(
+            _cell("gender_error", attribute, file, labels)
+            .build("metric")
+            .compute(people, splits=[])
+        )
+    return ListCheck(
+        words=attributes[0].words_digest,
+        images=len(corpora[0]),
+        leak=_difference(*(score.parts[HUMAN] for score in leaks)),
+        wrong=_difference(*(score.parts[NAMED_HUMAN] for score in errors)),
+    )
+
+
+def _cell(metric: str, attribute: Attribute, file: Path, labels: Path) -> Cell:
+    data = {"attributes": str(labels), "captions": str(file), "strict": False}
+    settings = {"attribute": attribute.name, "captioner": NO_CAPTIONER, "dataset": data}
+    return preset({"metric": metric, **settings, **_SETTINGS.get(metric, {})}, {"dataset": "coco"})
+
+
+def _of_shared_images(
+    corpora: Sequence[Corpus], attributes: Sequence[Attribute], files: Sequence[Path]
+) -> list[Corpus]:
+    """The corpora with only the images of a group that both describe.
+
+    Raises:
+        DataError: if captions are not in the language of their lists, or no image is in both.
+    """
+    rows = []
+    for corpus, attribute, file in zip(corpora, attributes, files, strict=True):
+        shares = language_shares(corpus, attribute)
+        if reason := untestable(shares, attribute.language):
+            raise DataError(f"{file}: {reason}; name the file of {attribute.name}'s language first")
+        labelled = corpus.groupings[attribute.name].codes >= 0
+        rows.append(np.flatnonzero(labelled & has_captions(corpus, HUMAN)))
+    ids = [
+        [corpus.ids[row] for row in chosen] for corpus, chosen in zip(corpora, rows, strict=True)
+    ]
+    shared = set(ids[0]) & set(ids[1])
+    if not shared:
+        raise DataError(f"no labelled image has captions in both {files[0]} and {files[1]}")
+    return [
+        corpus.take(chosen[[name in shared for name in names]])
+        for corpus, chosen, names in zip(corpora, rows, ids, strict=True)
+    ]
+
+
+def _difference(lists: Number, english: Number) -> Compared:
+    """Both numbers, and the interval of their difference.
+
+    Raises:
+        DataError: if one of them has no value.
+    """
+    if lists.draws is None or english.draws is None:
+        raise DataError(
+            "captions of the labelled images are too few, or name no group by the words of one "
+            "language; add captions, or words to the lists"
+        )
+    difference = paired_difference(lists.draws, english.draws)
+    numbers = (lists.value, english.value, difference.ci_low, difference.ci_high)
+    return {field: round(value, 4) for field, value in zip(FIELDS, numbers, strict=True)}
+
+
+def yaml_lines(check: ListCheck) -> str:
+    """The check as lines of an attribute's YAML."""
+    name = f"{ListCheck.__module__}.{ListCheck.__qualname__}"
+    return yaml.safe_dump({"english_check": {"_target_": name, **vars(check)}}, sort_keys=False)
