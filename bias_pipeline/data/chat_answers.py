@@ -1,4 +1,4 @@
-"""Answers of services: chat completions, OpenAI's responses, Anthropic's messages, Gemini's."""
+"""Answers of services: chat completions, and the forms of OpenAI, Anthropic and Gemini."""
 
 from __future__ import annotations
 

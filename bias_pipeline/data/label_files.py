@@ -371,7 +371,7 @@ def _count_votes(
     annotator: str,
     notes: tuple[str, ...],
 ) -> Labels:
-    """One label for each image: the majority's label, or one annotator's."""
+    """One label for each image, of the majority or of one annotator."""
     names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
         chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}

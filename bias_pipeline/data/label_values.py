@@ -127,7 +127,7 @@ _MINUS = "-1"  # means no, but not beside cells with 0
 def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]:
     """For each way of naming columns, the plain name of each group's column.
 
-    The name is the group's, either alone, or after the attribute's name (``gender_male``, as
+    A column has the group's name, either alone, or after the attribute's name (``gender_male``, as
     ``pandas.get_dummies`` writes it), or after ``is``.
     """
     prefixes = ("", "is", plain_name(attribute.name), plain_name(labels.field))

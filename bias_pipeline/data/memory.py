@@ -157,7 +157,7 @@ def _file(
 
 
 def _json(row: Row, name: str) -> str:
-    """A row as JSON, with NumPy's numbers as Python's."""
+    """A row as JSON; NumPy's numbers become Python's numbers."""
 
     def to_plain(value: object) -> object:
         if isinstance(value, np.generic | np.ndarray):

@@ -77,7 +77,7 @@ def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ON
 
 
 def derived_seed(purpose: str, seed: int, number: int) -> int:
-    """The seed of a further generator, such as a retry's, in [0, 2**63).
+    """The seed of a further generator, such as the generator of a retry, in [0, 2**63).
 
     Example:
         >>> derived_seed("retry", 0, 1) != derived_seed("retry", 1, 0)

@@ -199,7 +199,7 @@ def _place(name: str) -> Path:
 
 
 def conf_dirs() -> list[Path]:
-    """The folders of configuration: ours, an audit's ``--config-dir``, and included packages'."""
+    """Folders of configuration: of this package, ``--config-dir``, and of included packages."""
     further = os.environ.get(_CONFIG_DIR)
     folders = [Path(further)] if further else []
     folders += [place / "conf" for place in places().values()]

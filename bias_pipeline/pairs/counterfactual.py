@@ -237,7 +237,10 @@ class _Parts:
             for part, values in ((name, distances.samples), (f"beyond_{name}", distances.excess)):
                 yield PartName(part, group=one.label), self._part(one.mean_over_sets(values))
         for name, (value, p_value) in one.distance_tests.items():
-            yield PartName(name, group=one.label), self._part(value, p_value)
+            known: Estimate | float = value
+            if name == "beyond_pictures":
+                known = one.beyond_pictures.estimate(self.metric.stats.level)
+            yield PartName(name, group=one.label), self._part(known, p_value)
 
     def _class(self, one: GroupsCompared, gap: GroupGap) -> Iterator[tuple[PartName, Number]]:
         unit = "per caption" if gap.name == LENGTH else "fraction"

@@ -5,6 +5,7 @@ Every distance is half of a squared distance between vectors; :class:`BeyondPict
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,8 @@ from scipy import sparse
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.pairs.contrasts import Contrasts
-from bias_pipeline.stats.sign_flips import SignFlips
+from bias_pipeline.stats.bootstrap import Estimate, quantile
+from bias_pipeline.stats.sign_flips import FEWEST_NORMAL, SignFlips
 
 Kernel = Callable[[sparse.csr_array], Float64Array]
 
@@ -146,6 +148,15 @@ class BeyondPictures:
         """The mean over sets with two pairs or more; NaN if there is no such set."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         return float(by_set.mean()) if len(by_set) else float("nan")
+
+    def estimate(self, level: float) -> Estimate:
+        """The value with Student's interval over sets; without it if fewer than ten differ."""
+        by_set = self.by_set[~np.isnan(self.by_set)]
+        if (np.abs(by_set) > 1e-12).sum() < FEWEST_NORMAL:
+            return Estimate(self.value)
+        error = float(by_set.std(ddof=1)) / math.sqrt(len(by_set))
+        half = quantile(level, len(by_set) - 1) * error
+        return Estimate(self.value, ci_low=self.value - half, ci_high=self.value + half)
 
     def p_value(self) -> float:
         """P of a mean this large without an effect; one-sided, exact."""

@@ -14,9 +14,8 @@ from bias_pipeline.pairs.contrasts import Contrasts
 from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 from bias_pipeline.stats.shares import difference_ends, wilson
-from bias_pipeline.stats.sign_flips import FEWEST_SETS, SignFlips, mean_p
+from bias_pipeline.stats.sign_flips import FEWEST_NORMAL, FEWEST_SETS, SignFlips, mean_p
 
-_FEWEST_NORMAL = 10  # with so many sets that differ, Student's interval holds
 _POWER = 0.8  # a difference is "usually" found with this chance
 
 
@@ -78,7 +77,7 @@ def group_gap(
     low, high = value - half, value + half
     needed = float(special.stdtrit(freedom, 0.975) + special.stdtrit(freedom, _POWER))
     misses = needed * error
-    if is_share and n_differing < _FEWEST_NORMAL:
+    if is_share and n_differing < FEWEST_NORMAL:
         pictures = np.concatenate([contrasts.first, contrasts.second])
         a_set = float(captions[pictures].sum()) / 2 / len(contrasts)  # of a group, on average
         ends = share_difference_ends(second, first, a_set, quantile(level))

@@ -108,7 +108,7 @@ class Finding:
     question: str  # one of `QUESTIONS`
     row: Row  # the part that may decide; the headline if no part may
     headline: str  # the headline's name
-    # The annotators' value of `row`, or for `mentions` the labels'; NaN if `row` is already a
+    # The annotators' value of `row`, or for `mentions` the value of labels; NaN if `row` is a
     # difference from annotators.
     people: float
     compared: Row  # the row tested for bias: minus the annotators' value, if known

@@ -118,7 +118,7 @@ def _by_labels(metric: str) -> bool:
 
 
 def lead(findings: Sequence[Finding]) -> Finding:
-    """The finding to show of several: a finding with more bias, or else the best known metric's."""
+    """The finding to show of several: one with more bias, or else one of the best known metric."""
     return min(findings, key=lambda finding: (not finding.is_biased, rank(finding.row.metric)))
 
 

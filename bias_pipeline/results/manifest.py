@@ -87,7 +87,7 @@ class Manifest:
     included: Mapping[str, str] = field(default_factory=dict)  # the user's packages and folders
     plugins: Mapping[str, str] | None = None  # releases by plugin
     text: Mapping[str, Any] = field(default_factory=dict)  # how captions were read
-    overrides: Sequence[str] | None = None  # the command's; None for a call from Python
+    overrides: Sequence[str] | None = None  # of the command; None for a call from Python
     gold: str | None = None  # digest of the gold labels that corrected the run, if any
     job: Mapping[str, Any] | None = None  # launcher and number; None for a call from Python
     files: Mapping[str, str] | None = None  # checksums of files; None until stored

@@ -35,7 +35,7 @@ _WEIGHTS = (
 )
 _VOCABULARY = ("*.txt", "*.model", "*token*.json", "vocab.json", "*.jinja")
 _TOKENIZING = ("additional_special_tokens", "clean", "language", "strip_sep_token")
-# OpenAI's, the library's default.
+# The values of OpenAI, which the library uses by default.
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _STD = (0.26862954, 0.26130258, 0.27577711)
 _RESIZING = ("shortest", "longest", "squash")

@@ -93,7 +93,7 @@ def ranking_divergence(
 
 
 def bias_at(counts: Float64Array) -> Float64Array:
-    """(...) Bias@k: the first group's images at the top minus the second's, over both.
+    """(...) Bias@k: images of the first group at the top minus the second group, over their sum.
 
     The value is in [-1, 1]: above 0 if the first group has more images, 0 if neither has any.
 

@@ -79,7 +79,9 @@ _ORDINARY = frozenset(
         *("probe", "scoring", "split", "stats", "text", "trainer"),
     }
 )
-MOST_CACHED = 500  # composed jobs in a loader's cache, and merges in a process's; 40 kB each
+MOST_CACHED = (
+    500  # composed jobs that a loader caches, and merges that a process caches; 40 kB each
+)
 
 
 def loader_of(config_dir: str | None = None) -> Loader:

@@ -68,7 +68,7 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
 
 
 def _as_yaml(value: Any, key: str) -> object:
-    """A setting as YAML stores it, with lists for sequences and plain numbers for NumPy's."""
+    """A setting as YAML stores it: lists for sequences, Python's numbers for NumPy's numbers."""
     if isinstance(value, Mapping):
         return {name: _as_yaml(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):

@@ -141,7 +141,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
 
     Example:
         >>> server_fault("ftp://x")
-        'its address is no http address'
+        'its address is not an http address'
     """
     if not url.startswith(("http://", "https://")):
         return "its address is not an http address"

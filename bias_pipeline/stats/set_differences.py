@@ -10,9 +10,8 @@ import numpy as np
 from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.shares import difference_ends
-from bias_pipeline.stats.sign_flips import FEWEST_SETS, mean_p
+from bias_pipeline.stats.sign_flips import FEWEST_NORMAL, FEWEST_SETS, mean_p
 
-_FEWEST_NORMAL = 10  # with so many sets that differ, Student's interval holds
 _LEVEL = 0.95
 
 
@@ -56,7 +55,7 @@ def size_difference(
     half = quantile(_LEVEL, freedom) * error
     low, high = value - half, value + half
     n_differing = int((np.abs(values) > 1e-12).sum())
-    if n_differing < _FEWEST_NORMAL:
+    if n_differing < FEWEST_NORMAL:
         one, two = (
             (sign * mean, *sorted((sign * ends_of[0], sign * ends_of[1])))
             for sign, mean, ends_of in zip(signs.tolist(), means.tolist(), ends, strict=True)

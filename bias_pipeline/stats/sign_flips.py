@@ -16,6 +16,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.io.hashing import UIntArray, random_words
 
 FEWEST_SETS = 6  # fewest differences other than 0; fewer have no p below 0.05
+FEWEST_NORMAL = 10  # with so many, Student's interval of their mean holds
 _MOST_LISTED, _DRAWN = 16, 9_999
 _WORDS, _BITS = 8, 64  # how many random words a block has; each word has so many signs
 _ROUNDING = 1e-9  # relative to the largest value; sums in another order are no difference

@@ -150,6 +150,9 @@ def test_the_p_of_crossed_values_is_that_of_all_signs():
     values = all_signs(N_SETS) @ beyond.by_set
     assert beyond.p_value() == pytest.approx((values >= beyond.by_set.sum() - 1e-12).mean())
     assert beyond.value == pytest.approx(beyond.by_set.mean())
+    known = stats.ttest_1samp(beyond.by_set, 0).confidence_interval(0.9)
+    interval = beyond.estimate(0.9)
+    assert (interval.ci_low, interval.ci_high) == pytest.approx(tuple(known))
 
 
 def test_three_contexts_of_a_set_are_turned_one_by_one():

@@ -65,3 +65,20 @@ def test_sets_that_only_one_captioner_describes_are_named():
     assert f"1 set of pictures is left out ({LABELS[0]['set']}): only one of a and b has" in str(
         comparison
     )
+
+
+def test_where_nothing_else_differs_the_change_that_recurs_is_compared_too():
+    labels = [
+        {**row, "race": image.labels["race"].lower()}
+        for row, image in zip(LABELS, FAIR, strict=True)
+    ]
+    own_words = {
+        row["image_id"]: f"a person with {row['gender']}{row['set']}{row['gender']}"
+        for row in LABELS
+    }
+    comparison = bp.compare(
+        own_words, captions_of(FAIR), labels, metric="counterfactual", backgrounds="alike"
+    )
+    (decision,) = [one for one in comparison.decisions if one.part == "beyond_pictures"]
+    assert (decision.doubts, decision.winner) == ((), "other")
+    assert decision.values[0] == pytest.approx(1.0)
