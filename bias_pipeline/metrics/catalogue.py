@@ -47,7 +47,8 @@ def metric_class(name: str) -> type[Metric]:
     return metric
 
 
-def settings_of(name: str) -> dict[str, Any]:
+@cache
+def settings_of(name: str) -> Mapping[str, Any]:
     text = conf_file("metric", name).read_text(encoding="utf-8")
     settings: dict[str, Any] = yaml.safe_load(text)
     return settings
