@@ -32,16 +32,22 @@ class Ngram(FeatureEncoder):
         runs = [_runs(captions, width) for width in range(1, self.order + 1)]
         sizes = np.cumsum([0, *(int(codes.max(initial=-1)) + 1 for codes in runs)])
         n_grams = int(sizes[-1])
+        shape = (len(captions), n_grams)
+        # With a million captions an array of 64 bits has a hundred megabytes
+        kind = np.int32 if max(shape) < 2**31 else np.int64
+        grams = np.concatenate(
+            [(codes + size).astype(kind) for codes, size in zip(runs, sizes, strict=False)]
+        )
+        del runs
+        numbers = np.arange(len(captions), dtype=kind)
         owners = [  # the caption of every run of words inside a caption
-            np.repeat(np.arange(len(captions)), np.maximum(captions.lengths - width + 1, 0))
+            np.repeat(numbers, np.maximum(captions.lengths - width + 1, 0))
             for width in range(1, self.order + 1)
         ]
-        grams = [codes + size for codes, size in zip(runs, sizes, strict=False)]
-        del runs  # with a million captions each such array has a hundred megabytes
-        places = np.concatenate(owners), np.concatenate(grams)
-        shape = (len(captions), n_grams)
+        places = np.concatenate(owners), grams
+        del owners
         # A repeated n-gram is one cell of the table.
-        cells = sparse.coo_array((np.ones(len(places[0]), np.int8), places), shape).tocsr()
+        cells = sparse.coo_array((np.ones(len(grams), np.int8), places), shape).tocsr()
         starts = cells.indptr.astype(np.int64)
         grams_of_all = cells.indices.astype(np.int64)
         return NgramItems(grams_of_all, starts, n_grams, self.min_count, captions.identities)

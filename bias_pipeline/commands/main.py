@@ -191,7 +191,7 @@ _MODULES = {
     "submit": "bias_pipeline.commands.run",
     "audit": "bias_pipeline.commands.audit",
     "compare": "bias_pipeline.commands.results",
-    "report": "bias_pipeline.commands.results",
+    "report": "bias_pipeline.commands.report",
     "caption": "bias_pipeline.pictures.commands.caption",
     "embed": "bias_pipeline.retrieval.commands.embed",
     "fit": "bias_pipeline.commands.fit",

@@ -1,9 +1,8 @@
-"""Results of runs: ``compare`` captioners, ``report`` them as a page, as files, or to W&B."""
+"""``compare``: which of several captioners is fairer."""
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.commands import arguments
-from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.audit import add_config_dir, config_dir_in
 from bias_pipeline.commands.audit_settings import add_settings
 from bias_pipeline.commands.compare_audits import (
@@ -21,7 +20,7 @@ from bias_pipeline.commands.compare_audits import (
     print_questions,
     stored_audits,
 )
-from bias_pipeline.declared import Count, NotNegative, Positive, Seconds
+from bias_pipeline.declared import Count, NotNegative, Positive
 from bias_pipeline.errors import (
     DataError,
     NotApplicableError,
@@ -29,11 +28,9 @@ from bias_pipeline.errors import (
     TooFewImagesError,
     UndecidedError,
     UsageError,
-    cannot_write,
     inflect,
 )
 from bias_pipeline.io.files import check_places, write_file
-from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.paths import with_config_dir
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report import baseline
@@ -48,10 +45,7 @@ from bias_pipeline.report.gate import Comparison, check_margin, compare_results
 from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.text_formats import (
-    benchmark_file,
-    evaluation_results,
     junit,
-    model_card,
     skipped_cells,
 )
 from bias_pipeline.results.rows import Result
@@ -66,7 +60,6 @@ from bias_pipeline.run.overrides import (
 )
 
 if TYPE_CHECKING:
-    from bias_pipeline.report.page import Report
     from bias_pipeline.run.compose import Sweep
     from bias_pipeline.run.outcomes import SweepOutcome
 
@@ -379,201 +372,3 @@ def _corpus_overrides(sweep: Sweep) -> list[list[str]]:
     return [
         [*flags, *others, *chosen] for chosen in product(*(choices_in(word) for word in several))
     ]
-
-
-def report_command(words: list[str]) -> int:
-    from bias_pipeline.report.exports import CONTENTS, export
-    from bias_pipeline.report.page import report_of_folder, save_page
-
-    options = report_parser().parse_args(words)
-    if options.error and not options.export:
-        raise UsageError(
-            "--error is for the tables of --export DIR; add --export, or leave --error out"
-        )
-    if options.eval_results and not options.card:
-        raise UsageError("--eval-results writes beside --card FILE.md; add --card")
-    _check_export(options.export, options.folder)
-    REPORT.require()
-    check_places(options.card)
-    out = options.out or options.folder / "report.html"
-    limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
-    report = report_of_folder(options.folder, limits)
-    card = model_card(report) if options.card else ""  # refused before writing
-    save_page(_with_illustrations(report, options.images, options.maps), out)
-    print_out(out)
-    if options.export:
-        from bias_pipeline.report.exports import RUN_ERRORS
-
-        export(report, options.export, RUN_ERRORS.get(options.error))
-        print_out(options.export / CONTENTS)
-    if options.card:
-        write_file(options.card, card.encode("utf-8", "replace"))
-        print_out(options.card)
-    if options.eval_results:
-        place = options.card.parent / ".eval_results" / "bias_pipeline.yaml"
-        try:
-            place.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise cannot_write(place, error) from error
-        write_file(place, evaluation_results(report, options.eval_results).encode())
-        print_out(place)
-        benchmark = options.card.parent / "eval.yaml"
-        write_file(benchmark, benchmark_file(report, options.eval_results).encode())
-        print_out(benchmark)
-    return 0
-
-
-def _check_export(place: Path | None, runs: Path) -> None:
-    """Refuse a folder in which an export would replace files of runs."""
-    if place is None:
-        return
-    of_all = place.resolve() == runs.resolve()
-    if of_all or (place / RESULT).exists():
-        raise UsageError(
-            f"--export {place} is the folder of {'the runs' if of_all else 'a run'}, and would "
-            "replace its rows.csv; name another folder"
-        )
-
-
-def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) -> Report:
-    """The report with photos and maps beside its examples, if their folders are given."""
-    if photos is None and maps is None:
-        return report
-    from bias_pipeline.data.photos import find_photos
-    from bias_pipeline.report.example_pictures import drawn_maps, with_pictures
-
-    return with_pictures(
-        report,
-        None if photos is None else find_photos(photos),
-        None if maps is None else drawn_maps(maps),
-    )
-
-
-def _hub_dataset(text: str) -> str:
-    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", text, re.ASCII):
-        raise ArgumentTypeError(
-            f"{text!r} is not the name of a data set on the hub, such as owner/photos"
-        )
-    return text
-
-
-def report_parser() -> Parser:
-    parser = Parser(
-        f"{PROGRAM} report",
-        description="Write finished runs as one HTML page",
-    )
-    parser.add_argument(
-        "folder",
-        type=Path,
-        nargs="?",
-        default=Path("outputs"),
-        help="folder of runs (default: outputs)",
-    )
-    page = file_of("HTML", ".html", ".htm")
-    parser.add_argument(
-        "--out", type=page, metavar="FILE", help="the page (default: FOLDER/report.html)"
-    )
-    parser.add_argument(
-        "--export",
-        type=Path,
-        metavar="DIR",
-        help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
-    )
-    parser.add_argument(
-        "--images",
-        type=Path,
-        metavar="DIR",
-        help="a folder of photos named by image id: thumbnails of at most 200 photos are put into "
-        "the page, beside the example captions; check that you may share them",
-    )
-    parser.add_argument(
-        "--maps",
-        type=Path,
-        metavar="DIR",
-        help="a folder that explain gradcam wrote: its maps, which show where the captioner "
-        "looked for the word that names a group, are folded beside the examples",
-    )
-    parser.add_argument(
-        "--card",
-        type=file_of("Markdown", ".md"),
-        metavar="FILE.md",
-        help="also write the bias section of a model card, for runs of one captioner",
-    )
-    parser.add_argument(
-        "--eval-results",
-        type=_hub_dataset,
-        metavar="OWNER/NAME",
-        help="with --card: also write the numbers as .eval_results/bias_pipeline.yaml beside the "
-        "card, as evaluations of this data set of the Hugging Face hub, and their tasks as "
-        "eval.yaml, for the repository of the data set",
-    )
-    parser.add_argument(
-        "--error",
-        choices=("seeds", "interval"),
-        help="the error that exported tables print, as papers do, in place of our intervals over "
-        "attackers and images: the standard deviation over seeds, or half of the 95%% "
-        "interval over runs",
-    )
-    arguments.add_limits(parser)
-    return parser
-
-
-def report_wandb_command(words: list[str]) -> int:
-    from bias_pipeline.report.page import finished_results
-    from bias_pipeline.run import workspace
-    from bias_pipeline.run.push import push
-
-    arguments = report_wandb_parser().parse_args(words)
-    if arguments.workspace:
-        workspace.require_server(arguments.mode)
-    pushed = push(
-        arguments.folder,
-        project=arguments.project,
-        entity=arguments.entity,
-        mode="online" if arguments.workspace else arguments.mode,
-        timeout_s=arguments.timeout,
-    )
-    print_out(pushed.sentence())
-    if arguments.workspace:
-        print_out(
-            workspace.save_workspace(
-                finished_results(arguments.folder),
-                project=arguments.project,
-                entity=arguments.entity,
-            )
-        )
-    return 0
-
-
-def report_wandb_parser() -> Parser:
-    from bias_pipeline.run.push import RUN_S
-
-    parser = Parser(f"{PROGRAM} report wandb", description="Write finished runs as W&B runs")
-    parser.add_argument(
-        "folder",
-        type=Path,
-        nargs="?",
-        default=Path("outputs"),
-        help="folder of runs (default: outputs)",
-    )
-    parser.add_argument(
-        "--project", default="bias_pipeline", help="W&B project (default: bias_pipeline)"
-    )
-    parser.add_argument("--entity", help="W&B user or team (default: as W&B is configured)")
-    parser.add_argument(
-        "--mode",
-        default="",
-        help="offline or online (default: WANDB_MODE, else online if a key is set, else offline)",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=number(Seconds),
-        default=RUN_S,
-        help=f"longest time for a run, in seconds (default: {RUN_S:g})",
-    )
-    parser.add_argument(
-        "--workspace",
-        action="store_true",
-        help="also create or update a workspace on the server that compares the project's runs",
-    )
-    return parser

@@ -47,7 +47,8 @@ def metric_class(name: str) -> type[Metric]:
     return metric
 
 
-def settings_of(name: str) -> dict[str, Any]:
+@cache
+def settings_of(name: str) -> Mapping[str, Any]:
     text = conf_file("metric", name).read_text(encoding="utf-8")
     settings: dict[str, Any] = yaml.safe_load(text)
     return settings
@@ -116,7 +117,7 @@ def attackers(settings: Mapping[str, object]) -> str:
 
 
 def has_needs(info: MetricInfo, corpus: Corpus) -> bool:
-    return not missing(info.needs, corpus)
+    return not missing(info.needs, corpus) and (info.streams or corpus.in_memory)
 
 
 def missing(needs: Iterable[str], corpus: Corpus) -> set[str]:

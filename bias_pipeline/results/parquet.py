@@ -88,16 +88,26 @@ def _column(draws: Draws, seed: int) -> str:
 
 def read_draws(content: bytes) -> dict[str, Draws]:
     """The draws of each part, from the content of ``draws.parquet``."""
-    import pandas as pd
+    from pyarrow.parquet import ParquetFile
 
-    table = pd.read_parquet(BytesIO(content))
+    table = ParquetFile(BytesIO(content)).read()  # read_table would import pandas
     columns: dict[str, list[str]] = {}
-    for name in map(str, table.columns):
+    for name in table.column_names:
         columns.setdefault(name.rpartition(":")[0], []).append(name)
     return {
-        part: _draws(table[names].to_numpy(np.float64), names[0].rpartition(":")[2])
+        part: _draws(
+            np.stack([_floats(table[name]) for name in names]).T,
+            names[0].rpartition(":")[2],
+        )
         for part, names in columns.items()
     }
+
+
+def _floats(column: Any) -> Float64Array:
+    numbers = column.combine_chunks().cast("float64")
+    if numbers.null_count:
+        raise ValueError("a number is absent")
+    return np.frombuffer(numbers.buffers()[1])[numbers.offset :][: len(numbers)]
 
 
 def _draws(values: Float64Array, kind: str) -> Draws:

@@ -15,7 +15,8 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
+from io import StringIO
 from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,9 @@ def _write_yaml(path: Path, data: object) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+_TEXT_TAG = "tag:yaml.org,2002:str"
+
+
 class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
     """Quotes text that OmegaConf would read as a number or a truth value."""
 
@@ -183,9 +187,16 @@ class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
 
 
 def _represent(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar(_TEXT_TAG, text, style=_style(text))
+
+
+@lru_cache(maxsize=100_000)
+def _style(text: str) -> str | None:
+    """The quotes that OmegaConf writes; cached, since the cells of a sweep repeat most texts."""
     from omegaconf._utils import OmegaConfDumper
 
-    return OmegaConfDumper.str_representer(dumper, text)
+    style: str | None = OmegaConfDumper.str_representer(yaml.Dumper(StringIO()), text).style
+    return style
 
 
 _YamlWriter.add_representer(str, _represent)

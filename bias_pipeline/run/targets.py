@@ -7,8 +7,10 @@ classes are refused. Values must have the types in the annotations of parameters
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
+import marshal
 import re
 import sys
 import types
@@ -199,11 +201,27 @@ metrics, data sets, encoders and the like that bias_pipeline defines are
     _check_within(config, where, set())
 
 
+_SOUND: set[tuple[bytes, tuple[str, ...]]] = set()  # digests of parts that were checked, with the
+# packages that were included; the cells of a sweep repeat most parts
+
+
+def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
+    """What a part consists of; None if it is more than plain data."""
+    try:
+        content = marshal.dumps(part, 2)  # later formats depend on who else refers to the part
+    except ValueError:
+        return None
+    return hashlib.sha256(content).digest(), included_packages()
+
+
 def _check_within(config: object, where: str, checked: set[int]) -> None:
     """See :func:`check_nodes`; ``checked`` has the ids of checked mappings and lists."""
     if isinstance(config, str) and "${" in config:
         raise UsageError(f"{where}: a text may not contain '${{'")
     if not isinstance(config, Mapping | list) or id(config) in checked:
+        return
+    identity = _identity(config) if where and "." not in where else None
+    if identity in _SOUND:
         return
     checked.add(id(config))
     try:
@@ -220,6 +238,8 @@ def _check_within(config: object, where: str, checked: set[int]) -> None:
         kinds, scope = kinds_of(target), vars(sys.modules[target.__module__])
         for key, value in given.items():
             check_value(value, kinds.get(key, Any), f"{where}.{key}".lstrip("."), scope)
+    if identity is not None:
+        _SOUND.add(identity)
 
 
 def check_fields(given: Mapping[str, Any], declared: type, where: str) -> None:

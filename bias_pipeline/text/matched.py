@@ -161,6 +161,11 @@ class MatchedAlignment(TextTransform):
 
     def _match(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
         """Human captions after the changes, and the changes by position."""
+        removed, added, changes = self._changes(corpus)
+        return edit_words(corpus.human, removed, added), changes
+
+    def _changes(self, corpus: Corpus) -> tuple[Entries, Entries, list[Change]]:
+        """The words to take out of human captions and to put into them; counts by position."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.find(model, human, self.excluded)
@@ -182,7 +187,7 @@ class MatchedAlignment(TextTransform):
             removed.append(Entries(captions[out.captions], out.types))
             added.append(Entries(captions[put.captions], put.types))
         out, put = (_join(parts, words.types_of(human)) for parts in (removed, added))
-        return edit_words(human, out, put), changes
+        return out, put, changes
 
     def _edits(
         self,
@@ -225,7 +230,7 @@ class MatchedAlignment(TextTransform):
         and ``images`` (N,) are hashes.
         """
         by_word = sparse.csc_array(weights)
-        word = np.repeat(np.arange(len(most)), np.diff(by_word.indptr))
+        word = np.repeat(np.arange(len(most), dtype=np.int32), np.diff(by_word.indptr))
         open_to = (most > 0)[word] & (by_word.data > 0)
         row, word, weight = by_word.indices[open_to], word[open_to], by_word.data[open_to]
         del by_word, open_to
@@ -233,15 +238,20 @@ class MatchedAlignment(TextTransform):
         drawn = random_words(purpose, self.seed, mix(words)[word] ^ images[row], part)
         # The smallest exponential times with these rates are a weighted draw (Efraimidis and
         # Spirakis 2006, "Weighted random sampling with a reservoir").
-        uniform = (drawn.astype(np.float64) + 0.5) / 2.0**64
-        times = -np.log(uniform) / weight
+        times = drawn.astype(np.float64)  # in place: with a million captions, 60 MB a copy
+        times += 0.5
+        times /= 2.0**64
+        np.log(times, out=times)
+        np.negative(times, out=times)
+        times /= weight
+        del weight
         early = _early_words(times, word, most)
         row, word, times, drawn = row[early], word[early], times[early], drawn[early]
         order = np.lexsort((drawn, times, word))
         sizes = np.bincount(word, minlength=len(most))
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         chosen = order[rank < most[word[order]]]
-        return Entries(row[chosen].astype(np.int64), word[chosen])
+        return Entries(row[chosen].astype(np.int64), word[chosen].astype(np.int64))
 
 
 def _early_words(times: Float64Array, word: IntArray, most: IntArray) -> BoolArray:

@@ -99,6 +99,7 @@ class AttackedCaptions:
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON
+        return_freed_memory()  # of the captioner's attackers
         try:
             transformed = self.metric.transform(self.transforms, people)
             pair, images, trained = self._attack_annotators(transformed)
