@@ -338,8 +338,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="count captions that do not fit into memory, block by block: all files are Parquet, "
-        "image ids are whole numbers, and what no counting shows is not tested",
+        help="read captions that do not fit into memory, block by block; only questions that need "
+        "no attacker are answered, all files are Parquet, and image ids are whole numbers",
     )
     parser.add_argument(
         "--tables", action="store_true", help="also print a table of all numbers on each question"
