@@ -35,6 +35,7 @@ CONTENT = re.compile(
     r"|bias_pipeline/(studies/features|report/(benchmark_1|flatness|power))\.csv"  # figures and ids
     r"|bias_pipeline/(models/published_captioners|text/phrases)\.csv"  # names, phrases of refusal
     r"|bias_pipeline/people/anonymous_prompts\.csv"
+    r"|bias_pipeline/integrations/lmms_eval/README\.md"  # as lmms-eval's own tasks have
     r"|bias_pipeline-[\w.]+\.dist-info/[\w./]+"
 )
 

@@ -103,6 +103,7 @@ def test_intervals_in_prose_stand_in_the_tables(study):
 
 
 COMMANDS = {
+    "photos/fairer_rows.csv": "experiments.photos.fairer DATA",
     "photos/masked_rows.csv": "experiments.photos.masked DATA",
     "photos/rows.csv": "experiments.photos.study DATA",
     "flatness/draws.csv": "experiments.flatness.draws DATA",

@@ -71,6 +71,7 @@ _NOISE = "dataset.label_noise="
 _CONFIG_DIR = "--config-dir"
 Meanings = tuple[set[str], set[str]]  # groups, and labels that belong to no group
 NO_MEANINGS: Meanings = (set(), set())  # without --map, meanings are not needed
+_STREAMED = "bias_pipeline.data.coco_streamed.StreamedCocoDataset"
 _LONGEST = 60  # characters of a file's name in its folder's name
 
 
@@ -148,6 +149,13 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
     meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
     _check_map(options.map, meanings)
     files = (options.attributes, options.captions, options.objects, options.label_noise)
+    once = {"--gold": options.gold, "--label-noise": options.label_noise}
+    once |= {arguments.LIMIT: options.limit, arguments.QUICK: options.quick}
+    if options.stream and (given := [option for option, value in once.items() if value]):
+        raise UsageError(
+            f"--stream counts all images by the labels as they are, so not with {given[0]}; leave "
+            "one of the two out"
+        )
     if options.gold and options.label_noise:
         raise UsageError("--gold corrects label errors, and --label-noise adds some; give one")
     for path in (options.file, *files):
@@ -328,6 +336,12 @@ def parser() -> Parser:
         help="print what is finished, what would run and about how long that takes; run nothing",
     )
     parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="read captions that do not fit into memory, block by block; only questions that need "
+        "no attacker are answered, all files are Parquet, and image ids are whole numbers",
+    )
+    parser.add_argument(
         "--tables", action="store_true", help="also print a table of all numbers on each question"
     )
     parser.add_argument(
@@ -375,6 +389,8 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
     limit = arguments.QUICK_IMAGES if options.quick and options.limit is None else options.limit
     if limit is not None:
         overrides.append(f"limit={limit}")
+    if options.stream:
+        overrides += [f"dataset._target_={_STREAMED}", "processes=1"]
     return [*overrides, f"captioner={quote_value(str(options.file))}"]
 
 

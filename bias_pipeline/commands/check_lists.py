@@ -1,6 +1,7 @@
 """``data check_lists``: compares word lists of another language with the English lists.
 
-Human captions of the same images, in both languages, are masked by the lists of their language.
+Human captions of the same images, in both languages, are cut to the same number of words and masked
+by the lists of their language.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import yaml
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.commands.audit import add_config_dir, config_dir_in
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute
+from bias_pipeline.corpus.captions import Captions, offsets, ranges
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.list_check import FIELDS, Compared, ListCheck
 from bias_pipeline.data.base import NO_CAPTIONER
@@ -36,6 +38,8 @@ from bias_pipeline.text.caption_language import check_sentence, language_shares,
 _SETTINGS: Mapping[str, Mapping[str, object]] = {
     "leakage": {"sides": [str(HUMAN)], "learning_curve": False, "alignment": "none"}
 }
+_MANY = 10_000  # more captions than an image has
+_LEAST_WORDS = 0.5  # how many words a side needs, as a share of the other's
 _EXIT = {"passed": 0, "worse": 1, "undecided": UndecidedError.exit_code}
 _SAYS = {
     "passed": "{name} passes. With these lines in its YAML, answers are given:",
@@ -115,11 +119,13 @@ def compared_lists(
         for attribute, file in zip(attributes, files, strict=True)
     ]
     corpora = _of_shared_images([cell.corpus() for cell in cells], attributes, files)
-    positions = min(int(np.bincount(corpus.human.image_rows).max()) for corpus in corpora)
+    pair = equally_long(corpora[0].human, corpora[1].human)
     leaks, errors = [], []
-    for cell, corpus, attribute, file in zip(cells, corpora, attributes, files, strict=True):
-        attack = replace(cell.build("metric"), positions=positions)
-        leaks.append(attack.compute(corpus, splits=attack.draw_splits(corpus, cell.seeds)))
+    for k, (attribute, file) in enumerate(zip(attributes, files, strict=True)):
+        corpus, attack = corpora[k], cells[k].build("metric")
+        cut = corpus.rewrite({"human": pair[k]})
+        attack = replace(attack, positions=int(pair[k].positions.max()) + 1)
+        leaks.append(attack.compute(cut, splits=attack.draw_splits(cut, cells[k].seeds)))
         people = corpus.rewrite({"model": corpus.human})  # the metric needs captions of a model
         errors.append(
             _cell("gender_error", attribute, file, labels)
@@ -132,6 +138,38 @@ def compared_lists(
         leak=_difference(*(score.parts[HUMAN] for score in leaks)),
         wrong=_difference(*(score.parts[NAMED_HUMAN] for score in errors)),
     )
+
+
+def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
+    """As many captions of each image in both, of as many words: their first ones.
+
+    Longer captions describe more of the picture, which also shows the group.
+
+    Raises:
+        DataError: if one side has less than half as many words.
+
+    Example:
+        >>> pair = equally_long(*(Captions.from_texts([t]) for t in ("ein Hund", "a dog runs")))
+        >>> [captions.text(0) for captions in pair]
+        ['ein Hund', 'a dog']
+    """
+    first, second = (each.image_rows * _MANY + each.positions for each in (one, other))
+    _, rows, others = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    pair = one.take(rows), other.take(others)
+    means = [float(captions.lengths.mean()) for captions in pair]
+    if min(means) < _LEAST_WORDS * max(means):
+        raise DataError(
+            f"the captions have {means[0]:.1f} words on average and the English ones "
+            f"{means[1]:.1f}: at most twice as many can be compared. A language without blanks "
+            "between words cannot be checked"
+        )
+    lengths = np.minimum(pair[0].lengths, pair[1].lengths)
+
+    def cut(captions: Captions) -> Captions:
+        tokens = captions.tokens[ranges(captions.starts[:-1], lengths)]
+        return replace(captions, tokens=tokens, starts=offsets(lengths)).compact()
+
+    return cut(pair[0]), cut(pair[1])
 
 
 def _cell(metric: str, attribute: Attribute, file: Path, labels: Path) -> Cell:
@@ -156,7 +194,8 @@ def _of_shared_images(
         labelled = corpus.groupings[attribute.name].codes >= 0
         rows.append(np.flatnonzero(labelled & has_captions(corpus, HUMAN)))
     ids = [
-        [corpus.ids[row] for row in chosen] for corpus, chosen in zip(corpora, rows, strict=True)
+        [corpus.ids[row] for row in chosen.tolist()]
+        for corpus, chosen in zip(corpora, rows, strict=True)
     ]
     shared = set(ids[0]) & set(ids[1])
     if not shared:

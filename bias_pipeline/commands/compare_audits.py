@@ -45,7 +45,7 @@ def audited_files(
 
     chosen = chosen_metrics(options.metrics)
     out = options.out or Path("outputs") / f"compare-{slug(stem(Path(files[0])))}"
-    fixed = {"quick": False, "limit": None, "label_noise": None, "only": None}
+    fixed = {"quick": False, "limit": None, "label_noise": None, "only": None, "stream": False}
     every = [
         source_of_file(Namespace(**{**vars(options), **fixed, "file": Path(file)}), out, further)
         for file in files

@@ -9,16 +9,20 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Int32Array, IntArray
 
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class ReadCache:
@@ -49,6 +53,18 @@ class ReadCache:
         return result
 
 
+EACH_CAPTION: set[Callable[..., Any]] = set()
+
+
+def each_caption(how: Callable[P, T]) -> Callable[P, T]:
+    """Mark a function of captions whose results for parts of the captions, joined, are its result.
+
+    So it can be read from captions that do not fit into memory.
+    """
+    EACH_CAPTION.add(how)
+    return how
+
+
 _SEPARATOR = "\0"  # a control character at which str.split does not split
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
 _BLOCK = 1 << 20  # running words rewritten at once: bounds the memory of their places
@@ -73,6 +89,7 @@ class Captions(ReadCache):
 
     # The V distinct words, each used at least once in a new column
     types: tuple[str, ...]
+    in_memory: ClassVar[bool] = True
     tokens: Int32Array  # (T,) int32, index into `types` of each running word
     starts: IntArray  # (N + 1,) int64, caption `i` is `tokens[starts[i]:starts[i + 1]]`
     image_rows: IntArray  # (N,) int64, the row of the image that each caption describes, ascending
@@ -149,9 +166,30 @@ class Captions(ReadCache):
         """SHA-256 (hex) of words, order and images: equal columns have equal digests."""
         sha = hashlib.sha256("\n".join(self.types).encode("utf-8", "surrogatepass"))
         for column in (self.tokens, self.starts, self.image_rows):
-            for start in range(0, len(column), _BLOCK):
-                sha.update(column[start : start + _BLOCK].astype("<i8").tobytes())
+            add_numbers(sha, column)
         return sha.hexdigest()
+
+    def blocks(self) -> Iterator[Captions]:
+        """The captions in blocks that fit into memory, each of whole images."""
+        yield self
+
+    def by_block(self, change: Callable[[Captions], Captions]) -> Captions:
+        """The captions after a change of each block."""
+        return change(self)
+
+    @property
+    def all_alike(self) -> bool:
+        """Whether all captions have the same words."""
+        lengths = self.lengths
+        if (lengths != lengths[:1]).any():
+            return False
+        words = self.tokens.reshape(len(self), -1)
+        return bool((words == words[:1]).all())
+
+    def with_texts(self, texts: Mapping[int, str]) -> Captions:
+        """The captions with other texts at some rows."""
+        every = [texts.get(row) or self.text(row) for row in range(len(self))]
+        return Captions.from_texts(every, self.image_rows)
 
     def mentions(self, words: Iterable[str]) -> BoolArray:
         """(N,) whether each caption contains at least one of the words."""
@@ -327,6 +365,12 @@ class Captions(ReadCache):
         starts = offsets(retained)[self.starts]
         types = (*self.types, *(" ".join(words) for words in phrases))
         return Captions(types, tokens[retained], starts, self.image_rows)
+
+
+def add_numbers(sha: _Hash, column: IntArray | Int32Array) -> None:
+    """Add a column of numbers to a hash."""
+    for start in range(0, len(column), _BLOCK):
+        sha.update(column[start : start + _BLOCK].astype("<i8").tobytes())
 
 
 def cut(text: str, longest: int) -> str:

@@ -35,6 +35,7 @@ SIDES: tuple[Side, ...] = get_args(Side)
 NO_GROUP, UNSURE = -1, -2
 # Shares of blank captions: a warning above the first, a refusal above the second.
 BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5
+_AT_ONCE = 1 << 16  # ids that are hashed at once
 BLANK_WORDS = "are blank"  # in every note on blank captions
 
 
@@ -132,7 +133,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     dataset: str
     captioner: str
-    ids: tuple[str, ...]
+    ids: Sequence[str]
     model: Captions
     human: Captions
     groupings: Mapping[str, Grouping]
@@ -208,7 +209,6 @@ class Corpus(ReadCache, Sequence[Record]):
             columns = columns.take(order)
         model, human = (read_texts(columns, side) for side in SIDES)
         n_cut = model.n_cut + human.n_cut
-        note = inflect(n_cut, f"captions of more than {LONGEST:,} characters were cut")
         marked = np.array([isinstance(text, StockCaption) for text in human.texts], bool)
         pictures, nobody = columns.picture_ids or (), [None] * len(order)
         corpus = cls(
@@ -228,7 +228,7 @@ class Corpus(ReadCache, Sequence[Record]):
             source_order=np.array(order, np.int64),
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
-            notes=(*notes, *repeated, *([note] if n_cut else [])),
+            notes=(*notes, *repeated, *cut_note(n_cut)),
             file=file,
             objects_file=objects_file,
             marked=marked if marked.any() else np.empty(0, bool),
@@ -238,8 +238,12 @@ class Corpus(ReadCache, Sequence[Record]):
             else None,
             set_ids=tuple(columns.set_ids or ()) if any(columns.set_ids or ()) else None,
         )
-        blank_notes = [note for side in SIDES for note in _check_blanks(corpus, side, blank_limit)]
-        return replace(corpus, notes=(*corpus.notes, *blank_notes))
+        return corpus.noting_blanks(blank_limit)
+
+    def noting_blanks(self, limit: float) -> Corpus:
+        """The same corpus with notes on blanks; a larger share than the limit is refused."""
+        notes = [note for side in SIDES for note in _check_blanks(self, side, limit)]
+        return replace(self, notes=(*self.notes, *notes))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -271,6 +275,11 @@ class Corpus(ReadCache, Sequence[Record]):
     def side(self, name: str) -> Captions:
         """The captions of one side, ``model`` or ``human``."""
         return {"model": self.model, "human": self.human}[name]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the words of all captions are in memory."""
+        return self.model.in_memory and self.human.in_memory
 
     @property
     def each_sample(self) -> tuple[Corpus, ...]:
@@ -343,7 +352,10 @@ class Corpus(ReadCache, Sequence[Record]):
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of everything that is scored, independent of the input's order."""
-        sha = hashlib.sha256("\n".join(self.ids).encode("utf-8", "surrogatepass"))
+        sha = hashlib.sha256()
+        for first in range(0, len(self), _AT_ONCE):
+            ids = "\n".join(self.ids[first : first + _AT_ONCE])
+            sha.update(("\n" * (first > 0) + ids).encode("utf-8", "surrogatepass"))
         sha.update(self.model.compact().digest.encode())
         sha.update(self.human.compact().digest.encode())
         for name in sorted(self.groupings):
@@ -407,7 +419,7 @@ def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
 
 
 @lru_cache(maxsize=4)  # transforms make many corpora of the same images
-def _keys_of(ids: tuple[str, ...]) -> UIntArray:
+def _keys_of(ids: Sequence[str]) -> UIntArray:
     keys = hash_ids(ids)
     keys.flags.writeable = False
     return keys
@@ -427,10 +439,32 @@ def _blanks_by_group(corpus: Corpus, side: str) -> str:
 
 
 def _grouping(raw: Sequence[str | None], names: tuple[str, ...], labels: LabelMap) -> Grouping:
-    code: dict[str | None, int] = {None: NO_GROUP}
-    for value in dict.fromkeys(v for v in raw if v is not None):
-        group = labels.group_of(value)
-        none = UNSURE if labels.is_unsure(value) else NO_GROUP
-        code[value] = none if group is None else names.index(group)
-    strata = {v: n for v, n in Counter(raw).items() if v is not None and code[v] < 0}
-    return Grouping(names, np.array([code[value] for value in raw], np.int64), strata)
+    place = {value: number for number, value in enumerate(dict.fromkeys(raw))}
+    written = np.fromiter(map(place.__getitem__, raw), np.int64, len(raw))
+    return grouping_of([*place], written, names, labels)
+
+
+def grouping_of(
+    written: Sequence[str | None], numbers: IntArray, names: tuple[str, ...], labels: LabelMap
+) -> Grouping:
+    """The groups of N images, from the distinct labels and the (N,) number of each image's."""
+    codes = np.full(len(written), NO_GROUP, np.int64)
+    for number, value in enumerate(written):
+        group = None if value is None else labels.group_of(value)
+        if group is not None:
+            codes[number] = names.index(group)
+        elif value is not None and labels.is_unsure(value):
+            codes[number] = UNSURE
+    counts = np.bincount(numbers, minlength=len(written)).tolist()
+    strata = {
+        value: counts[number]
+        for number, value in enumerate(written)
+        if value is not None and codes[number] < 0
+    }
+    return Grouping(names, codes[numbers], strata)
+
+
+def cut_note(n_cut: int) -> list[str]:
+    """A note on captions that were cut."""
+    note = inflect(n_cut, f"captions of more than {LONGEST:,} characters were cut")
+    return [note] if n_cut else []

@@ -11,11 +11,10 @@ from bias_pipeline.errors import UsageError
 
 # By how much lists may be worse than English ones; the same as `Limits.negligible` of an answer.
 NEGLIGIBLE = 0.02
-FIELDS = ("lists", "english", "low", "high")
+Field = Literal["lists", "english", "low", "high"]
+FIELDS: tuple[Field, ...] = ("lists", "english", "low", "high")
 # A share with the lists, the same share with English lists, and the 95 % interval of the difference
-Compared = Mapping[
-    Literal["lists", "english", "low", "high"], Annotated[float, Range(low=-1, high=1)]
-]
+Compared = Mapping[Field, Annotated[float, Range(low=-1, high=1)]]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class ListCheck(Configurable):
     Attributes:
         words: digest of the lists that were checked.
         images: how many images both languages describe.
-        leak: share of images whose group an attacker guesses from masked captions.
+        leak: share of images whose group an attacker guesses from masked captions of as many words.
         wrong: share of captions with a wrong group among captions that name a group.
 
     Raises:

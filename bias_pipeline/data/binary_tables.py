@@ -51,12 +51,12 @@ def parquet_blocks(
     Returns the columns' names, the rows, and the first row of each file, for messages.
     """
     files = parquet_files(path) if path.is_dir() else [path]
-    schema, n_rows = _parquet_head(files[0])
+    schema, n_rows = parquet_head(files[0])
     columns = columns_to_read(files[0], schema, wanted)
     starts = [(0, files[0])]
     for file in files[1:]:
         starts.append((n_rows, file))
-        other, n_more = _parquet_head(file)
+        other, n_more = parquet_head(file)
         check_same_columns(file, other, files[0], schema, columns)
         n_rows += n_more
     if n_rows > MAX_ROWS:
@@ -66,11 +66,11 @@ def parquet_blocks(
     for file in files if n_rows > _MANY else []:
         _check_text(file, schema, columns)
     places = [f"{name}.path" if is_picture else name for name, is_picture in columns.items()]
-    batches = chain.from_iterable(_parquet_batches(file, places) for file in files)
+    batches = chain.from_iterable(parquet_batches(file, places) for file in files)
     return list(schema.names), blocks_of_batches(path, batches), starts
 
 
-def _parquet_head(path: Path) -> tuple[Schema, int]:
+def parquet_head(path: Path) -> tuple[Schema, int]:
     """The columns of a Parquet file, and its number of rows."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
@@ -84,7 +84,7 @@ def _parquet_head(path: Path) -> tuple[Schema, int]:
         raise arrow_fault(path, error) from error
 
 
-def _parquet_batches(path: Path, places: Sequence[str]) -> Iterator[RecordBatch]:
+def parquet_batches(path: Path, places: Sequence[str]) -> Iterator[RecordBatch]:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import nsmallest
 from itertools import filterfalse
 from pathlib import Path
 
-from bias_pipeline.corpus.image_ids import first_ids, short_id
+from bias_pipeline.corpus.image_ids import first_ids, id_key, short_id
 from bias_pipeline.data.binary_tables import is_saved
 from bias_pipeline.data.foreign_files import way_to_read
 from bias_pipeline.data.label_files import Labels
@@ -19,6 +20,7 @@ from bias_pipeline.errors import DataError, UsageError, did_you_mean, inflect
 _FACE = re.compile(r"(.+)(_face\d+)")  # names from programs that cut faces out of pictures
 # Least share of a file's captions of labelled images; with less, ids may fit by accident
 LEAST_LABELLED = 0.2
+_NAMED = 5  # images in a note
 PARTLY = "what fits is scored"  # words in every note on images that do not fit
 
 
@@ -74,102 +76,137 @@ class CaptionerFolder:
         return stems
 
 
-@dataclass(frozen=True)
+@dataclass
+class _Images:
+    """Some images: how many, and the first ones."""
+
+    n: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, images: Collection[str]) -> None:
+        self.n += len(images)
+        self.first = nsmallest(_NAMED, [*self.first, *images], key=id_key) if images else self.first
+
+
+@dataclass
 class ImageMatch:
+    """Whether captions, labels and objects are of the same images; files may be read in parts."""
+
     path: Path | None  # the file of captions; None for pictures without a captioner
     attribute: str  # the attribute whose groups are scored
-    labels: Labels  # labels of the images
-    images: Sequence[str]  # the labelled images of the parts that are scored
     strict: bool  # whether files that do not fit are refused instead of noted
+    n_captions: int = 0
+    n_images: int = 0  # labelled, and of the parts that are scored
+    lacking: _Images = field(default_factory=_Images)  # labelled images without a caption
+    scored: _Images = field(default_factory=_Images)  # those of them that are in a group
+    foreign: _Images = field(default_factory=_Images)  # images of captions that no file knows
+    objectless: _Images = field(default_factory=_Images)  # labelled images that no objects name
 
-    def check_captions(
-        self, model: Mapping[str, str], known: Sequence[Collection[str]]
-    ) -> Iterator[str]:
+    def add(
+        self,
+        images: Collection[str],
+        labels: Labels,
+        model: Mapping[str, str],
+        known: Sequence[Collection[str]],
+        objects: Mapping[str, frozenset[str]] | None,
+    ) -> None:
+        """Count images of the files, or of a part of the files."""
+        self.n_images += len(images)
+        self.n_captions += len(model)
+        lacking = set(images).difference(model)
+        group_of = labels.map.group_of
+        self.lacking.add(lacking)
+        self.scored.add([image for image in lacking if group_of(labels.raw[image]) is not None])
+        self.foreign.add(set(model).difference(*known))
+        if objects is not None:
+            self.objectless.add([*filterfalse(objects.__contains__, images)])
+
+    def caption_notes(self) -> Iterator[str]:
         """Refuse or note images without a caption, and captions of unknown images."""
         if self.path is None:
             return
-        self.check_any(self.path, model)
-        labelled = set(self.images)
-        lacking = labelled.difference(model)
-        group_of = self.labels.map.group_of
-        scored = [image for image in lacking if group_of(self.labels.raw[image]) is not None]
-        if scored:
+        of_labelled = f"of {self.n_images} labelled images have"
+        if self.scored.n:
             yield self._fault(
                 self.path,
-                f"{inflect(len(lacking), f'of {len(self.images)} labelled images have')} no "
-                f"caption ({len(scored)} of them in a group of {self.attribute})",
-                scored,
+                f"{inflect(self.lacking.n, of_labelled)} no caption ({self.scored.n} of them in a "
+                f"group of {self.attribute})",
+                self.scored,
             )
-        elif lacking:
-            yield f"{inflect(len(lacking), 'images of no group have')} no caption"
-        foreign = set(model).difference(*known)
-        if foreign:
+        elif self.lacking.n:
+            yield f"{inflect(self.lacking.n, 'images of no group have')} no caption"
+        if self.foreign.n:
             yield self._fault(
                 self.path,
-                f"{inflect(len(foreign), f'of {len(model)} captions are')} of images that are in "
-                "neither the labels nor another file",
-                foreign,
+                f"{inflect(self.foreign.n, f'of {self.n_captions} captions are')} of images that "
+                "are in neither the labels nor another file",
+                self.foreign,
             )
-        unlabelled = len(model) - len(labelled) + len(lacking) - len(foreign)
+        unlabelled = self.n_captions - self.n_described - self.foreign.n
         if unlabelled:
             yield (
                 f"{inflect(unlabelled, 'captions are')} left out, whose images are not scored here"
             )
 
-    def file_share(self, model: Mapping[str, str]) -> float:
+    @property
+    def n_described(self) -> int:
+        """How many labelled images have a caption."""
+        return self.n_images - self.lacking.n
+
+    @property
+    def file_share(self) -> float:
         """The share of the labelled images that the file is about, in (0, 1].
 
         It is 1 if hardly any caption is of a labelled image, since ids may then fit by accident.
         """
-        described = sum(map(model.__contains__, self.images))
-        return described / len(self.images) if described >= LEAST_LABELLED * len(model) > 0 else 1.0
+        enough = self.n_described >= LEAST_LABELLED * self.n_captions > 0
+        return self.n_described / self.n_images if enough else 1.0
 
-    def check_any(self, path: Path | None, captions: Collection[str]) -> None:
-        """Refuse captions if none is of a labelled image."""
-        if any(image in captions for image in self.images):
-            return
-        raise DataError(
-            f"{path}: no caption is of a labelled image: the captions have ids such as "
-            f"{first_ids(captions)}, the labels such as {first_ids(self.images)}; "
-            f"{self._fix(captions)}"
-        )
-
-    def _fix(self, captions: Collection[str]) -> str:
-        """A sentence on how to make captions and labels fit."""
-        if all(image.isdigit() for image in (*captions, *self.images)):
-            return (
-                "they are of another split or data set: name captions and labels of the same images"
-            )
-        faces = (match for image in self.images if (match := _FACE.fullmatch(image)))
-        face = next((match for match in faces if short_id(f"{match[1]}.jpg") in captions), None)
-        if face:
-            return (
-                f"these labels are of faces, not of images: take {face[2]!r} out of their ids, as "
-                f"sed 's/{face[2]}//' does, and keep the images with one face"
-            )
-        return (
-            "write both alike, or name the column that does with --id-column COLUMN "
-            "(dataset.id_column=COLUMN)"
-        )
-
-    def check_objects(
-        self, objects: Mapping[str, frozenset[str]], path: Path | None
-    ) -> Iterator[str]:
+    def object_notes(self, path: Path | None) -> Iterator[str]:
         """Refuse or note images whose objects the file does not know."""
-        lacking = [*filterfalse(objects.__contains__, self.images)]
-        if lacking:
+        if self.objectless.n:
             yield self._fault(
                 path,
-                f"{inflect(len(lacking), f'of {len(self.images)} labelled images are')} absent, "
+                f"{inflect(self.objectless.n, f'of {self.n_images} labelled images are')} absent, "
                 "so their objects are unknown",
-                lacking,
+                self.objectless,
             )
 
-    def _fault(self, path: Path | None, fault: str, images: Collection[str]) -> str:
+    def _fault(self, path: Path | None, fault: str, images: _Images) -> str:
         """The note on images that do not fit; in strict mode this is an error."""
         if not self.strict:
-            return f"{fault}, such as {first_ids(images)}; {PARTLY}"
+            return f"{fault}, such as {first_ids(images.first)}; {PARTLY}"
         raise DataError(
-            f"{path}: {fault}, such as {first_ids(images)}; complete it, or score what fits "
+            f"{path}: {fault}, such as {first_ids(images.first)}; complete it, or score what fits "
             "with dataset.strict=false"
         )
+
+
+def check_any_labelled(
+    path: Path | None, captions: Collection[str], images: Collection[str]
+) -> None:
+    """Refuse captions without any labelled image."""
+    if any(image in captions for image in images):
+        return
+    raise DataError(
+        f"{path}: no caption is of a labelled image: the captions have ids such as "
+        f"{first_ids(captions)}, the labels such as {first_ids(images)}; "
+        f"{_way_to_fit(captions, images)}"
+    )
+
+
+def _way_to_fit(captions: Collection[str], images: Collection[str]) -> str:
+    """A sentence on how to make captions and labels fit."""
+    if all(image.isdigit() for image in (*captions, *images)):
+        return "they are of another split or data set: name captions and labels of the same images"
+    faces = (match for image in images if (match := _FACE.fullmatch(image)))
+    face = next((match for match in faces if short_id(f"{match[1]}.jpg") in captions), None)
+    if face:
+        return (
+            f"these labels are of faces, not of images: take {face[2]!r} out of their ids, as "
+            f"sed 's/{face[2]}//' does, and keep the images with one face"
+        )
+    return (
+        "write both alike, or name the column that does with --id-column COLUMN "
+        "(dataset.id_column=COLUMN)"
+    )

@@ -18,7 +18,7 @@ from bias_pipeline.corpus.image_ids import reading_notes, short_forms
 from bias_pipeline.corpus.records import RecordColumns
 from bias_pipeline.data.base import NO_CAPTIONER, Dataset
 from bias_pipeline.data.binary_tables import file_of, stem
-from bias_pipeline.data.captioner_files import CaptionerFolder, ImageMatch
+from bias_pipeline.data.captioner_files import CaptionerFolder, ImageMatch, check_any_labelled
 from bias_pipeline.data.coco_files import (
     CaptionerFile,
     model_captions,
@@ -30,7 +30,13 @@ from bias_pipeline.data.columns import LabelWords, Layout, label_words
 from bias_pipeline.data.file_names import Names, own_numbers
 from bias_pipeline.data.image_numbers import labelled_images, with_names, words_in_common
 from bias_pipeline.data.joined_captions import Separator, check_separator
-from bias_pipeline.data.label_files import MAJORITY, Labels, read_labels, strata_note
+from bias_pipeline.data.label_files import (
+    MAJORITY,
+    Labels,
+    read_labels,
+    repetition_note,
+    strata_note,
+)
 from bias_pipeline.data.people_once import people_once
 from bias_pipeline.data.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.data.tables import check_file
@@ -150,7 +156,7 @@ class CocoDataset(Dataset):
         captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
         objects = self.files["instances"]
         human, repeated_human = self._human(captioner_file, path, layout)
-        contents = _Contents(
+        contents = Contents(
             labels,
             captioner_file.captions,
             human,
@@ -170,29 +176,32 @@ class CocoDataset(Dataset):
             contents.pictures, images, self.images, strict=self.strict
         )
         contents = replace(contents, pictures=pictures)
-        match = ImageMatch(path, attribute.name, contents.labels, images, self.strict)
-        raw, known_objects = contents.labels.raw, contents.objects
+        match = ImageMatch(path, attribute.name, self.strict)
         if self.files["captions"]:
-            match.check_any(self.files["captions"], contents.human)
+            check_any_labelled(self.files["captions"], contents.human, images)
+        if path:
+            check_any_labelled(path, contents.model, images)
+        contents.match(images, match)
+        raw = contents.labels.raw
         files: Mapping[Side, Path | None] = {"model": path, "human": self.files["captions"]}
-        records, mends = mended_columns(_records(images, contents, attribute.name), files)
+        columns, mends = mended_columns(records(images, contents, attribute.name), files)
         notes = [
             *layout.notes(),
             *joined,
             *renamed,
             *labels.notes,
             *strata_note(map(raw.__getitem__, images), labels.map),
-            *_repetition_note(captioner_file.repeated, "captions of the captioner"),
-            *_repetition_note(repeated_human, "human captions"),
-            *_warn_of_copies(contents.model, contents.human),
+            *repetition_note(captioner_file.repeated, "captions of the captioner"),
+            *repetition_note(repeated_human, "human captions"),
+            *(COPIES if is_copied(contents.model, contents.human) else ()),
             *self._note_on_choice(captioner_file.unused),
-            *match.check_captions(contents.model, known=(raw, contents.human, known_objects or {})),
-            *(() if known_objects is None else match.check_objects(known_objects, objects)),
+            *match.caption_notes(),
+            *match.object_notes(objects),
             *unseen,
             *mends,
         ]
         corpus = Corpus.build(
-            records,
+            columns,
             dataset=self.name,
             captioner=safe_name(stem(path)) if path else NO_CAPTIONER,
             groups={attribute.name: (labels.groups, labels.map)},
@@ -204,7 +213,7 @@ class CocoDataset(Dataset):
         )
         edits = [
             Corpus.build(
-                mended_columns(_records(images, contents.of_edits(each), attribute.name), {})[0],
+                mended_columns(records(images, contents.of_edits(each), attribute.name), {})[0],
                 dataset=self.name,
                 captioner=corpus.captioner,
                 groups={attribute.name: (labels.groups, labels.map)},
@@ -212,9 +221,8 @@ class CocoDataset(Dataset):
             )
             for each in edited
         ]
-        share = match.file_share(contents.model)
         prompts = captioner_file.prompts
-        return replace(corpus, prompts=prompts, file_share=share, edits=tuple(edits))
+        return replace(corpus, prompts=prompts, file_share=match.file_share, edits=tuple(edits))
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
         path = self.files["attributes"]
@@ -288,7 +296,7 @@ class CocoDataset(Dataset):
             self.regions or self.files["instances"],
         )
 
-    def _images(self, contents: _Contents) -> list[str]:
+    def _images(self, contents: Contents) -> list[str]:
         """The labelled images of the parts that are scored."""
         if not self.split:
             return list(contents.labels.raw)
@@ -311,7 +319,7 @@ class _Sources(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Contents:
+class Contents:
     """The contents of the files, by image id."""
 
     labels: Labels
@@ -323,7 +331,7 @@ class _Contents:
 
     def with_ids_of_labels(
         self, sources: _Sources, layout: Layout
-    ) -> tuple[_Contents, Sequence[str]]:
+    ) -> tuple[Contents, Sequence[str]]:
         """A copy in which every file has the label file's ids, and notes on what was decided."""
         if not any(map(own_numbers, layout.names.values())):
             return self, ()
@@ -351,7 +359,7 @@ class _Contents:
         else:
             human = images.rename(sources.human, human, like_model)
             model = images.rename(sources.model, model, like_human)
-        joined = _Contents(
+        joined = Contents(
             self.labels.with_ids(raw, partial(images.rename, sources.labels)),
             model,
             images.rename(sources.human, self.human),
@@ -363,7 +371,12 @@ class _Contents:
         )
         return joined, images.notes
 
-    def without_edits(self) -> tuple[_Contents, Sequence[Mapping[str, str]]]:
+    def match(self, images: Sequence[str], match: ImageMatch) -> None:
+        """Count the images that the files have in common."""
+        known = (self.labels.raw, self.human, self.objects or {})
+        match.add(images, self.labels, self.model, known, self.objects)
+
+    def without_edits(self) -> tuple[Contents, Sequence[Mapping[str, str]]]:
         """A copy without edited pictures, and for each further edit of a picture its captions."""
         edits = self.labels.edits
         raw, model = (
@@ -379,17 +392,17 @@ class _Contents:
         ]
         return replace(self, labels=replace(self.labels, raw=raw), model=model), each
 
-    def of_edits(self, captions: Mapping[str, str]) -> _Contents:
+    def of_edits(self, captions: Mapping[str, str]) -> Contents:
         """The contents with captions of edits, and without what they share with the pictures."""
         return replace(self, model=captions, human={}, objects=None, pictures=PictureFiles({}))
 
-    def with_short_ids(self) -> tuple[_Contents, Sequence[str]]:
+    def with_short_ids(self) -> tuple[Contents, Sequence[str]]:
         """A copy with short ids instead of file names in every file, and a note on changes."""
         others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
         short = short_forms(others)
         if not short:
             return self, ()
-        shortened = _Contents(
+        shortened = Contents(
             self.labels.with_ids(
                 _rename_images(self.labels.raw, short), partial(_rename_images, names=short)
             ),
@@ -406,7 +419,7 @@ def _rename_images(values: Mapping[str, T], names: Mapping[str, str]) -> dict[st
     return {names.get(image, image): value for image, value in values.items()}
 
 
-def _records(images: Sequence[str], contents: _Contents, attribute: str) -> RecordColumns:
+def records(images: Sequence[str], contents: Contents, attribute: str) -> RecordColumns:
     """Records of the labelled images, in the order of the captioner's file."""
     model, human, objects = contents.model, contents.human, contents.objects
     sets = contents.labels.sets
@@ -425,17 +438,12 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
     )
 
 
-def _warn_of_copies(
-    model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """A warning if human captions are copies of the captioner's captions."""
-    if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
-        return ()
-    return (
-        "warning: human captions are the captioner's captions, word for word, so nothing can "
-        "differ; " + NAME_HUMAN_CAPTIONS,
-    )
+COPIES = (
+    "warning: human captions are the captioner's captions, word for word, so nothing can "
+    "differ; " + NAME_HUMAN_CAPTIONS,
+)
 
 
-def _repetition_note(repeated: int, what: str) -> tuple[str, ...]:
-    return (inflect(repeated, f"repeated {what} were collapsed"),) if repeated else ()
+def is_copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether human captions are equal to the captioner's."""
+    return bool(model) and all(human.get(i) == (caption,) for i, caption in model.items())

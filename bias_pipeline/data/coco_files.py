@@ -38,7 +38,7 @@ from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.joined_captions import check_chosen, may_be_joined, split_cells
 from bias_pipeline.data.json_columns import ObjectColumns, load_lists
 from bias_pipeline.data.program_outputs import COLUMNS, program_output
-from bias_pipeline.data.tables import Rows, entry_blocks, is_json, open_rows, places_of
+from bias_pipeline.data.tables import Opener, Rows, entry_blocks, is_json, open_rows, places_of
 from bias_pipeline.data.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import MAX_BYTES, expect, open_input
@@ -75,7 +75,17 @@ def model_captions(
     path: Path, index: int | None = None, layout: Layout | None = None
 ) -> CaptionerFile:
     layout = layout or Layout()
-    rows, image, (text, *_) = _captions(path, RESULTS, MODEL, layout)
+    rows, image, (text, *_) = open_captions(path, RESULTS, MODEL, layout)
+    read = captions_of_model(rows, image, text, index, layout)
+    rows.note_printed(layout)
+    return read
+
+
+def captions_of_model(
+    rows: Rows, image: str, text: str, index: int | None, layout: Layout
+) -> CaptionerFile:
+    """The captions of a captioner's rows, by the columns of ids and of captions."""
+    path = rows.path
     numbered = _Numbered(rows, index or 0)
     spoken = _Spoken(rows, text, several=index is not None)
     human: dict[str, tuple[str, ...]] = {}
@@ -96,7 +106,6 @@ def model_captions(
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
     captions, more = _of_cells(path, captions, more, index, layout)
     numbered.note_origins(layout)
-    rows.note_printed(layout)
     chosen = captions if numbered.others else _choose_caption(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, spoken.repeated, unused, human, tuple(sorted(prompts)))
@@ -174,7 +183,7 @@ def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
     """The numbers of a file's samples, ascending; only 0 if the first row has no number."""
     if is_json(file_of(path)) and not _may_have_keys(path, SAMPLE, "custom_id"):
         return [0]
-    rows, *_ = _captions(path, RESULTS, MODEL, layout)
+    rows, *_ = open_captions(path, RESULTS, MODEL, layout)
     first, rows = rows.peek()
     if not first or SAMPLE not in first:
         return [0]
@@ -242,11 +251,13 @@ class _Numbered:
         return int(sample)
 
 
-def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
+def open_captions(
+    path: Path, what: str, kind: Kind, layout: Layout, opened: Opener = open_rows
+) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and its columns of captions."""
     named = layout.columns_wanted(IMAGE, kind)
     wanted = ["id", *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
-    rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
+    rows = opened(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)
     if kind is HUMAN and is_text_folder(path):  # data sets have files with a caption a line
@@ -280,10 +291,23 @@ def human_captions(
     An image's captions are sorted by their ids, or in file order without ids. (A caption's position
     decides which attacker reads it.)
     """
-    layout = layout or Layout()
-    if layout.id_column == "id":  # in files of human captions it numbers captions
-        layout = replace(layout, id_column=None)
-    rows, image, columns = _captions(path, CAPTIONS, HUMAN, layout)
+    layout = layout_of_people(layout or Layout())
+    rows, image, columns = open_captions(path, CAPTIONS, HUMAN, layout)
+    read = captions_of_people(rows, image, columns, layout)
+    rows.note_printed(layout)
+    return read
+
+
+def layout_of_people(layout: Layout) -> Layout:
+    """The layout of a file of human captions, in which `id` numbers captions."""
+    return replace(layout, id_column=None) if layout.id_column == "id" else layout
+
+
+def captions_of_people(
+    rows: Rows, image: str, columns: Sequence[str], layout: Layout
+) -> tuple[dict[str, tuple[str, ...]], int]:
+    """The human captions of rows, by the columns of ids and of captions."""
+    path = rows.path
     written = _Written(rows)
     for block, images, numbered, captions in rows.read(
         partial(rows.places, name=image, index=written.images),
@@ -291,7 +315,6 @@ def human_captions(
         partial(_human_texts, rows, columns=columns),
     ):
         written.add(block, images, numbered, captions)
-    rows.note_printed(layout)
     if rows.people and not any(written.captions):
         raise DataError(f"{path}: has no human captions in 'answer'; expected {CAPTIONS}")
     by_image, repeated = written.by_image()
@@ -442,7 +465,14 @@ def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozens
     """The objects in each image by category name; boxes are not needed."""
     read = _json_objects if is_json(path) else _table_objects
     images, names = _index(), _index()
-    pairs = [np.empty((2, 0), np.int64), *read(path, layout or Layout(), images, names)]
+    pairs = read(path, layout or Layout(), images, names)
+    return _sets_of_objects(pairs, images, names)
+
+
+def _sets_of_objects(
+    read: _Pairs, images: Mapping[str, int], names: Mapping[str, int]
+) -> dict[str, frozenset[str]]:
+    pairs = [np.empty((2, 0), np.int64), *read]
     rows, kinds = np.concatenate(pairs, axis=1)
     pair = np.sort(rows * max(1, len(names)) + kinds)
     rows, kinds = np.divmod(pair[np.diff(pair, prepend=-1) > 0], max(1, len(names)))
@@ -506,12 +536,26 @@ def _blocks_under(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Blo
 def _table_objects(
     path: Path, layout: Layout, images: dict[str, int], names: dict[str, int]
 ) -> _Pairs:
-    rows = open_rows(path, what=INSTANCES, wanted=("category", *layout.columns_wanted(IMAGE)))
+    rows, image = open_objects(path, layout)
+    return _objects_of(rows, image, images, names)
+
+
+def open_objects(path: Path, layout: Layout, opened: Opener = open_rows) -> tuple[Rows, str]:
+    """The rows of a table of objects, and its column of ids."""
+    rows = opened(path, what=INSTANCES, wanted=("category", *layout.columns_wanted(IMAGE)))
     rows.require("category")
     first, rows = rows.peek()
     image = layout.column(path, first, IMAGE) if first else IMAGE.name
-    rows = noting_names(rows, first, image, layout)
+    return noting_names(rows, first, image, layout), image
 
+
+def objects_of_rows(rows: Rows, image: str) -> dict[str, frozenset[str]]:
+    """The objects in each image of a table's rows, by the column of ids."""
+    images, names = _index(), _index()
+    return _sets_of_objects(_objects_of(rows, image, images, names), images, names)
+
+
+def _objects_of(rows: Rows, image: str, images: dict[str, int], names: dict[str, int]) -> _Pairs:
     def categories(block: Block) -> list[Sequence[str]]:
         cells = zip(block.numbers, rows.column(block, "category"), strict=True)
         return [_category_names(rows, number, cell) for number, cell in cells]

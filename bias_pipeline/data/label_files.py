@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.image_ids import canonical_id
@@ -30,7 +30,7 @@ from bias_pipeline.data.label_values import (
     with_labels,
     with_map,
 )
-from bias_pipeline.data.tables import Rows, is_whole, open_rows
+from bias_pipeline.data.tables import Opener, Rows, is_whole, open_rows
 from bias_pipeline.errors import (
     AbsentLabelError,
     DataError,
@@ -127,6 +127,34 @@ def read_labels(
     layout: Layout | None = None,
 ) -> Labels:
     layout = layout or Layout()
+    rows, first, groups, labels = _open_labels(path, dataset, attribute, label_maps, layout)
+    if _is_long(first, layout):
+        rows = noting_names(rows, first, IMAGE.name, layout)
+        return _read_votes(rows, groups, labels, attribute, annotator, layout)
+    if annotator != MAJORITY:
+        raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
+    columns = _label_columns(rows, first, groups, labels, attribute, layout)
+    rows = noting_names(columns.rows, first, columns.key, layout)
+    read = columns.read(rows)
+    labels = columns.interpret(Counter(read.raw.values()), read.first_with, layout)
+    whole = Labels(read.raw, labels, groups, read.parts, repetition_note(read.repeated))
+    return _with_sets(whole, read.sets, read.edits, rows.path)
+
+
+def _is_long(first: Mapping[str, Any], layout: Layout) -> bool:
+    """Whether a table has a row for each image, attribute and annotator."""
+    return all(name in first for name in _LONG) and layout.label_column is None
+
+
+def _open_labels(
+    path: Path,
+    dataset: str,
+    attribute: Attribute,
+    label_maps: Mapping[str, LabelMap],
+    layout: Layout,
+    opened: Opener = open_rows,
+) -> tuple[Rows, Mapping[str, Any], tuple[str, ...], LabelMap]:
+    """The rows, the first row, the groups that labels can name, and how labels are read."""
     groups, labels = label_map(dataset, attribute, label_maps)
     labels = with_map(labels, attribute, layout.label_map)
     named = [layout.label_column] if layout.label_column else []
@@ -135,28 +163,94 @@ def read_labels(
         *(*_LONG, *BESIDE, *layout.columns_wanted(IMAGE), *named),
         *(labels.field, attribute.name, *one_hot),
     )
-    rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
+    rows = opened(path, what=WHAT, wanted=wanted, column="label")
     if rows.shape:
         layout.add_note(path, rows.shape)
     first, rows = rows.peek()
     if not first or all(value is None for value in first.values()):
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
-    if all(name in first for name in _LONG) and layout.label_column is None:
-        rows = noting_names(rows, first, IMAGE.name, layout)
-        return _read_votes(rows, groups, labels, attribute, annotator, layout)
-    if annotator != MAJORITY:
-        raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
-    return _read_columns(rows, first, groups, labels, attribute, layout)
+    return rows, first, groups, labels
 
 
-def _read_columns(
+class RawLabels(NamedTuple):
+    """The labels of a table, or of a part of it, as the table writes them."""
+
+    raw: dict[str, str]  # canonical image id to its label
+    parts: dict[str, str]  # to its part in the column `split`
+    sets: dict[str, object]  # to the cell of the column `set`
+    edits: dict[str, object]  # to the cell of the column `edit`
+    repeated: int  # equal repetitions that were collapsed
+
+    def first_with(self, label: str) -> str:
+        """The first image with a label."""
+        return next(image for image, written in self.raw.items() if written == label)
+
+
+@dataclass(frozen=True)
+class LabelColumns:
+    """A table with a row for each image, whose labels are in one column."""
+
+    rows: Rows
+    key: str  # column of ids
+    field: str  # column of labels
+    groups: tuple[str, ...]  # groups that the labels can name
+    labels: LabelMap  # how labels are read
+    attribute: Attribute
+
+    def read(self, rows: Rows) -> RawLabels:
+        """The labels of the table's rows, or of some of them."""
+        raw: dict[str, str] = {}
+        parts: dict[str, str] = {}
+        sets: dict[str, object] = {}
+        edits: dict[str, object] = {}
+        n_rows = 0
+        for block, ids, read in rows.read(
+            partial(rows.ids, name=self.key), partial(rows.labels, name=self.field)
+        ):
+            more = dict(zip(ids, read, strict=True))
+            if len(more) < len(ids) or not raw.keys().isdisjoint(more):
+                for number, identifier, label in zip(block.numbers, ids, read, strict=True):
+                    _check_same(rows, number, identifier, raw.setdefault(identifier, label), label)
+            n_rows += len(ids)
+            raw |= more
+            named = zip(ids, block.columns.get("split", ()), strict=False)
+            parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
+            sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
+            edits.update(zip(ids, block.columns.get(_EDIT, ()), strict=False))
+        return RawLabels(raw, parts, sets, edits, n_rows - len(raw))
+
+    def interpret(
+        self, counts: Counter[str], first_with: Callable[[str], str], layout: Layout
+    ) -> LabelMap:
+        """The label map, extended to all labels that occur."""
+        self.rows.note_mended(layout)
+        path, field = self.rows.path, self.field
+        return _interpret(path, field, counts, first_with, self.labels, self.attribute, layout)
+
+
+def open_label_columns(
+    path: Path,
+    dataset: str,
+    attribute: Attribute,
+    label_maps: Mapping[str, LabelMap],
+    layout: Layout,
+    opened: Opener,
+) -> LabelColumns | None:
+    """The columns of a table with a row for each image; None for a table of annotators' answers."""
+    rows, first, groups, labels = _open_labels(path, dataset, attribute, label_maps, layout, opened)
+    if _is_long(first, layout):
+        return None
+    return _label_columns(rows, first, groups, labels, attribute, layout)
+
+
+def _label_columns(
     rows: Rows,
     first: Mapping[str, Any],
     groups: tuple[str, ...],
     labels: LabelMap,
     attribute: Attribute,
     layout: Layout,
-) -> Labels:
+) -> LabelColumns:
     key = _id_column(rows, first, layout)
     try:
         field = _label_column(rows, first, labels, layout, attribute)
@@ -169,35 +263,14 @@ def _read_columns(
         rows = replace(rows, blocks=blocks_of(with_labels(rows, columns, field)))
         listed = ", ".join(map(repr, columns.values()))
         layout.add_note(rows.path, f"labels of {attribute.name} from the columns {listed}")
-    raw: dict[str, str] = {}
-    parts: dict[str, str] = {}
-    sets: dict[str, object] = {}
-    edits: dict[str, object] = {}
-    n_rows = 0
-    for block, ids, read in noting_names(rows, first, key, layout).read(
-        partial(rows.ids, name=key), partial(rows.labels, name=field)
-    ):
-        more = dict(zip(ids, read, strict=True))
-        if len(more) < len(ids) or not raw.keys().isdisjoint(more):
-            for number, identifier, label in zip(block.numbers, ids, read, strict=True):
-                _check_same(rows, number, identifier, raw.setdefault(identifier, label), label)
-        n_rows += len(ids)
-        raw |= more
-        named = zip(ids, block.columns.get("split", ()), strict=False)
-        parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
-        sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
-        edits.update(zip(ids, block.columns.get(_EDIT, ()), strict=False))
-    rows.note_mended(layout)
-    labels = _interpret(rows.path, field, raw.items(), labels, attribute, layout)
-    read = Labels(raw, labels, groups, parts, _repetition_note(n_rows - len(raw)))
-    return _with_sets(read, sets, edits, rows.path)
+    return LabelColumns(rows, key, field, groups, labels, attribute)
 
 
 def _with_sets(
     labels: Labels, sets: Mapping[str, object], edits: Mapping[str, object], path: Path
 ) -> Labels:
     """The labels with the columns of sets and of edits, if these name sets."""
-    named = _named_sets(sets)
+    named = named_sets(sets)
     originals = {
         image: canonical_id(int(cell) if is_whole(cell) else cell)
         for image, cell in edits.items()
@@ -220,7 +293,7 @@ def _with_sets(
     return replace(labels, sets=named, edits=originals)
 
 
-def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
+def named_sets(sets: Mapping[str, object]) -> dict[str, str]:
     """The set of each image; empty if the column names parts of a split instead."""
     named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
@@ -278,16 +351,16 @@ def _label_column(
 def _interpret(
     path: Path,
     field: str,
-    labelled: Collection[tuple[str, str]],
+    counts: Counter[str],
+    first_with: Callable[[str], str],
     labels: LabelMap,
     attribute: Attribute,
     layout: Layout,
 ) -> LabelMap:
     """The label map, extended to all labels that occur."""
-    counts = Counter(map(itemgetter(1), labelled))
     whole, read = recognise_labels(counts, labels, attribute, layout.label_map)
     if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
-        example = next(image for image, label in labelled if label == unknown[0])
+        example = first_with(unknown[0])
         _refuse_unknown(path, field, (unknown, example), counts, labels, attribute)
     _check_occurs(path, field, counts, layout)
     emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
@@ -333,14 +406,19 @@ def _read_votes(
         )
     rows.note_mended(layout)
     labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
-    labels = _interpret(rows.path, "value", labelled, labels, attribute, layout)
+    labels_given = Counter(map(itemgetter(1), labelled))
+
+    def first_with(label: str) -> str:
+        return next(image for image, given in labelled if given == label)
+
+    labels = _interpret(rows.path, "value", labels_given, first_with, labels, attribute, layout)
     counts = _count_votes(
         _unify_spellings(votes, labels),
         images,
         groups,
         labels,
         annotator,
-        _repetition_note(repeated),
+        repetition_note(repeated),
     )
     return _with_sets(counts, sets, edits, rows.path)
 
@@ -480,8 +558,8 @@ def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) 
     layout.add_note(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
 
 
-def _repetition_note(repeated: int) -> tuple[str, ...]:
-    return (inflect(repeated, "repeated labels were collapsed"),) if repeated else ()
+def repetition_note(repeated: int, what: str = "labels") -> tuple[str, ...]:
+    return (inflect(repeated, f"repeated {what} were collapsed"),) if repeated else ()
 
 
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:

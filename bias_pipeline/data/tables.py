@@ -16,7 +16,7 @@ from io import BytesIO
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn, Protocol, TypeGuard
 
 import numpy as np
 
@@ -267,6 +267,20 @@ class Rows:
             if str(self.path) in str(error):
                 raise
             self.refuse(number, str(error))
+
+
+class Opener(Protocol):
+    """Opens a file of rows, as :func:`open_rows` does."""
+
+    def __call__(
+        self,
+        path: Path,
+        *,
+        what: str,
+        wanted: Sequence[str] | None = None,
+        key: str | None = None,
+        column: str | None = None,
+    ) -> Rows: ...
 
 
 def places_of(values: Iterable[str], index: Mapping[str, int]) -> IntArray:

@@ -40,8 +40,10 @@ def hash_ids(texts: Iterable[str]) -> UIntArray:
         >>> hash_ids(["42"]).tolist() == hash_ids(["41", "42"]).tolist()[1:]
         True
     """
-    digests = (hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8) for t in texts)
-    return np.frombuffer(b"".join(d.digest() for d in digests), dtype="<u8").astype(np.uint64)
+    hashes = bytearray()
+    for text in texts:
+        hashes += hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64)
 
 
 # Each purpose has its own stream. Split and resampling came first and retain their old streams

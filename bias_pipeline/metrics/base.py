@@ -147,6 +147,7 @@ class MetricInfo:
             neither a p against it nor an arrow.
         least_seeds: how many attackers' seeds the headlines need for a p. Few seeds often make the
             spread look too small, so the smallest p values come too often.
+        streams: whether it can count captions that do not fit into memory.
         source_identifying: whether it separates bias of the data from bias that the captioner adds.
         learnable: whether it learns what bias is instead of counting listed words.
         amplification: whether it measures by how much the captioner amplifies bias.
@@ -178,6 +179,7 @@ class MetricInfo:
     readings: Mapping[str, EvidenceRule] = field(default_factory=dict)
     untested: tuple[str, ...] = ()
     least_seeds: int = 2
+    streams: bool = False
     source_identifying: bool = False
     learnable: bool = False
     amplification: bool = False

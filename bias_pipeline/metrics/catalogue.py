@@ -117,7 +117,7 @@ def attackers(settings: Mapping[str, object]) -> str:
 
 
 def has_needs(info: MetricInfo, corpus: Corpus) -> bool:
-    return not missing(info.needs, corpus)
+    return not missing(info.needs, corpus) and (info.streams or corpus.in_memory)
 
 
 def missing(needs: Iterable[str], corpus: Corpus) -> set[str]:

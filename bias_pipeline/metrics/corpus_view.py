@@ -13,7 +13,7 @@ from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import first_ids
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN, ObjectsRead
@@ -266,7 +266,12 @@ def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) 
         >>> group_task_cells(np.array([0, 0]), np.array([1, 1]), (1, 2)).toarray().tolist()
         [[0.0, 2.0]]
     """
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    if (rows[1:] < rows[:-1]).any():
+        return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    ends = offsets(np.bincount(rows, minlength=shape[0]))
+    table = sparse.csr_array((np.ones(len(rows)), columns, ends), shape=shape)
+    table.sum_duplicates()
+    return table
 
 
 def _indicators(counts: sparse.csr_array) -> sparse.csr_array:

@@ -376,7 +376,8 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
     comparable = AT_EQUAL_SPEECH_WITHOUT_OBJECTS if corpus.objects is None else AT_EQUAL_SPEECH
     for left_out in (spared[:n] for n in range(len(spared) + 1)):
         metrics = [name for name in candidates if name not in left_out]
-        matched = tuple(name for name in comparable if name in metrics and len(corpus.human))
+        alike = len(corpus.human) > 0 and corpus.in_memory
+        matched = tuple(name for name in comparable if name in metrics and alike)
         expected = sum(
             _seconds_together(names, corpus, noisy=noisy, matched=names is matched)
             for names in (metrics, matched)

@@ -20,7 +20,8 @@ from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
-from bias_pipeline.errors import inflect
+from bias_pipeline.corpus.streamed_captions import NOT_STREAMED
+from bias_pipeline.errors import NotApplicableError, inflect
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score, check_score
 from bias_pipeline.metrics.corpus_view import objects_read
@@ -54,6 +55,8 @@ def run_cell(
     further fields of the :class:`Manifest`.
     """
     started = time.time()
+    if not (metric.info.streams or corpus.in_memory):
+        raise NotApplicableError(NOT_STREAMED)
     if gold is not None:
         check_correctable(metric)
     if label_noise is not None:
@@ -315,11 +318,11 @@ def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
 def _all_alike(corpus: Corpus) -> str:
     """A note if all captions of the captioner are equal, or empty."""
     captions = corpus.model
-    if len(captions) < 2 or captions.identities.any():
+    if len(captions) < 2 or not captions.all_alike:
         return ""
-    words = " ".join(captions.types[token] for token in captions.tokens[: captions.lengths[0]])
     return (
-        f"all {len(captions)} captions are the same, {words!r}: they say nothing about the images"
+        f"all {len(captions)} captions are the same, {captions.text(0)!r}: they say nothing about "
+        "the images"
     )
 
 

@@ -6,6 +6,7 @@ are English, in another script, or have more of the usual words of a third langu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, words_of
-from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.corpus.list_check import NEGLIGIBLE, ListCheck
 from bias_pipeline.text.language_words import (
@@ -87,14 +88,19 @@ def english(captions: Captions) -> BoolArray:
         >>> english(Captions.from_texts(texts)).tolist()
         [True, False, True]
     """
+    flags, short, words = captions.read(_find_english)
+    return flags | short if words["usual"] >= _RATE_OF_SHORT * words["all"] else flags
+
+
+@each_caption
+def _find_english(captions: Captions) -> tuple[BoolArray, BoolArray, Counter[str]]:
+    """(C,) captions that are English by themselves, and short ones; the words of short ones."""
     words = lowered_words(captions)
     usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
     lengths = words.lengths
-    flags = (usual >= _RATE * lengths) & (usual > 0) | (2 * shared > lengths)
     short = lengths < _LONG
-    if usual[short].sum() >= _RATE_OF_SHORT * lengths[short].sum():
-        flags |= short
-    return flags
+    flags = (usual >= _RATE * lengths) & (usual > 0) | (2 * shared > lengths)
+    return flags, short, Counter(usual=int(usual[short].sum()), all=int(lengths[short].sum()))
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
@@ -105,12 +111,13 @@ def in_language(captions: Captions, language: str) -> BoolArray:
         >>> in_language(Captions.from_texts(texts), "de").tolist()
         [False, True, True]
     """
-    flags = captions.read(english)
+    flags = english(captions)
     if language == ENGLISH:
         return flags
-    return ~(flags | _of_others(captions, language)) | (captions.lengths == 0)
+    return ~(flags | captions.read(_of_others, language)) | (captions.lengths == 0)
 
 
+@each_caption
 def _of_others(captions: Captions, language: str) -> BoolArray:
     """(C,) whether captions are in another language than ``language``, which is not English."""
     of_lists = _having(captions, partial(has_usual_word, language=language))

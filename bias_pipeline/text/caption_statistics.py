@@ -5,6 +5,7 @@ These change scores even without bias.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,10 +64,13 @@ def _words_of(captions: Captions) -> tuple[float, float]:
         >>> _words_of(Captions.from_texts(["a dog", "two cats"]))
         (2.0, 4.0)
     """
-    words = lowered_words(captions)
-    counts = words.counts[words.counts > 0]
+    uses: Counter[str] = Counter()
+    for block in captions.blocks():
+        words = lowered_words(block)
+        uses.update(dict(zip(words.types, words.counts.tolist(), strict=True)))
+    counts = np.array([n for n in uses.values() if n], np.int64)
     if not counts.sum():
         return float("nan"), float("nan")
     shares = counts / counts.sum()
     entropy = -float((shares * np.log(shares)).sum())
-    return float(words.lengths.mean()), round(float(np.exp(entropy)), 6)
+    return float(counts.sum() / len(captions)), round(float(np.exp(entropy)), 6)

@@ -79,6 +79,11 @@ def with_blanks(texts: Sequence[str]) -> dict[str, str]:
     return changes(hidden, lambda text: _HIDDEN_BLANK.sub(show_blanks, text))
 
 
+def may_hide_blanks(texts: Sequence[str]) -> bool:
+    """Whether :func:`with_blanks` has to decide on any of the texts."""
+    return any(map(_HIDDEN_BLANK.search, holding(texts, "\u200b")))
+
+
 class Texts(list[str]):
     """Texts of a file, to look for many signs in all texts at once."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, product, starmap
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from bias_pipeline.text.encoding import (
     Texts,
     changes,
     holding,
+    may_hide_blanks,
     mend_mojibake,
     unescape_signs,
     whole_or_parts,
@@ -109,22 +111,81 @@ def mended_records(
     return [replace(row, model=model, human=tuple(human)) for row, model, human in pairs], notes
 
 
+# Rules that decide by all texts of a file
+_BY_ALL_TEXTS = (joined_subwords, with_whole_words, with_blanks)
+
+
+@dataclass
+class Mends:
+    """What is mended in a file's captions, which may be read in parts."""
+
+    whose: str = "captions"
+    n_texts: int = 0
+    # Each kind of mend to how many texts have it, and to a few examples of old and new text
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, dict[tuple[str, ...], None]] = field(default_factory=dict)
+    n_behind: int = 0  # texts with words behind a mark that ends a caption
+    by_all_texts: bool = False  # whether a rule that decides by all texts may change one
+
+    def mend(self, texts: Sequence[str]) -> dict[str, str]:
+        """Map each text that changes to its mended form."""
+        read = now = Texts(texts)
+        for what, rule in _MENDS.items():
+            changed = rule(now)
+            if changed:
+                self.counts[what] += sum(text in changed for text in now)
+                now = Texts(changed.get(text, text) for text in now)
+                shown = self.examples.setdefault(what, {})
+                shown |= dict.fromkeys(starmap(_around_change, changed.items()))
+                self.examples[what] = dict.fromkeys(islice(shown, _EXAMPLES))
+                self.by_all_texts |= rule in _BY_ALL_TEXTS
+        self.by_all_texts |= may_hide_blanks(now)
+        self.n_behind += len(written_on(read))
+        self.n_texts += len(texts)
+        return {} if now is read else {a: b for a, b in zip(texts, now, strict=True) if a != b}
+
+    def notes(self) -> list[str]:
+        """A note on each kind of mend."""
+        notes = [
+            f"{what} in {self.counts[what]} of {self.n_texts} {self.whose}: "
+            + ", ".join(f"{old!r} is {new!r}" for old, new in self.examples[what])
+            for what in _MENDS
+            if what in self.counts
+        ]
+        if self.n_behind:
+            notes.append(
+                f"words follow a mark that ends a caption in {self.n_behind} of {self.n_texts} "
+                f"{self.whose}, and are scored; if the model wrote on, cut the captions at the mark"
+            )
+        return notes
+
+
+def mends_of_sides() -> dict[Side, Mends]:
+    return {"model": Mends(), "human": Mends("human captions")}
+
+
 def mended_columns(
     columns: RecordColumns, files: Mapping[Side, Path | None]
 ) -> tuple[RecordColumns, list[str]]:
     """Columns with mended captions, and a note on each kind of mend."""
-    sides: Mapping[Side, str] = {"model": "captions", "human": "human captions"}
+    mends = mends_of_sides()
+    columns = mend_columns(columns, files, mends)
+    return columns, [note for of_side in mends.values() for note in of_side.notes()]
+
+
+def mend_columns(
+    columns: RecordColumns, files: Mapping[Side, Path | None], mends: Mapping[Side, Mends]
+) -> RecordColumns:
+    """Columns with mended captions; ``mends`` counts what is mended."""
     corrected: dict[Side, Mapping[str, str]] = {}
-    notes: list[str] = []
-    for side, whose in sides.items():
+    for side, of_side in mends.items():
         texts = columns.texts(side)
         try:
-            corrected[side], more = mend_texts(texts, whose)
+            corrected[side] = of_side.mend(texts)
         except UncertainTextError as error:
             image = columns.ids[columns.rows(side)[texts.index(error.text)]]
             place = f"{files.get(side) or side}, image {image}"
             raise DataError(f"{place}: {error}") from error
-        notes += more
     model, human = corrected["model"], corrected["human"]
     if model:
         spoken = [text if text is None else model.get(text, text) for text in columns.model]
@@ -132,7 +193,7 @@ def mended_columns(
     if human:
         written = [tuple(human.get(text, text) for text in texts) for texts in columns.human]
         columns = replace(columns, human=written)
-    return columns, notes
+    return columns
 
 
 def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
@@ -143,28 +204,8 @@ def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str,
         >>> corrected, note[-38:]
         ({'a man</s>': 'a man'}, "in 1 of 2 captions: 'man</s>' is 'man'")
     """
-    read = now = Texts(texts)
-    notes: list[str] = []
-    for what, mend in _MENDS.items():
-        changed = mend(now)
-        if changed:
-            n = sum(text in changed for text in now)
-            now = Texts(changed.get(text, text) for text in now)
-            notes.append(f"{what} in {n} of {len(texts)} {whose}: {_examples(changed)}")
-    if behind := len(written_on(read)):
-        notes.append(
-            f"words follow a mark that ends a caption in {behind} of {len(texts)} {whose}, and are "
-            "scored; if the model wrote on, cut the captions at the mark"
-        )
-    if now is read:
-        return {}, notes
-    return {old: new for old, new in zip(texts, now, strict=True) if old != new}, notes
-
-
-def _examples(changed: Mapping[str, str]) -> str:
-    """Up to three changes, each with some text around it."""
-    distinct = dict.fromkeys(starmap(_around_change, changed.items()))
-    return ", ".join(f"{old!r} is {new!r}" for old, new in islice(distinct, _EXAMPLES))
+    mends = Mends(whose)
+    return mends.mend(texts), mends.notes()
 
 
 def _around_change(old: str, new: str) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from bias_pipeline.corpus.attribute import (
     Words,
     words_of,
 )
-from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.text.phrases import phrase_pattern
 from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 
@@ -262,6 +262,7 @@ def _list_words(captions: Captions, naming: Naming) -> Listed:
     return Listed(words, places, groups[places], names)
 
 
+@each_caption
 def _named_groups(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
 ) -> IntArray:
@@ -270,6 +271,7 @@ def _named_groups(
     return named
 
 
+@each_caption
 def _silent(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
     matches = [listed_words(captions, naming) for naming in namings]
     quiet: BoolArray = ~np.all([match.holding(match.names) for match in matches], axis=0)
@@ -277,6 +279,7 @@ def _silent(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
     return quiet
 
 
+@each_caption
 def _mentions(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
 ) -> sparse.csr_array:
@@ -329,6 +332,7 @@ def task_mentions(
     return captions.read(_task_mentions, words, tuple(column.items()), len(tasks))
 
 
+@each_caption
 def _task_mentions(
     captions: Captions,
     all_words: tuple[str, ...],
@@ -368,8 +372,13 @@ def find_hedged(captions: Captions, attribute: Attribute) -> BoolArray:
         >>> find_hedged(Captions.from_texts(texts), gender).tolist()
         [True, False]
     """
+    return captions.read(_find_hedged, attribute.namings())
+
+
+@each_caption
+def _find_hedged(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
     flags = np.zeros(len(captions), bool)
-    for naming in attribute.namings():
+    for naming in namings:
         listed = listed_words(captions, naming)
         words = listed.captions
         names = dict(zip(listed.places.tolist(), listed.names.tolist(), strict=True))

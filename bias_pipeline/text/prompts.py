@@ -8,7 +8,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import words_of
-from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.text.phrases import phrase_pattern, plain_text
 from bias_pipeline.text.sentences import sentences_of
@@ -80,9 +80,7 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
     changed = {row: text for row, text in described.items() if text != texts[row]}
     if not changed:
         return corpus, 0
-    every = (changed.get(row) or corpus.model.text(row) for row in range(len(corpus.model)))
-    model = Captions.from_texts(list(every), corpus.model.image_rows.tolist())
-    return corpus.rewrite({"model": model}), len(changed)
+    return corpus.rewrite({"model": corpus.model.with_texts(changed)}), len(changed)
 
 
 def _asks(sentence: str) -> bool:
@@ -93,17 +91,25 @@ def _asks(sentence: str) -> bool:
 
 def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
     """The captions in which a sentence begins with a word that begins a request or a prompt."""
+    return np.flatnonzero(captions.read(_may_ask, known))
+
+
+@each_caption
+def _may_ask(captions: Captions, known: frozenset[str]) -> BoolArray:
+    """(C,) flags of the captions of :func:`_asking_rows`."""
     first = _ASKING.union(sentence.split()[0] for sentence in known)
     asks = np.array([_plain_text(word) in first for word in captions.types], bool)
     ends = np.array(
         [word[-1] in ".!?:" or not any(map(str.isalnum, word)) for word in captions.types], bool
     )
+    flags = np.zeros(len(captions), bool)
     if not asks.any():
-        return np.empty(0, np.int64)
+        return flags
     begins = np.concatenate([[True], ends[captions.tokens[:-1]]])
     begins[captions.starts[:-1][captions.lengths > 0]] = True
     places = np.flatnonzero(begins & asks[captions.tokens])
-    return np.unique(np.searchsorted(captions.starts, places, side="right") - 1)
+    flags[np.searchsorted(captions.starts, places, side="right") - 1] = True
+    return flags
 
 
 def _plain_text(sentence: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Context, words_of
-from bias_pipeline.corpus.captions import Captions, is_blank
+from bias_pipeline.corpus.captions import Captions, each_caption, is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError, inflect
 from bias_pipeline.text.phrases import phrase_pattern, plain_text, plain_texts
@@ -50,14 +50,17 @@ def declines(texts: Sequence[str]) -> BoolArray:
         >>> declines(["I'm sorry, but I can't say.", "ERROR: 429", "a sorry dog"]).tolist()
         [True, True, False]
     """
+    return _find_declining(plain_texts(texts))
+
+
+def _find_declining(plain: Sequence[str]) -> BoolArray:
     match = phrase_pattern("decline").match
-    return np.fromiter((match(*_start(plain)) is not None for plain in plain_texts(texts)), bool)
+    return np.fromiter((match(*_start(text)) is not None for text in plain), bool)
 
 
-def may_have_preamble(texts: Sequence[str]) -> BoolArray:
-    """(N,) whether texts may have a preamble; false for nearly every caption, and fast."""
+def _may_have_preamble(plain: Sequence[str]) -> BoolArray:
+    """(N,) whether plain texts may have a preamble; false for nearly every caption, and fast."""
     match = phrase_pattern("preamble").match
-    plain = plain_texts(texts)
     return np.fromiter((not text[:1].isalpha() or match(text) is not None for text in plain), bool)
 
 
@@ -151,20 +154,45 @@ def shared_opening(captions: Captions) -> tuple[str, int]:
         >>> shared_opening(Captions.from_texts(texts))
         ('a detailed view of a man', 50)
     """
+    if len(captions) < _FEWEST_SHARED:
+        return "", 0
+    # What a third of all captions share, a third of the captions of some block share
+    frequent = {opening for block in captions.blocks() for opening in _shared_openings(block)}
+    counts = {
+        opening: sum(_n_opening(block, opening) for block in captions.blocks())
+        for opening in frequent
+    }
+    shared = {opening: n for opening, n in counts.items() if n >= SHARED * len(captions)}
+    longest = max(shared, key=lambda opening: (len(opening), shared[opening]), default=())
+    return " ".join(longest), shared.get(longest, 0)
+
+
+def _shared_openings(captions: Captions) -> list[tuple[str, ...]]:
+    """The beginnings of three words or more that at least a third of the captions share."""
     words = captions.rewrite(_letters)
     needed = SHARED * len(words)
-    longest: tuple[list[int], int] = ([], 0)
-    branches = [(list[int](), np.arange(len(words)))] if len(words) >= _FEWEST_SHARED else []
+    shared = []
+    branches = [(tuple[str, ...](), np.arange(len(words)))]
     while branches:
         begun, rows = branches.pop()
-        if (len(begun), len(rows)) > (len(longest[0]), longest[1]):
-            longest = (begun, len(rows))
+        if len(begun) >= _LEAST_WORDS:
+            shared.append(begun)
         if len(begun) < OPENING:
             branches += [
-                ([*begun, t], left) for t, left in _next_words(words, rows, len(begun), needed)
+                ((*begun, words.types[t]), left)
+                for t, left in _next_words(words, rows, len(begun), needed)
             ]
-    phrase, n = longest
-    return (" ".join(words.types[t] for t in phrase), n) if len(phrase) >= _LEAST_WORDS else ("", 0)
+    return shared
+
+
+def _n_opening(captions: Captions, opening: Sequence[str]) -> int:
+    words = captions.rewrite(_letters)
+    rows = np.arange(len(words))
+    number = {word: place for place, word in enumerate(words.types)}
+    for place, word in enumerate(opening):
+        rows = rows[words.lengths[rows] > place]
+        rows = rows[words.tokens[words.starts[rows] + place] == number.get(word, -1)]
+    return len(rows)
 
 
 def _next_words(
@@ -281,8 +309,11 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
     model, words = corpus.model, "\n".join(corpus.model.types)
     if not any(_signs_of(kind).search(words) for kind in ("thought", "answer", "sign")):
         return corpus
-    texts = list(map(model.text, range(len(model))))
-    thinking = sum(text != _answer_of(text) for text in texts)
+    thinking = sum(
+        (text := block.text(row)) != _answer_of(text)
+        for block in model.blocks()
+        for row in range(len(block))
+    )
     note = (
         f"{inflect(thinking, f'of {len(model)} captions hold')} a model's thoughts "
         f"(<think>...</think>), which "
@@ -339,13 +370,15 @@ def _preambles(captions: Captions) -> Counter[str]:
     return captions.read(_openings_read)[1]
 
 
+@each_caption
 def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
     """(C,) captions that decline, and how many open with each preamble."""
     texts, places = distinct_openings(captions)
-    flags = declines(texts)
+    plain = plain_texts(texts)
+    flags = _find_declining(plain)
     preambles: Counter[str] = Counter()
     counts = np.bincount(places).tolist()
-    for place in np.flatnonzero(may_have_preamble(texts)).tolist():
+    for place in np.flatnonzero(_may_have_preamble(plain)).tolist():
         if preamble := preamble_of(texts[place]):
             preambles[preamble] += counts[place]
     return flags[places], preambles
@@ -353,8 +386,12 @@ def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
 
 def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
     """Captions with every text rewritten; unchanged texts are not read again."""
-    texts = [captions.text(row) for row in range(len(captions))]
-    return Captions.from_texts([rule(text) for text in texts], captions.image_rows.tolist())
+
+    def rewrite_block(block: Captions) -> Captions:
+        texts = [rule(block.text(row)) for row in range(len(block))]
+        return Captions.from_texts(texts, block.image_rows)
+
+    return captions.by_block(rewrite_block)
 
 
 def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import words_of
-from bias_pipeline.corpus.captions import Captions, offsets
+from bias_pipeline.corpus.captions import Captions, each_caption, offsets
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, Corpus
 from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.io.hashing import UIntArray, hash_ids, mix
@@ -89,7 +89,7 @@ class _Sentences:
 
     @classmethod
     def find(cls, captions: Captions, describing: frozenset[str]) -> _Sentences:
-        hashes = _hashes(captions, list(map(_letters, captions.types)))
+        hashes = captions.read(_hash_letters)
         _, numbers = np.unique(hashes, return_inverse=True)
         pairs = np.unique(hashes + mix(captions.image_rows.astype(np.uint64)), return_index=True)[1]
         images = np.bincount(numbers[pairs])
@@ -129,6 +129,16 @@ def _letters(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 
 
+@each_caption
+def _hash_letters(captions: Captions) -> UIntArray:
+    return _hashes(captions, list(map(_letters, captions.types)))
+
+
+@each_caption
+def _hash_words(captions: Captions) -> UIntArray:
+    return _hashes(captions, captions.types)
+
+
 def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
     """(C,) a hash of each caption, equal for captions of equal words.
 
@@ -153,7 +163,7 @@ def _copies(captions: Captions) -> BoolArray:
     last: annotators' own captions come in any order.
     """
     images = captions.image_rows
-    hashes = _hashes(captions, captions.types) + mix(images.astype(np.uint64))
+    hashes = captions.read(_hash_words) + mix(images.astype(np.uint64))
     repeated = np.ones(len(captions), bool)
     repeated[np.unique(hashes, return_index=True)[1]] = False
     total = np.bincount(images)

@@ -118,6 +118,25 @@ def test_lists_whose_words_no_caption_has_are_refused(ends, german):
     assert "name no group by the words of one language" in text
 
 
+def test_captions_are_compared_at_the_same_number_of_words(ends, german):
+    """Longer English captions also leak more, and would let German grammar pass."""
+    german(SINGULAR)
+    lines = json.loads(Path("english.json").read_text("utf-8"))
+    for line in lines:
+        line["caption"] += " in a skirt" if "women" in line["caption"] else " in a beard"
+    Path("english.json").write_text(json.dumps(lines), "utf-8")
+    assert "(English 100.0%" not in ends(1, "data", "check_lists", *CHECK, *LIST_OPTIONS)
+
+
+def test_a_language_without_blanks_is_refused(ends, german):
+    german(PLURAL)
+    text = Path("german.json").read_text("utf-8")
+    lines = [{**line, "caption": line["caption"].replace(" ", "")} for line in json.loads(text)]
+    Path("german.json").write_text(json.dumps(lines), "utf-8")
+    message = ends(3, "data", "check_lists", *CHECK, *LIST_OPTIONS)
+    assert "A language without blanks between words cannot be checked" in " ".join(message.split())
+
+
 def test_lists_in_english_are_not_checked(ends, german):
     german(PLURAL)
     text = ends(2, "data", "check_lists", *CHECK, "--only", "gender")

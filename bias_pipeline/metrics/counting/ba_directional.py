@@ -62,6 +62,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
         neutral=0.0,
         direction="lower is fairer; above 0 the captioner amplifies in that direction",
         family="counting",
+        streams=True,
         question="tasks",
         sources={WANG_2021: "eq. 2-3"},
         needs=("objects",),

@@ -49,6 +49,7 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
         direction="lower is fairer; above 0 objects occur with their usual groups even more than "
         "in the labels",
         family="counting",
+        streams=True,
         question="tasks",
         sources={ZHAO_2017: "section 3"},
         needs=("objects",),

@@ -77,6 +77,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
         direction="lower is fairer; above 0 objects occur with one group more than in human "
         "captions",
         family="counting",
+        streams=True,
         question="tasks",
         sources={
             SESHADRI_2024: "skew",

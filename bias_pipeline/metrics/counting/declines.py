@@ -50,6 +50,7 @@ class Declines(CorrectedByGold):
         neutral=0.0,
         direction="lower is fairer; 0: it declines to describe all groups equally often",
         family="counting",
+        streams=True,
         question="declining",
         ours="the metric is",
         says={"score": "it declines to describe one group more often than another"},

@@ -68,6 +68,7 @@ class DifferentialFairness(TaskMetric):
         neutral=0.0,
         direction="lower is fairer; above 0 groups differ more in captions than in human captions",
         family="counting",
+        streams=True,
         question="tasks",
         sources={FOULDS_2020: "definition 3.1 and section 4; bias amplification: section 5"},
         without={"human captions": MODEL},

@@ -69,11 +69,13 @@ class OutcomeMetric(CorrectedByGold):
         images, n_groups = self.images_by_part(view), len(view.groups)
         tables, shape = {}, (n_groups, n_groups + 1)  # the last outcome means no group or several
         for part, of_part in images.items():
-            rows, named = view.images(part.side), view.named_group(part.side)
-            cells = np.where(named < 0, n_groups, named) + view.codes[rows] * (n_groups + 1)
+            rows, cells = view.images(part.side), view.named_group(part.side)
+            cells[cells < 0] = n_groups
+            cells += view.codes[rows] * (n_groups + 1)
             chosen, width = of_part[rows], n_groups * (n_groups + 1)
-            table = group_task_cells(rows[chosen], cells[chosen], (len(view.corpus), width))
-            tables[str(part)] = table
+            if not chosen.all():
+                rows, cells = rows[chosen], cells[chosen]
+            tables[str(part)] = group_task_cells(rows, cells, (len(view.corpus), width))
 
         def numbers(sums: Sums) -> Numbers:
             return self.numbers({p: sums[p].reshape(-1, *shape) for p in images}, images, view)
@@ -110,6 +112,7 @@ class GenderError(OutcomeMetric):
         neutral=0.0,
         direction="lower is fairer; 0: no caption names the wrong group",
         family="counting",
+        streams=True,
         question="misgendering",
         sources={HENDRICKS_2018: "section 4", BAKR_2024: "Table 3"},
         responses={
@@ -132,10 +135,7 @@ class GenderError(OutcomeMetric):
     over: Over = "all"
 
     def tally(self, view: CorpusView) -> Tally:
-        rows, named = view.images("model"), view.named_group("model")
-        labelled = view.codes[rows]
-        wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-        examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
+        examples = _misnamed_lines(view)
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
@@ -173,6 +173,13 @@ class GenderError(OutcomeMetric):
         return values
 
 
+def _misnamed_lines(view: CorpusView) -> list[dict[str, object]]:
+    """Lines with a few captions that name another group than the labelled one."""
+    named, labelled = view.named_group("model"), view.codes[view.images("model")]
+    wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
+    return example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
+
+
 _OUTCOMES = ("", "incorrect", "other")  # the name of the correct share is only the group's name
 DIVERGENCE = PartName("divergence")
 
@@ -196,6 +203,7 @@ class GroupAccuracy(OutcomeMetric):
         neutral=0.0,
         direction="lower is fairer; 0: all groups are named correctly equally often",
         family="counting",
+        streams=True,
         question="misgendering",
         sources={HENDRICKS_2018: "section 4 (outcome divergence)"},
         ours="the gap is",

@@ -51,6 +51,7 @@ class GenderRatio(CountingMetric):
         direction="0 is fairest; above 0 captions name the first group too often; p compares "
         "with human captions, not with labels",
         family="counting",
+        streams=True,
         question="mentions",
         sources={HENDRICKS_2018: "section 4", BAKR_2024: "Table 3"},
         responses={

@@ -218,7 +218,7 @@ def _foreign(corpus: Corpus, attribute: Attribute) -> str:
     shares = language_shares(corpus, attribute)
     if attribute.language != ENGLISH:  # shares of captions in the attribute's language
         sides = ((side, corpus.side(side)) for side in SIDES)
-        shares = {side: float(c.read(english).mean()) for side, c in sides if len(c)}
+        shares = {side: float(english(c).mean()) for side, c in sides if len(c)}
     return untestable(shares, ENGLISH)
 
 

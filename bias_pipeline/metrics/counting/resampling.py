@@ -25,6 +25,7 @@ from bias_pipeline.stats.compare import paired_difference
 
 MOST_BUNDLES = 8_192
 FEWEST_BUNDLES = 1_024
+_IMAGES = 1 << 20  # images whose rows are summed at once
 _CELLS = 20_000_000  # the most cells of all tables of bundles together
 
 
@@ -42,17 +43,27 @@ class ResamplingBlocks:
         most = MOST_BUNDLES
         while most > FEWEST_BUNDLES and most * n_columns > _CELLS:
             most //= 2  # halved each time, so that tables of similar size get equally many bundles
-        of_image = (random_words("bundle", 0, keys[rows]) % np.uint64(most)).astype(np.int64)
-        used, self.bundle = np.unique(of_image, return_inverse=True)
-        self.rows, self.keys = rows, used.astype(np.uint64)
+        parts = np.split(rows, range(_IMAGES, len(rows), _IMAGES))
+        words = (random_words("bundle", 0, keys[part]) % np.uint64(most) for part in parts)
+        of_image = np.concatenate([part.astype(np.int16) for part in words])
+        used = np.flatnonzero(np.bincount(of_image, minlength=most))
+        place = np.zeros(most, np.int32)
+        place[used] = np.arange(len(used))
+        self.rows, self.bundle, self.keys = rows, place[of_image], used.astype(np.uint64)
 
     def sums(self, table: sparse.csr_array) -> Float64Array:
         """(number of bundles, C) sums of a table's rows."""
-        bundle = np.zeros(table.shape[0], np.int64)
+        bundle = np.zeros(table.shape[0], np.int32)
         bundle[self.rows] = self.bundle
-        cell = np.repeat(bundle * table.shape[1], np.diff(table.indptr)) + table.indices
-        sums = np.bincount(cell, table.data, len(self.keys) * table.shape[1])
-        return np.asarray(sums, np.float64).reshape(len(self.keys), table.shape[1])
+        shape = len(self.keys), table.shape[1]
+        sums = np.zeros(shape[0] * shape[1])
+        for first in range(0, len(bundle), _IMAGES):
+            begins = bundle[first : first + _IMAGES].astype(np.int64) * shape[1]
+            ends = table.indptr[first : first + _IMAGES + 1]
+            of_images = slice(ends[0], ends[-1])
+            cell = np.repeat(begins, np.diff(ends)) + table.indices[of_images]
+            sums += np.bincount(cell, table.data[of_images], len(sums))
+        return sums.reshape(shape)
 
 
 def estimates_of(
@@ -62,9 +73,9 @@ def estimates_of(
     stats: Bootstrap,
 ) -> dict[PartName, Estimate]:
     """The numbers with intervals and p values; keys are (N,) hashes of the images' ids."""
-    used = sum((np.diff(table.indptr) for table in tally.tables.values()), np.zeros(1, np.int64))
+    used = [table.indptr[1:] > table.indptr[:-1] for table in tally.tables.values()]
     masks = {id(number.images): number.images for number in numbers.values()}  # many share one
-    counted = np.logical_or.reduce([used > 0, *masks.values()])
+    counted = np.logical_or.reduce([*used, *masks.values()])
     width = sum(table.shape[1] for table in tally.tables.values())
     blocks = ResamplingBlocks(np.flatnonzero(counted), keys, width)
     sums = {name: _single_if_exact(blocks.sums(table)) for name, table in tally.tables.items()}

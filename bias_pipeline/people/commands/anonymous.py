@@ -392,7 +392,7 @@ def _attack_rows(
 def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures) -> None:
     """Refuse if more than half of the anonymous pictures are labelled images too."""
     labelled = reference.groupings[attribute].labelled
-    both = {reference.ids[row] for row in np.flatnonzero(labelled)} & set(pictures.photos)
+    both = {reference.ids[row] for row in np.flatnonzero(labelled).tolist()} & set(pictures.photos)
     if 2 * len(both) > len(pictures.photos):
         raise NotApplicableError(
             f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among "

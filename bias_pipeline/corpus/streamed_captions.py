@@ -1,0 +1,187 @@
+"""Captions that do not fit into memory: their words are in a file, and are read in blocks.
+
+Whatever is decided caption by caption (:func:`~bias_pipeline.corpus.captions.each_caption`) is read
+block by block and joined, so it equals what captions in memory give. Anything else is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, TypeVar, cast
+from weakref import finalize
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Int32Array, IntArray
+from bias_pipeline.corpus.captions import EACH_CAPTION, Captions, add_numbers, offsets
+from bias_pipeline.errors import NotApplicableError
+
+T = TypeVar("T")
+NOT_STREAMED = "not with --stream"
+_WORDS = 1 << 23  # running words of a block, at least
+_WIDTH = 4  # bytes of a word's number
+
+
+class _WordFile:
+    """A file of words' numbers, which is deleted after the last captions that read it."""
+
+    def __init__(self) -> None:
+        folder = mkdtemp(prefix="captions-")
+        self.path = Path(folder, "words")
+        finalize(self, rmtree, folder, ignore_errors=True)
+
+
+class StreamedCaptions(Captions):
+    """Captions in a file of words' numbers; see :class:`CaptionsWriter`."""
+
+    def __init__(
+        self,
+        types: tuple[str, ...],
+        starts: IntArray,
+        image_rows: IntArray,
+        file: _WordFile,
+    ) -> None:
+        self.__dict__.update(types=types, starts=starts, image_rows=image_rows, file=file)
+
+    in_memory = False
+    file: _WordFile
+
+    @property
+    def tokens(self) -> Int32Array:
+        """Refused, since all words do not fit into memory."""
+        raise NotApplicableError(NOT_STREAMED)
+
+    def read(self, how: Callable[..., T], *words: Hashable) -> T:
+        """The cached results of a function for all blocks, joined."""
+        if how not in EACH_CAPTION:
+            raise NotApplicableError(NOT_STREAMED)
+        key = (how, words)
+        if key not in self._read:
+            self._read[key] = _join_results([how(block, *words) for block in self.blocks()])
+        return cast("T", self._read[key])
+
+    def blocks(self) -> Iterator[Captions]:
+        """The captions of one block of images after the other."""
+        for begin, end in self._bounds:
+            starts = self.starts[begin : end + 1]
+            tokens = self._words_between(int(starts[0]), int(starts[-1]))
+            rows = self.image_rows[begin:end]
+            yield Captions(self.types, tokens, starts - starts[0], rows)
+
+    @cached_property
+    def _bounds(self) -> list[tuple[int, int]]:
+        """The first caption of each block, and the one behind its last; images stay whole."""
+        bounds, begin = [], 0
+        while begin < len(self):
+            last = int(np.searchsorted(self.starts, self.starts[begin] + _WORDS)) - 1
+            of_last = self.image_rows[max(begin, min(last, len(self) - 1))]
+            end = int(np.searchsorted(self.image_rows, of_last, side="right"))
+            bounds.append((begin, end))
+            begin = end
+        return bounds
+
+    def _words_between(self, begin: int, end: int) -> Int32Array:
+        return np.fromfile(self.file.path, np.int32, end - begin, offset=_WIDTH * begin)
+
+    def words(self, row: int) -> list[str]:
+        tokens = self._words_between(int(self.starts[row]), int(self.starts[row + 1]))
+        return [self.types[token] for token in tokens.tolist()]
+
+    @property
+    def all_alike(self) -> bool:
+        first: set[str] = set()
+        for block in self.blocks():
+            first.add(block.text(0))
+            if len(first) > 1 or not block.all_alike:
+                return False
+        return True
+
+    @cached_property
+    def digest(self) -> str:
+        sha = hashlib.sha256("\n".join(self.types).encode("utf-8", "surrogatepass"))
+        for block in self.blocks():
+            add_numbers(sha, block.tokens)
+        for column in (self.starts, self.image_rows):
+            add_numbers(sha, column)
+        return sha.hexdigest()
+
+    def by_block(self, change: Callable[[Captions], Captions]) -> Captions:
+        """The captions after a change of each block."""
+        writer = CaptionsWriter()
+        for block in self.blocks():
+            writer.add(change(block))
+        return writer.finish()
+
+    def take(self, rows: IntArray | BoolArray) -> Captions:
+        if rows.dtype != bool:
+            raise NotApplicableError(NOT_STREAMED)
+        begins = iter([begin for begin, _ in self._bounds])
+
+        def take_here(block: Captions) -> Captions:
+            begin = next(begins)
+            return block.take(rows[begin : begin + len(block)])
+
+        return self.by_block(take_here)
+
+    def compact(self) -> Captions:
+        return self  # the writer numbers words in the order of their first use
+
+    def rewrite(self, rule: Callable[[str], Sequence[str]]) -> Captions:
+        return self.by_block(lambda block: block.rewrite(rule).compact())
+
+    def with_texts(self, texts: Mapping[int, str]) -> Captions:
+        begins = iter([begin for begin, _ in self._bounds])
+
+        def with_texts_here(block: Captions) -> Captions:
+            begin = next(begins)
+            here = {row - begin: texts[row] for row in texts if 0 <= row - begin < len(block)}
+            return block.with_texts(here)
+
+        return self.by_block(with_texts_here)
+
+
+class CaptionsWriter:
+    """Writes captions to a file, some images after the other, in the order of the images."""
+
+    def __init__(self) -> None:
+        self._file = _WordFile()
+        self._numbers: dict[str, int] = {}
+        self._lengths: list[Int32Array] = []
+        self._rows: list[IntArray] = []
+
+    def add(self, captions: Captions, first: int = 0) -> None:
+        """Add captions in memory; ``first`` is the row of their first image."""
+        number = self._numbers.setdefault
+        of_types = [number(word, len(self._numbers)) for word in captions.types]
+        with self._file.path.open("ab") as file:
+            np.array(of_types, np.int32)[captions.tokens].tofile(file)
+        self._lengths.append(captions.lengths.astype(np.int32))
+        self._rows.append(captions.image_rows + first)
+
+    def finish(self) -> Captions:
+        if not any(map(len, self._rows)):
+            return Captions.from_texts([])
+        lengths: Int32Array = np.concatenate(self._lengths)
+        rows: IntArray = np.concatenate(self._rows)
+        return StreamedCaptions(tuple(self._numbers), offsets(lengths), rows, self._file)
+
+
+def _join_results(parts: Sequence[Any]) -> Any:
+    """The results of all blocks as one."""
+    first = parts[0]
+    if isinstance(first, tuple):
+        return tuple(map(_join_results, zip(*parts, strict=True)))
+    if isinstance(first, Counter):
+        return sum(parts, Counter())
+    if isinstance(first, sparse.csr_array):
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    joined = np.concatenate(parts)
+    joined.setflags(write=False)  # all callers get the same array
+    return joined
