@@ -1,12 +1,13 @@
 """Sets of pictures: false alarms of every test on twins, and a real captioner's captions of PAIRS.
 
 Usage: python -m experiments.counterfactual.study alarms [SETS ...]
-       python -m experiments.counterfactual.study pairs DATA [OUTPUTS]
+       python -m experiments.counterfactual.study pairs [DATA [OUTPUTS]]
 
 ``alarms`` draws twins of whom all captions are written alike, and counts how often each test has
 a p of at most 0.05 (alarms.csv). ``pairs`` has the SAT of experiments/photos caption the pictures
 of PAIRS (DATA has photos/ and pairs/), with three beams and in three samples, and compares
-genders and races (rows.csv). What is in OUTPUTS already is not done again.
+genders and races (rows.csv). What is in OUTPUTS already is not done again. Without DATA only
+RESULTS.md is made, from the rows.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from bias_pipeline.pairs.comparison import GroupsCompared
 from experiments.chain.study import bias_pipeline, run_once
 from experiments.counterfactual.twin_worlds import compare, twin_corpus
 from experiments.photos.study import FIT, OURS, divide
-from experiments.study import sweep
+from experiments.study import cell, markdown, read_rows, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 ALARMS, ROWS = HERE / "alarms.csv", HERE / "rows.csv"
@@ -119,9 +121,35 @@ def score_pairs(data: Path, out: Path) -> None:
     chosen.to_csv(ROWS, index=False, float_format="%.5g")
 
 
+def class_table(rows: pd.DataFrame) -> str:
+    """For each class of captions that occurs, the groups' shares and their difference."""
+    parts = rows.set_index("part").assign(unit="fraction")
+    lines: dict[str, dict[str, object]] = {}
+    for part, difference in parts[parts.index.str.fullmatch("class:[^:]+")].iterrows():
+        if part == "class:words":  # a length, no share
+            continue
+        groups = parts.loc[parts.index.str.startswith(f"{part}:"), "value"]
+        if groups.any():
+            shares = {
+                str(name).rpartition(":")[2]: f"{100 * value:.1f}" for name, value in groups.items()
+            }
+            lines[str(part).removeprefix("class:")] = {
+                **shares, "difference": cell(difference), "p after Holm": difference["p_value"],
+            }  # fmt: skip
+    return markdown(pd.DataFrame.from_dict(lines, orient="index").rename_axis("class"), 4)
+
+
 if __name__ == "__main__":
     command, *words = sys.argv[1:]
     if command == "alarms":
         count_alarms([*map(int, words)] or SIZES)
     else:
-        score_pairs(Path(words[0]), Path(words[1] if len(words) > 1 else "outputs/counterfactual"))
+        if words:
+            place = Path(words[1] if len(words) > 1 else "outputs/counterfactual")
+            score_pairs(Path(words[0]), place)
+        compared = read_rows(ROWS).groupby(["attribute", "captioner"], sort=False)
+        tables = {
+            f"Per cent of captions in each class: {attribute}, {way}": class_table(part)
+            for (attribute, way), part in compared
+        }
+        write_results(HERE, tables)

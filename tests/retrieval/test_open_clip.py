@@ -152,7 +152,7 @@ def test_a_file_that_would_run_code_is_refused(folder, tmp_path):
         ("model_cfg", {"text_cfg": {**TEXT, "tokenizer_kwargs": {"bpe_path": "x"}}}, "bpe_path"),
         ("preprocess_cfg", {"std": [0.1, 0.2, 0]}, "three numbers, each above 0"),
         ("preprocess_cfg", {"mean": [0.1]}, "preprocess_cfg.mean must be three numbers"),
-        ("preprocess_cfg", {"resize_mode": "bend"}, "there is shortest, longest, squash"),
+        ("preprocess_cfg", {"resize_mode": "bend"}, "name one of shortest, longest, squash"),
     ],
 )
 def test_a_configuration_that_is_not_built_is_refused(folder, tmp_path, part, changes, expected):

@@ -68,7 +68,7 @@ def test_what_three_raters_tell_is_written_for_label_noise(tmp_path):
 
 def test_of_few_items_it_is_said_that_they_are_few_and_cannot_tell_is_no_answer():
     (line,) = error_lines(ratings(29, dict.fromkeys("abc", 0.1)), GROUPS)
-    assert line.endswith("or that two could; here are 29 and 0")
+    assert line.endswith("(here 29), or that two could tell (here 0)")
     silent = [Rating(str(n), "c", "Unsure", 1.0, "") for n in range(100)]
     (line,) = error_lines([*ratings(100, dict.fromkeys("ab", 0.1)), *silent], GROUPS)
     assert line.startswith("two raters differ")

@@ -184,5 +184,5 @@ def test_two_captioners_give_no_correlation(tmp_path, capsys):
 def test_two_studies_of_one_captioner_are_refused(tmp_path):
     (folder,) = studies(tmp_path, {"one": 2})
     answer_pairs(tmp_path / "files" / "one.csv", tmp_path / "more", "ben", choose=lambda *_: "A")
-    with pytest.raises(DataError, match="one of each captioner"):
+    with pytest.raises(DataError, match="gather one study of each captioner"):
         number_correlations([folder, tmp_path / "more"], [result_of("one", 0.1)])
