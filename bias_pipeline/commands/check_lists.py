@@ -190,7 +190,10 @@ def _of_shared_images(
     for corpus, attribute, file in zip(corpora, attributes, files, strict=True):
         shares = language_shares(corpus, attribute)
         if reason := untestable(shares, attribute.language):
-            raise DataError(f"{file}: {reason}; name the file of {attribute.name}'s language first")
+            raise DataError(
+                f"{file}: {reason}; give the captions in the language of the lists first, and the "
+                "English captions second"
+            )
         labelled = corpus.groupings[attribute.name].codes >= 0
         rows.append(np.flatnonzero(labelled & has_captions(corpus, HUMAN)))
     ids = [

@@ -241,7 +241,7 @@ class Corpus(ReadCache, Sequence[Record]):
         return corpus.noting_blanks(blank_limit)
 
     def noting_blanks(self, limit: float) -> Corpus:
-        """The same corpus with notes on blanks; a larger share than the limit is refused."""
+        """The same corpus with notes on blanks; a share of blanks above ``limit`` is refused."""
         notes = [note for side in SIDES for note in _check_blanks(self, side, limit)]
         return replace(self, notes=(*self.notes, *notes))
 

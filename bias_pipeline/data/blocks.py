@@ -101,7 +101,7 @@ class Block:
 def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
     """The blocks of rows that are read singly, each row with its own keys.
 
-    A fault is raised after the block of the rows before it, so faults keep the order of rows.
+    A fault is raised after the rows before it, so faults keep the order of rows.
 
     Example:
         >>> rows = enumerate([{"id": 7}, {"id": 8}, {"id": 9, "caption": "a dog"}])

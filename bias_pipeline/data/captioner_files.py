@@ -144,9 +144,7 @@ class ImageMatch:
             )
         unlabelled = self.n_captions - self.n_described - self.foreign.n
         if unlabelled:
-            yield (
-                f"{inflect(unlabelled, 'captions are')} left out, whose images are not scored here"
-            )
+            yield f"{inflect(unlabelled, 'captions of images not scored here are')} left out"
 
     @property
     def n_described(self) -> int:

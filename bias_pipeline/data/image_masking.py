@@ -353,7 +353,7 @@ VERSION = 1  # raise it whenever any pixel changes
 
 @dataclass(frozen=True)
 class MaskedPhotos:
-    """Reads photos, masks them and crops them; a photo that cannot be changed so is unreadable.
+    """Reads, masks and crops photos; a photo that cannot be masked or cropped is unreadable.
 
     Example:
         >>> str(MaskedPhotos({}, ImageMasking(person="part", target="foreground")))

@@ -58,7 +58,7 @@ def check_correctable(metric: Metric) -> None:
     why = (
         "what its attackers guess from depends on the labels that are wrong"
         if metric.info.family == "attack"
-        else "it is no smooth function of shares of images, as a maximum over groups is none"
+        else "there is no correction for this metric"
     )
     raise NotApplicableError(
         f"gold labels do not correct {metric.info.name}: {why}; score the images with gold labels "

@@ -117,7 +117,7 @@ class Decision:
 
     @property
     def smallest_found(self) -> str:
-        """:attr:`detectable` in words; empty if unknown, or if both are equal in every resample."""
+        """:attr:`detectable` in words; empty if it is unknown or 0."""
         return self._amount(self.detectable) if self.detectable > 0 else ""
 
     def sentence(self) -> str:

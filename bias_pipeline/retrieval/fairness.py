@@ -81,7 +81,7 @@ class RetrievalFairness(Metric):
     * ``attacker:linear``, ``:kernel``, ``:text:*``: accuracy of fresh attackers on vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
-    Entropy ignores which group a query prefers, so p counts groups: it permutes labels while
+    Entropy ignores which group a query prefers, so p counts groups under permuted labels, while
     rankings stay (ours). Each seed splits the images, and a debiasing is fitted to the other part.
     """
 

@@ -252,7 +252,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         before=(CaptionStyle(misgenders=0.4), PLAIN),
     ),
     "tire and diaper": Behaviour(
-        "for people, men change a tire and women a diaper; the captioner uses neither word",
+        "annotators write tire for men and diaper for women; the captioner writes neither",
         PLAIN,
         people=_following("thing", things=_CHANGED),
         before=(PLAIN, CaptionStyle(things=_CHANGED)),

@@ -166,7 +166,7 @@ class CaptionAttack(Metric, ABC):
     def _score_under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
-        """The score under transforms; at equal style also with annotators as the captioner."""
+        """The score under transforms; at equal style it includes the scores of annotators."""
         attacked = attacked_captions(self, transforms, corpus, splits)
         score = self._score(corpus, attacked.captioner)
         if attacked.align is not None and SCORE in score.parts:

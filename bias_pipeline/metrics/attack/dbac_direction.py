@@ -156,7 +156,7 @@ class Direction:
 
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the values of the given and of the other variable."""
+        """Names of the given variable's values, and of the other variable's."""
         pair = (self.view.groups, self.view.tasks)
         return pair if self.to_task else pair[::-1]
 

@@ -103,7 +103,7 @@ class AssumedGroup(CorrectedByGold):
 
     words: str | None = "hendricks"  # which word list names a group; see `CountingMetric`
     persons: Context  # words for persons
-    # What of each caption counts: its first sentence that mentions a person, or any of its words
+    # What counts: the first sentence of a caption that mentions a person, or the whole caption
     # (longer captions then name a group more often, and there is no `whole`)
     sentence: Literal["first", "any"] = "first"
 

@@ -244,8 +244,8 @@ def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
 def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
-    It also has all large differences, even those that annotators explain, and how alike the groups'
-    pictures are.
+    It adds how alike the groups' pictures are, and the largest clear differences, even those that
+    annotators explain.
     """
     return {
         **asdict(answer),

@@ -32,7 +32,7 @@ INCREASE = PartName("captions", detail="increase")
 
 @dataclass(eq=False, kw_only=True)
 class GenderRatio(CountingMetric):
-    """How many captions name the first of two groups for each that names the other.
+    """Captions that name the first of two groups, divided by captions that name the other.
 
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels, and
     ``score`` is their difference. ``captions:human`` is the ratio in human captions, and

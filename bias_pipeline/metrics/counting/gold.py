@@ -79,9 +79,9 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The metric's numbers from (B, T, O) captions of each part by true label and outcome.
+        """The metric's numbers.
 
-        The T labels are the K groups, unsure and other. The O outcomes are each group that a
+        ``tables`` has (B, T, O) captions of each part. The T true labels are the K groups, unsure and other. The O outcomes are each group that a
         caption names alone, no group, several groups, and declined. ``:paired`` parts have the
         captions of images that both sides describe. The view has the machine's labels.
         """
