@@ -81,9 +81,10 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
         """The metric's numbers.
 
-        ``tables`` has (B, T, O) captions of each part. The T true labels are the K groups, unsure and other. The O outcomes are each group that a
-        caption names alone, no group, several groups, and declined. ``:paired`` parts have the
-        captions of images that both sides describe. The view has the machine's labels.
+        ``tables`` has (B, T, O) captions of each part. The T true labels are the K groups, unsure
+        and other. The O outcomes are each group that a caption names alone, no group, several
+        groups, and declined. ``:paired`` parts have the captions of images that both sides
+        describe. The view has the machine's labels.
         """
 
 
