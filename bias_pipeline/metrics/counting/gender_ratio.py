@@ -37,8 +37,8 @@ class GenderRatio(CountingMetric):
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels, and
     ``score`` is their difference. ``captions:human`` is the ratio in human captions, and
     ``captions:increase`` is the captioner's ratio minus the annotators' on the images that both
-    describe, each counted once. Human captions do not keep the labels' proportions either, so the p
-    of ``score`` tests ``captions:increase``.
+    describe, each image counted once. Human captions do not keep the labels' proportions either, so
+    the p of ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
