@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 9  # rows that are read one by one: Python looks through many ob
 
 @dataclass(frozen=True)
 class ArrowColumns(Mapping[str, Sequence[Any]]):
-    """Columns of Arrow; a column becomes Python's objects when somebody looks at them."""
+    """Columns of Arrow; a column becomes Python's objects when it is first read."""
 
     table: Table | RecordBatch
     # Python's objects of the columns that were looked at
