@@ -56,8 +56,8 @@ LIMITS = Limits()
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
     """The part that may decide, by headline; empty for results of earlier versions.
 
-    At equal style, a part whose rule holds there follows no trait. The part beyond an annotator of
-    the captioner's length decides if every result has it.
+    At equal style, a part whose rule is ``matched`` follows no trait. The part beyond an annotator
+    of the captioner's length decides if every result has it.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     rules = {}
