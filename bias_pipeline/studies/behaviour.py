@@ -146,9 +146,9 @@ def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str,
 def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
     """Whether a headline ``moves``, ``stays``, or is ``absent`` under planted bias.
 
-    A headline moves if neither interval contains the other's value. A value that no resampling
-    moves is its own interval. Without any interval the result is ``unknown``, which no metric
-    claims.
+    A headline moves if neither captioner's interval contains the other captioner's value. A value
+    that no resampling moves is its own interval. Without any interval the result is ``unknown``,
+    which no metric claims.
 
     Example:
         >>> nan = math.nan
