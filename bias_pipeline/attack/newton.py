@@ -112,7 +112,7 @@ def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
 
 
 def _times(matrix: Matrix | sparse.csc_array, numbers: AnyFloat) -> AnyFloat:
-    """(N, F) times (F, ...), (N, ...)."""
+    """(N, ...) the product of (N, F) and (F, ...)."""
     product = matrix @ numbers.reshape(len(numbers), -1)
     return np.asarray(product).reshape(-1, *numbers.shape[1:])
 

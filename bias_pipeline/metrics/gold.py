@@ -125,7 +125,7 @@ def _sentences(
     parts: Mapping[str, Number],
     info: MetricInfo,
 ) -> Iterator[str]:
-    """Sentences with the three values of each headline, of each deciding part, and by group."""
+    """Sentences with the three values of each headline, each deciding part and each group."""
     decide = [*info.readings.values()]
     whats = {"score", *info.says, *(rule.part for rule in decide)} & {*map(str, parts)}
     for name, number in parts.items():

@@ -86,7 +86,7 @@ def _value_of(result: Result, part: str) -> float:
 
 
 def people_part(part: str) -> str:
-    """The part with the same number of one annotator in the model's place, at equal style.
+    """The name of a part's number with one annotator in the model's place, at equal style.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")

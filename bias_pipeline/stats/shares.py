@@ -30,7 +30,7 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
 
 
 def effective_trials(share: float, error: float, observations: float, clusters: float) -> float:
-    """The number of independent observations that carry as much as clustered observations.
+    """How many independent observations are worth as much as the clustered observations.
 
     Observations of one image are similar, so their number is divided by the design effect: the
     variance under resampling of images over the variance of independent observations, between 1 and

@@ -148,7 +148,7 @@ def _is_word(captions: Captions) -> BoolArray:
 
 
 def _draw(corpus: Corpus, seed: int) -> Captions:
-    """The human captions, each image's in an order drawn by its id."""
+    """The human captions; an image's id decides the order of its captions."""
     human = corpus.human
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
     drawn = random_words("annotator alike", seed, keys, part)

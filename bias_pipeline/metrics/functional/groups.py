@@ -351,7 +351,7 @@ def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
 def mention_distance(
     model: Float64Array, human: Float64Array, images: Float64Array, offset: float = HENDRICKS_OFFSET
 ) -> Float64Array:
-    """(..., K) mean over objects of |model's rate - annotators' rate| of naming it with each group.
+    """(..., K) mean over objects of |model's rate - annotators' rate| of naming object and group.
 
     A rate is the captions that name object and group over the images that contain the object (plus
     the offset). An object that no image contains is left out; the public loop would add the

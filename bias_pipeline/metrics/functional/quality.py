@@ -186,7 +186,7 @@ def clipped_counts(
 def clipped_matches(
     clipped: Sequence[sparse.csr_array], owner: IntArray, n_candidates: int
 ) -> Float64Array:
-    """(C, 4) n-grams of each candidate that also occur in a reference, clipped to its count.
+    """(C, 4) n-grams that each candidate shares with references, clipped to their counts.
 
     Args:
         clipped: see :func:`clipped_counts`.

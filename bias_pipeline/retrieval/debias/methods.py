@@ -313,7 +313,7 @@ class MeanNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class ClipClip(Debias):
-    """Sets the k dimensions with the most mutual information with the group to 0.
+    """Sets to 0 the k dimensions that have the most mutual information with the group.
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
     as in the authors' code, a dimension cut from one side no longer counts in similarities, so
