@@ -111,7 +111,7 @@ def score(
             file. A table comes from pandas, polars, Arrow or DuckDB, or is a data set of Hugging
             Face.
         labels: image id to label, a list, attribute to labels in one of these forms, a table with a
-        column for each attribute, or a file.
+            column for each attribute, or a file.
         human: human captions: image id to captions, lists, a table with a line for each caption,
             or a file.
         objects: image id to the names of the objects in the image, lists, a table with columns
@@ -170,7 +170,7 @@ def audit(
         minutes: the time limit for each attribute (default: 1; 5 with more than 10,000 captions).
         least_coverage: the least share of the captions' labelled images that an answer must use.
         negligible: how far an attacker's score at equal style may exceed annotators' score and
-        still count as no bias.
+            still count as no bias.
         gold: see :func:`score`; docs/labels.md lists the numbers that gold labels correct.
         out: the folder in which results and the report ``report.html`` are stored.
         settings: see :func:`score`; the time limit decides which metrics run, with two seeds.

@@ -65,7 +65,7 @@ class LabelMap(Configurable):
         field: the name of the label column in the data set.
         groups: raw label to group name.
         strata: raw labels that belong to no group ("Unsure", "Both", empty); images with such a
-        label belong to no group, and are counted and reported by label.
+            label belong to no group, and are counted and reported by label.
         unsure: the labels in ``strata`` that say that annotators could not tell the group. "Both",
             an empty label and "no majority" do not say that.
     """

@@ -100,7 +100,7 @@ class Corpus(ReadCache, Sequence[Record]):
         objects: the objects of each image, by the data set's names; None for an image whose objects
             are unknown, and None as a whole if no image's objects are known.
         objects_file: the user's own file of objects, in which few names may be unknown; empty: no
-        such file, and any number of names may be unknown. Not part of the digest.
+            such file, and any number of names may be unknown. Not part of the digest.
         pictures: the images' pictures; None if the data set has no pictures.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.

@@ -25,7 +25,7 @@ class ListCheck(Configurable):
         words: digest of the lists that were checked.
         images: how many images both languages describe.
         leak: share of images whose group an attacker guesses from masked captions of equally many
-        words.
+            words.
         wrong: share of captions with a wrong group among captions that name a group.
 
     Raises:

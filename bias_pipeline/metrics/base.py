@@ -144,7 +144,7 @@ class MetricInfo:
             a part changes with how much a captioner writes, so no conclusion is drawn from it. Each
             part is tested on planted captioners (``tests/report/test_readings.py``).
         untested: headlines that differ from ``neutral`` for human captions too, so they have
-        neither a p against ``neutral`` nor an arrow.
+            neither a p against ``neutral`` nor an arrow.
         least_seeds: how many attackers' seeds the headlines need for a p. Few seeds often make the
             spread look too small, so the smallest p values come too often.
         streams: whether it can count captions that do not fit into memory.

@@ -39,7 +39,7 @@ class Draws:
     Attributes:
         per_seed: (S,) the number without resampling.
         resampled: (B, S) the number under each of B resamplings; equal settings give equal
-        resamplings.
+            resamplings.
         trained: whether each seed trained attackers; a count has one column and no seed.
         cross_fitted: whether attackers of each seed learnt from all images, see
             :data:`UNSEEN_TRAINING`.

@@ -31,7 +31,7 @@ def size_difference(
         first: set to the first captioner's difference, in [-1, 1].
         other: the same for the other captioner.
         ends: both ends of each captioner's interval. These ends widen the interval if fewer than
-        ten sets differ, as Student's interval is then too narrow.
+            ten sets differ, as Student's interval is then too narrow.
 
     Returns:
         The estimate; its p is NaN if fewer than six sets differ, and every number is NaN for fewer

@@ -30,7 +30,7 @@ class _Side:
     Attributes:
         sets: (P, M) set of each image's caption, one line for each position.
         counts: (M, G * O) number of an image's captions by the image's given value and the
-        captions' set.
+            captions' set.
         quality: (P, S, M) the attackers' quality, 0 where a seed does not test the image.
         tested: (P, S, M) 1 where a seed tests the image, else 0.
     """

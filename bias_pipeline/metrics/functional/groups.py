@@ -102,7 +102,7 @@ def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
     Args:
         counts: (..., 2) captions or labels of each of two groups.
         numerator: which group is divided by the other. Published tables divide men by women;
-        Hendricks et al. 2018 divide women by men.
+            Hendricks et al. 2018 divide women by men.
 
     Example:
         >>> counts = np.array([30.0, 10.0])
