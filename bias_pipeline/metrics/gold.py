@@ -3,8 +3,9 @@
 Labels of a machine err, and more often for one group than for another. Labels that people gave to
 a few hundred of the images correct a score. Metrics choose the form: cells
 (:mod:`~bias_pipeline.metrics.counting.gold`), one step from the machine's number
-(:mod:`~bias_pipeline.metrics.counting.gold_counts`), or scores of attackers' guesses under both
-labels (:mod:`~bias_pipeline.metrics.attack.gold_guesses`).
+(:mod:`~bias_pipeline.metrics.counting.gold_counts`,
+:mod:`~bias_pipeline.metrics.attack.gold_pairs`), or scores of attackers' guesses under both labels
+(:mod:`~bias_pipeline.metrics.attack.gold_guesses`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,16 @@ from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.io.hashing import UIntArray
 from bias_pipeline.metrics.base import Metric, MetricInfo, Number, Score
-from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, summary, two_sided_p
+from bias_pipeline.metrics.value_names import HEADLINES, PartName
+from bias_pipeline.stats.bootstrap import (
+    UNSEEN_TRAINING,
+    Bootstrap,
+    Draws,
+    Estimate,
+    summary,
+    two_sided_p,
+    widen_draws,
+)
 
 FEWEST_FOR_A_POINT = 400  # gold labels; with fewer, gaps and amplifications have only an interval
 _MANY = 100  # times as many labels; above it, notes say "more than 100"
@@ -56,7 +65,8 @@ def check_correctable(metric: Metric) -> None:
     if isinstance(metric, CorrectableByGold):
         return
     why = (
-        "what its attackers guess from depends on the labels that are wrong"
+        "what its attackers guess from, or how many errors its labels are given, depends on the "
+        "labels that are wrong"
         if metric.info.family == "attack"
         else "there is no correction for this metric"
     )
@@ -263,7 +273,56 @@ def one_step_from_machine(
         resampled=machine.draws.resampled + step.resampled,
         trials=math.nan,
     )
-    return summary(drawn, stats.level)
+    return add_training_once(summary(drawn, stats.level), machine, stats.level)
+
+
+def add_training_once(estimate: Estimate, machine: Estimate, level: float) -> Estimate:
+    """The estimate, with the variance of what attackers would learn from other images.
+
+    The machine's number has the same variance, since attackers learn from all images. A count has
+    none.
+    """
+    draws, whole = estimate.draws, machine.draws
+    if draws is None or whole is None or not (draws.cross_fitted and draws.image_std > 0):
+        return estimate
+    training = (UNSEEN_TRAINING**2 - 1) * whole.image_std**2
+    needed = math.sqrt(draws.image_std**2 + training)
+    factor = needed / (UNSEEN_TRAINING * draws.image_std)
+    return summary(widen_draws(draws, factor), level)
+
+
+def one_step_correction(
+    metric: Metric,
+    score: Score,
+    changes: Mapping[PartName, Float64Array],
+    alone: Mapping[PartName, Estimate],
+    sample: GoldSample,
+) -> Correction:
+    """Each number of ``changes`` one step from the machine's; see :func:`one_step_from_machine`.
+
+    With few gold labels numbers have only an interval. ``alone`` are those of gold images alone.
+    """
+    info, stats = metric.info, metric.stats
+    decide = {*HEADLINES, *(rule.part for rule in info.readings.values())} - {*info.untested}
+    corrected = {}
+    for name, change in changes.items():
+        if name not in score.parts:
+            continue
+        estimate = one_step_from_machine(score.parts[name], change, sample, stats)
+        if len(sample.rows) < FEWEST_FOR_A_POINT:
+            estimate = interval_alone(estimate, info.neutral, name in decide)
+        corrected[name] = estimate
+    return Correction(
+        corrected=corrected,
+        alone={name: replace(one, draws=None) for name, one in alone.items()},
+        worth={
+            name: worth_of(one, alone[name], drawn_evenly=sample.drawn_evenly)
+            for name, one in corrected.items()
+            if name in alone
+        },
+        n_gold=len(sample.rows),
+        notes=sample.label_notes(),
+    )
 
 
 def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, NotNegative
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.attack.attack_runner import over_alternatives
-from bias_pipeline.metrics.attack.dbac_direction import DBACSettings, Direction
+from bias_pipeline.metrics.attack.dbac_direction import DBACSettings, Direction, DirectionAttackers
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
-from bias_pipeline.metrics.attack.extra_parts import at_equal_speech, score_of_people
+from bias_pipeline.metrics.attack.extra_parts import (
+    at_equal_speech,
+    one_person_as_captioner,
+    score_of_people,
+)
+from bias_pipeline.metrics.attack.gold_pairs import PairsUnderBothLabels, guesses_of
 from bias_pipeline.metrics.base import (
     Cost,
     EvidenceRule,
@@ -26,19 +32,30 @@ from bias_pipeline.metrics.base import (
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import check_excluded
+from bias_pipeline.metrics.counting.gold import check_drawn_at_random
 from bias_pipeline.metrics.functional import dbac
+from bias_pipeline.metrics.gold import (
+    CorrectableByGold,
+    Correction,
+    GoldSample,
+    one_step_correction,
+)
 from bias_pipeline.metrics.references import NAIR_2025
 from bias_pipeline.metrics.value_names import A_TO_T, DIRECTIONS, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.matched import MatchedAlignment
-from bias_pipeline.text.transform import Transform
+from bias_pipeline.text.transform import Transform, alternatives
 
 Rare = Literal["merge", "drop"]
+Value = TypeVar("Value")
+_PEOPLE = "people:"  # before the names of predictions with an annotator as the captioner
+# Aggregates in which rare kinds of captions count as much as frequent ones
+_OF_RARE = {"per_pair": "rare pairs", dbac.IMAGES: "rare sets of objects"}
 
 
 @dataclass(eq=False)
-class DBAC(Metric):
+class DBAC(Metric, CorrectableByGold):
     """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md explains it.
 
     ``a_to_t``: attackers guess the group from captions with group words masked. ``t_to_a``: they
@@ -176,6 +193,88 @@ class DBAC(Metric):
             },
         )
 
+    def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
+        """Move each number by what true labels of the gold images change, to first order."""
+        self._check_correctable(score)
+        check_drawn_at_random(CorpusView(corpus, self.attribute, None), gold)
+        captioners = {"": corpus}
+        if any(guesses.name.startswith(_PEOPLE) for guesses in score.predictions):
+            people = one_person_as_captioner(corpus, self.attribute.name)
+            assert people is not None
+            captioners[_PEOPLE] = people
+        corrections = {
+            (whose, name): self._correct(name, score, captions, gold, whose)
+            for whose, captions in captioners.items()
+            for name in DIRECTIONS
+            if guesses_of(name, score.predictions, whose)["model"]
+        }
+        n_gold = {name: one.n_gold for (whose, name), one in corrections.items() if not whose}
+        notes = [
+            *(next(iter(corrections.values())).notes if corrections else []),
+            "attackers learnt machine labels: the score says what such attackers know of the true "
+            f"{self.attribute.name}, of the images that the machine gives a group",
+        ]
+        if len(set(n_gold.values())) > 1:
+            notes.append(f"T→A rests on {n_gold['t_to_a']} gold labels, of images with objects")
+        return Correction(
+            corrected=_join(one.corrected for one in corrections.values()),
+            alone=_join(one.alone for one in corrections.values()),
+            worth=_join(one.worth for one in corrections.values()),
+            n_gold=max(n_gold.values(), default=0),
+            without_labels=[
+                name
+                for name in score.parts
+                if isinstance(name, PartName)
+                and (name.what == "mentions" or name.detail in ("reach", "retained"))
+            ],
+            notes=notes,
+        )
+
+    def _check_correctable(self, score: Score) -> None:
+        """Refuse a score that gold labels do not correct, with the reason."""
+        if self.aggregate in _OF_RARE:
+            raise NotApplicableError(
+                f"gold labels do not correct {self.info.name} under "
+                f"metric.aggregate={self.aggregate}: {_OF_RARE[self.aggregate]} count as much as "
+                "frequent ones, and a few true labels change them more than the correction can "
+                "tell; choose metric.aggregate=weighted"
+            )
+        if any(len(alternatives(each)) > 1 for each in (self.a_to_t, self.t_to_a)):
+            raise NotApplicableError(
+                f"gold labels correct {self.info.name} under one choice of text and alignment; "
+                "score each choice by itself"
+            )
+        drawn = [part.draws for part in score.parts.values() if part.draws is not None]
+        if drawn and not any(draws.cross_fitted for draws in drawn):
+            raise NotApplicableError(
+                f"gold labels correct {self.info.name} if each seed's attackers guess all images "
+                "(split=crossfit)"
+            )
+
+    def _correct(
+        self, name: str, score: Score, corpus: Corpus, gold: GoldLabels, whose: str
+    ) -> Correction:
+        """One direction, corrected; with an annotator as the captioner, only what is printed."""
+        settings = self.settings
+        (transforms,) = alternatives(settings.transforms[name]).values()
+        direction = Direction(
+            replace(settings, transforms={name: transforms}), name, self.see(corpus)
+        )
+        sample = GoldSample.from_rows(direction.images, corpus, gold)
+        attackers = DirectionAttackers.from_predictions(
+            direction, guesses_of(name, score.predictions, whose)
+        )
+        both = PairsUnderBothLabels(attackers, sample)
+        changes, alone = both.changes(), both.estimates_of_gold(self.stats)
+        if whose:
+            names = {
+                direction.part(): direction.part("matched", detail="people"),
+                direction.part("shared"): direction.part("shared", detail="matched:people"),
+            }
+            changes = {to: changes[of] for of, to in names.items()}
+            alone = {to: alone[of] for of, to in names.items()}
+        return one_step_correction(self, score, changes, alone, sample)
+
     def _score(self, direction: str, view: CorpusView, splits: Sequence[Split]) -> Score:
         shared = self.settings
 
@@ -194,6 +293,10 @@ class DBAC(Metric):
             return findings.at_equal_speech(people)
 
         return over_alternatives(shared.transforms[direction], shared.stats.level, score_under)
+
+
+def _join(each: Iterable[Mapping[PartName, Value]]) -> dict[PartName, Value]:
+    return {name: value for one in each for name, value in one.items()}
 
 
 def _all_words(transform: Transform) -> Transform:

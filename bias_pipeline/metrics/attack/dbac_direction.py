@@ -30,6 +30,8 @@ from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.transform import Transform, apply_transforms
 
+UNTRAINED = ("prior", "priors")  # numbers without attackers
+
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
@@ -239,7 +241,7 @@ class Direction:
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class GuessBlock:
     """One seed's guesses on M test images, in C columns whose means give the qualities."""
 
     seed: int
@@ -259,6 +261,16 @@ class DirectionAttackers:
         self.positions = positions or direction.settings.positions
         self.n_seeds = len(seeds_in(splits))
 
+    @classmethod
+    def from_predictions(
+        cls, direction: Direction, predictions: Mapping[str, list[Predictions]]
+    ) -> DirectionAttackers:
+        """Attackers that have already guessed; ``predictions`` are by side, then by position."""
+        attackers = cls(direction, ())
+        attackers.n_seeds = len(predictions["model"][0].seeds)
+        attackers.predictions = dict(predictions)
+        return attackers
+
     def with_fewer_images(self, share: float) -> DirectionAttackers:
         """Attackers of the first seed and position; they learn from a share of the images."""
         return type(self)(self.direction, with_fewer_images(self.splits, share), 1)
@@ -270,7 +282,7 @@ class DirectionAttackers:
         return {side: self._attack(side) for side in sides}
 
     @cached_property
-    def blocks(self) -> dict[str, list[_Block]]:
+    def blocks(self) -> dict[str, list[GuessBlock]]:
         """The attackers' guesses, by side."""
         return {side: list(self._blocks(side)) for side in self.predictions}
 
@@ -386,7 +398,7 @@ class DirectionAttackers:
             predictions.append(self.settings.probe.fit_predict(data, self.splits))
         return predictions
 
-    def _blocks(self, side: str) -> Iterator[_Block]:
+    def _blocks(self, side: str) -> Iterator[GuessBlock]:
         """Blocks whose columns are pairs (A→T) or tasks (T→A), then all guesses together."""
         one = self.direction
         place = np.full(len(one.corpus), -1, np.int64)
@@ -404,7 +416,7 @@ class DirectionAttackers:
                 order = np.argsort(place[images])
                 by_column = np.hstack([scores, all_guesses])[order].T
                 counts = np.hstack([counts, np.ones_like(all_guesses)])[order].T
-                yield _Block(
+                yield GuessBlock(
                     seed,
                     place[images][order],
                     sparse.csr_array(by_column) if one.to_task else by_column.copy(),

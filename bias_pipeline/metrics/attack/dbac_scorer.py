@@ -11,7 +11,7 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
 from bias_pipeline.errors import inflect
-from bias_pipeline.metrics.attack.dbac_direction import Direction, DirectionAttackers
+from bias_pipeline.metrics.attack.dbac_direction import UNTRAINED, Direction, DirectionAttackers
 from bias_pipeline.metrics.attack.dbac_object_sets import ObjectSetAttackers
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
@@ -32,7 +32,6 @@ from bias_pipeline.stats.scoring import Accuracy
 from bias_pipeline.text.mentions import neutral_rate
 
 SMALL_PAIR = 30  # test captions of a pair; an accuracy of 0.7 on so many biases its score by 0.4 %
-_COUNTED = ("prior", "priors")  # numbers without attackers
 _NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
 
 
@@ -58,7 +57,7 @@ class DirectionScorer:
         drawn = self.settings.stats.estimate_weighted(
             self.corpus.keys[self.images],
             self.attackers.evaluate,
-            trained=lambda name: name.what not in _COUNTED,
+            trained=lambda name: name.what not in UNTRAINED,
             cross_fitted=self.settings.probe.cross_fits(self.attackers.splits),
         )
         estimates = {name: fill_void_resamples(estimate, level) for name, estimate in drawn.items()}

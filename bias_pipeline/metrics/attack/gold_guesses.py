@@ -28,7 +28,13 @@ from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.gold import check_drawn_at_random
 from bias_pipeline.metrics.functional.gold import machine_weight
-from bias_pipeline.metrics.gold import CorrectableByGold, Correction, GoldSample, worth_of
+from bias_pipeline.metrics.gold import (
+    CorrectableByGold,
+    Correction,
+    GoldSample,
+    add_training_once,
+    worth_of,
+)
 from bias_pipeline.metrics.value_names import (
     ALIKE,
     BEYOND,
@@ -39,13 +45,7 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import (
-    UNSEEN_TRAINING,
-    Bootstrap,
-    Estimate,
-    summary,
-    widen_draws,
-)
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.stats.scores import ScoreTable
 
 FEWEST_OF_A_GROUP = 30  # gold images; with fewer the normal interval does not hold
@@ -200,7 +200,7 @@ class GuessesUnderBothLabels:
             cross_fitted=True,
         )
         return {
-            name: self._with_training(estimate, score.parts[name])
+            name: add_training_once(estimate, score.parts[name], self.stats.level)
             for name, estimate in drawn.items()
             if name in score.parts
         }
@@ -219,20 +219,6 @@ class GuessesUnderBothLabels:
         weights[:, : counts.shape[1]] = machine * rest / rest.sum(axis=1, keepdims=True)
         weights[:, self.place] -= machine * gold
         return weights
-
-    def _with_training(self, estimate: Estimate, machine: Estimate) -> Estimate:
-        """The estimate, with the variance of what attackers would learn from other images.
-
-        The machine's number has the same variance, since attackers learn from all images. This
-        variance is added once.
-        """
-        draws, whole = estimate.draws, machine.draws
-        if draws is None or whole is None or not draws.image_std > 0:
-            return estimate
-        training = (UNSEEN_TRAINING**2 - 1) * whole.image_std**2
-        needed = math.sqrt(draws.image_std**2 + training)
-        factor = needed / (UNSEEN_TRAINING * draws.image_std)
-        return summary(widen_draws(draws, factor), self.stats.level)
 
 
 def _attackers_by_images(score: Score) -> list[Attackers]:

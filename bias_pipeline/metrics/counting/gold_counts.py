@@ -7,8 +7,6 @@ of the gold images change.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import sparse
 
@@ -20,15 +18,12 @@ from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.gold import check_drawn_at_random
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, LargestGap, Tally
 from bias_pipeline.metrics.gold import (
-    FEWEST_FOR_A_POINT,
     CorrectableByGold,
     Correction,
     GoldSample,
-    interval_alone,
-    one_step_from_machine,
-    worth_of,
+    one_step_correction,
 )
-from bias_pipeline.metrics.value_names import HEADLINES, PartName
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 _STEP = 1e-6  # images; so small that no number crosses zero or a threshold
@@ -46,28 +41,15 @@ class CountedInOneStep(CountingMetric, CorrectableByGold):
         sample = GoldSample.from_rows(np.flatnonzero(view.has("model")), corpus, gold)
         true_view = self.see(sample.relabel(corpus, self.attribute.name))
         tallies = _GoldTallies(self.tally(view), self.tally(true_view), sample)
-        changes = tallies.changes()
-        alone = tallies.estimates_of_gold(self.stats)
-        corrected = {}
-        decide = {*HEADLINES, *(rule.part for rule in self.info.readings.values())}
-        for name, number in tallies.tally.counted_numbers(tallies.tally.totals).items():
-            if name not in score.parts or number.unit == COUNT or name in tallies.gaps:
-                continue
-            estimate = one_step_from_machine(score.parts[name], changes[name], sample, self.stats)
-            if len(sample.rows) < FEWEST_FOR_A_POINT:
-                tested = name in decide and name not in self.info.untested
-                estimate = interval_alone(estimate, self.info.neutral, tested)
-            corrected[name] = estimate
-        return Correction(
-            corrected=corrected,
-            alone=alone,
-            worth={
-                name: worth_of(one, alone[name], drawn_evenly=sample.drawn_evenly)
-                for name, one in corrected.items()
-                if name in alone
-            },
-            n_gold=len(sample.rows),
-            notes=sample.label_notes(),
+        numbers = tallies.tally.counted_numbers(tallies.tally.totals)
+        uncorrected = {name for name, number in numbers.items() if number.unit == COUNT}
+        changes = {
+            name: change
+            for name, change in tallies.changes().items()
+            if name not in uncorrected | tallies.gaps
+        }
+        return one_step_correction(
+            self, score, changes, tallies.estimates_of_gold(self.stats), sample
         )
 
 
@@ -123,5 +105,4 @@ class _GoldTallies:
                 if number.unit != COUNT and name not in self.gaps
             }
 
-        estimates = stats.estimate_weighted(self.sample.keys, evaluate, trained=lambda _: False)
-        return {name: replace(one, draws=None) for name, one in estimates.items()}
+        return stats.estimate_weighted(self.sample.keys, evaluate, trained=lambda _: False)
