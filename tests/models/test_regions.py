@@ -81,13 +81,13 @@ def test_a_picture_is_looked_at_once(first, then, settings, looked_at, tmp_path)
 
 @pytest.mark.parametrize(("edited", "looked_at"), [(False, []), (True, [1])])
 def test_annotated_regions_count_only_if_pictures_are_edited(tmp_path, edited, looked_at):
-    def annotated(left: float) -> Pictures:
+    def annotated_picture(left: float) -> Pictures:
         one = Pictures((Plain(1),), ((Region("person", (left, 0, 1, 1), (4, 4)),),))
         return one.with_edit(ImageMasking("box")) if edited else one
 
-    look_at(tmp_path, annotated(0), Eyes())
+    look_at(tmp_path, annotated_picture(0), Eyes())
     eyes = Eyes()
-    look_at(tmp_path, annotated(2), eyes)
+    look_at(tmp_path, annotated_picture(2), eyes)
     assert eyes.shades == looked_at
 
 
