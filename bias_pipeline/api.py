@@ -110,8 +110,8 @@ def score(
             (aligned with the other arguments), a table with columns ``id`` and ``caption``, or a
             file. A table comes from pandas, polars, Arrow or DuckDB, or is a data set of Hugging
             Face.
-        labels: image id to label, a list, attribute to either of these, a table with a column for
-            each attribute, or a file.
+        labels: image id to label, a list, attribute to labels in one of these forms, a table with a
+        column for each attribute, or a file.
         human: human captions: image id to captions, lists, a table with a line for each caption,
             or a file.
         objects: image id to the names of the objects in the image, lists, a table with columns
@@ -168,8 +168,9 @@ def audit(
         objects: see :func:`score`.
         captioner: see :func:`score`.
         minutes: the time limit for each attribute (default: 1; 5 with more than 10,000 captions).
-        least_coverage: share of the labelled images of the captions that an answer must use.
-        negligible: how far above the annotators' an attacker's score at equal style is no bias.
+        least_coverage: the least share of the captions' labelled images that an answer must use.
+        negligible: how far an attacker's score at equal style may exceed annotators' score and
+        still count as no bias.
         gold: see :func:`score`; docs/labels.md lists the numbers that gold labels correct.
         out: the folder in which results and the report ``report.html`` are stored.
         settings: see :func:`score`; the time limit decides which metrics run, with two seeds.
@@ -230,7 +231,7 @@ def compare(
         metric: the name of a metric, or several names.
         names: the captioners' names in results; a file of captions has its own name.
         margin: by how much ``a`` may be worse, in the metric's unit.
-        least_coverage: share of the labelled images of the captions that a number must use.
+        least_coverage: the least share of the captions' labelled images that a number must use.
         alike: how much caption length and vocabulary may differ if attackers read captions.
         gold: see :func:`score`.
         out: see :func:`score`.

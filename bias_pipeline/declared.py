@@ -152,14 +152,14 @@ class MustBeEmpty:
 
 @dataclass(frozen=True)
 class ConfiguredAs:
-    """The type of a configured value, if the annotation names what the constructor makes of it."""
+    """The type of a configured value, if the annotation names the constructor's result."""
 
     kind: Any  # another annotation
 
 
 @cache
 def kinds_of(target: type) -> Mapping[str, Any]:
-    """Parameter of a class's constructor to its annotation, with ranges and choices."""
+    """Annotations of a constructor's parameters, by name, with ranges and choices."""
     constructor = target.__init__  # type: ignore[misc]
     try:
         return hints_of(target if is_dataclass(target) else constructor, include_extras=True)

@@ -3,8 +3,8 @@
 An attacker is an encoder and a head that guess the attribute. Batches have captions of almost
 equal length, as in RELIC's attacker.
 
-On a GPU a small attacker spends its time on starting small products; stacked, all seeds share each
-start. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
+On a GPU a small attacker spends its time on starting small products; in a stack, all seeds share
+each start. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
 clipped gradient. So an attacker is the same as if it were trained alone, except for the order of
 float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws differently there).
 """
@@ -58,8 +58,8 @@ class LengthBatches:
     batches and shuffles these, so a batch holds captions of almost equal length.
 
     ``rows`` (N,) are the training captions and ``targets`` (N, ...) their truth. ``shares`` (N,)
-    are the probabilities with which captions are drawn, N times an epoch; None takes each once.
-    The generator ``order`` draws the permutations, epoch after epoch.
+    are the probabilities of N draws of captions in each epoch; None takes each caption once. The
+    generator ``order`` draws the permutations, epoch after epoch.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class Ensemble(pl.LightningModule):
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member a generator; on a processor, in the state it has if trained alone."""
+        """Give each member a generator; on a processor, in the state of a training alone."""
         if self.device.type == "cpu":
             self.generators = [torch.Generator() for _ in self.states]
             for generator, state in zip(self.generators, self.states, strict=True):

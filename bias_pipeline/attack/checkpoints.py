@@ -59,9 +59,9 @@ class Ordered(Protocol):
 class Checkpoint(callbacks.Checkpoint):
     """Writes a checkpoint at the end of an epoch, if one is due, and resumes from it.
 
-    Two checkpoints are at least ``every_s`` seconds apart. Besides Lightning's content a
-    checkpoint has the states of the random numbers of weights and batches, so a killed training
-    ends with the same numbers.
+    Two checkpoints are at least ``every_s`` seconds apart. A checkpoint adds the states of the
+    random generators for weights and batches to Lightning's content, so a killed training ends with
+    the same numbers.
     """
 
     def __init__(self, path: Path, batches: Ordered, every_s: float) -> None:

@@ -1,9 +1,9 @@
 """Base classes of encoders and heads, which are descriptions from which networks are built.
 
 An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them. The
-items are fitted to each attacker's training part (:meth:`Items.fit`), which gives the inputs of
-any batch (:class:`Inputs`) and, with them, the network that turns a batch into vectors
-(:meth:`Encoder.build`). Attackers use nothing else of an encoder. Networks trained from scratch
+items are fitted to each attacker's training part (:meth:`Items.fit`), which gives the inputs of any
+batch (:class:`Inputs`) and, with them, the network that turns a batch into vectors
+(:meth:`Encoder.build`). Attackers use nothing else from an encoder. Networks trained from scratch
 read captions as word ids (:class:`WordEncoder`).
 """
 
@@ -41,7 +41,7 @@ class Inputs(Protocol):
     lengths: IntArray
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Name to the (B, ...) array of B items that the network's ``forward`` takes by name."""
+        """The (B, ...) arrays of B items, by the names of the network's ``forward`` arguments."""
 
 
 class Features(Protocol):
@@ -103,27 +103,27 @@ class Encoder(Configurable, ABC):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings that change its vectors, as plain data; part of the cache's key."""
+        """Settings that change the encoder's vectors, as plain data; part of the cache's key."""
         return asdict(self)  # type: ignore[call-overload]
 
     @property
     def sees(self) -> str:
-        """What it uses of images besides captions: ``pictures``, ``objects`` or, empty, nothing."""
+        """What the encoder reads besides captions: ``pictures``, ``objects``, or empty: nothing."""
         return ""
 
     def digest(self, data: LabelledCaptions) -> str:
-        """SHA-256 (hex) of all that it reads of N captions, and of their labels."""
+        """SHA-256 (hex) of all that the encoder reads of N captions, and of their labels."""
         return data.digest
 
     def require(self) -> None:
-        """Check before any work that all it needs is there.
+        """Check before any work that all that the encoder needs is there.
 
         Raises:
             BiasPipelineError: naming what is missing.
         """
 
     def notes(self, groups: Sequence[str]) -> list[str]:
-        """Notes for readers of its results, given the names of the groups."""
+        """Notes for readers of the encoder's results, given the names of the groups."""
         del groups
         return []
 
@@ -262,7 +262,7 @@ class WordInputs:
 
     Args:
         captions: all captions.
-        train: which of them are trained on.
+        train: which captions are trained on.
 
     Attributes:
         size: how many ids there are, special ids included.

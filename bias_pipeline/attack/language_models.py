@@ -256,7 +256,7 @@ class Frozen(Published, FeatureEncoder):
 def _load_sentences(
     model: Pretrained, device: str, pooling: Pooling, dtype: Precision
 ) -> Sentences:
-    """The model; it stays loaded, since the sides of a metric use it one after the other."""
+    """The model, which stays loaded, since a metric's sides use it one after the other."""
     return Sentences(model, device_of(device), pooling, dtype)
 
 

@@ -1,9 +1,9 @@
 """Lightning's loop and trainer, and the processes that train; they start when something trains.
 
-Processes train alone or one attacker together, one on each device of this machine. They are
-started once and stay, since importing PyTorch takes seconds. Lightning finds them running, as
-under torchrun, and starts none itself. By default it would run the program again, and with it a
-whole sweep.
+Each process trains its own attacker, or the processes train one attacker together, one process for
+each device of this machine. Processes are started once and stay, since importing PyTorch takes
+seconds. Lightning finds them running, as under torchrun, and starts none itself. By default
+Lightning would run the program again, and so a whole sweep.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def pool(processes: int) -> ProcessPoolExecutor:
 def kill_workers() -> None:
     """Kill trainings that are no longer needed: the program would wait for them at its end.
 
-    SIGTERM would not end them, since Lightning catches it while it trains.
+    SIGTERM would not end them, since Lightning catches it in training.
     """
     for child in active_children():
         child.kill()
@@ -161,7 +161,7 @@ def kill_workers() -> None:
 
 
 def prepare_worker() -> None:
-    """Make a worker ignore what the whole terminal receives, and end with its parent.
+    """Make a worker ignore the terminal's signals, and end with its parent.
 
     Included packages are found first, because the worker's arguments may be of their classes.
     """

@@ -83,7 +83,7 @@ class GivenNet(nn.Module):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that uses running statistics for a batch of one row, without spread."""
+    """Batch normalisation; a batch of one row, which has no spread, uses running statistics."""
 
     def forward(self, input: Tensor) -> Tensor:
         if self.training and len(input) == 1:
@@ -134,7 +134,7 @@ def positions(length: int, size: int) -> Tensor:
 
 
 class LanguageNet(nn.Module):
-    """Tokens to one vector a text, in training mode, with the published weights."""
+    """A network from tokens to one vector a text, in training mode, with published weights."""
 
     together = 256  # texts at once when it predicts
 
@@ -145,7 +145,7 @@ class LanguageNet(nn.Module):
         self.output_dim = vector_size(self.network.config)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(N, D) of tokens (N, L), padded, and lengths (N,)."""
+        """(N, D) the texts' vectors, from padded tokens (N, L) and lengths (N,)."""
         inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         hidden = self.network(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
         return pool_tokens(hidden, self.how, lengths)

@@ -1,9 +1,10 @@
 """The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
 
-A processor runs one single-threaded process a core: measured on two cores, this is faster than one
-process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over stacked
-weights (``attacker.py``). With several devices all processes train the same attacker together, one
-attacker after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
+A processor runs one single-threaded process on each core. Measured on two cores, this is faster
+than one process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over
+stacked weights (``attacker.py``). With several devices all processes train the same attacker
+together, one attacker after the other (``attack/lightning_loop.py``). Only processes that train
+import PyTorch.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ def _train_within_memory(
     jobs: Sequence[TrainingJob],
     shortages: list[Mapping[str, object]],
 ) -> list[ProbeResult]:
-    """Train; if memory runs out, fewer attackers at once, then batches in smaller parts."""
+    """Train; if memory runs out, train fewer attackers at once, then smaller parts of batches."""
     try:
         return _train_once(recipe, data, jobs)
     except RuntimeError as error:
@@ -277,7 +278,7 @@ def _train_once(
 def _train_together(recipe: Recipe, data: LabelledCaptions, job: TrainingJob) -> ProbeResult:
     """Like :func:`train_attacker`, with a process for each device.
 
-    Each process predicts its share of the test captions. The loss is their mean.
+    Each process predicts its share of the test captions. The loss is the mean over processes.
     """
     try:
         shares = ranks(world_size(recipe.trainer)).run(_train_share, recipe, data, job)

@@ -42,12 +42,12 @@ def fit(
 ) -> Float64Array:
     """(F + 1, B, K) weights of B logistic regressions that share only their items, intercepts last.
 
-    Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, solved by conjugate gradients
-    (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale logistic regression",
-    with halved steps instead of a trust region), preconditioned. One product with ``x`` serves all
-    regressions, and none changes another's digits. Steps are computed in single precision, which
-    is several times as fast. Values and gradients decide when a regression stops; they are
-    computed in double precision.
+    Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, which preconditioned conjugate
+    gradients solve (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale
+    logistic regression", but with halved steps instead of a trust region). One product with ``x``
+    serves all regressions, and none changes another's digits. Steps are computed in single
+    precision, which is several times as fast. Values and gradients decide when a regression stops;
+    they are computed in double precision.
 
     ``x`` has (N, F) features. ``counts`` (N, B) is how often each item counts in each regression;
     0 leaves it out. ``truths`` (N, B, K) is how often each output is true of an item: K = 1 for a
@@ -85,7 +85,7 @@ def fit(
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
-    """(B,) how small the curvature of an item's loss is on average, in negative powers of 4."""
+    """(B,) the mean curvature of an item's loss, as the exponent n of 4^-n."""
     weight = sum_items(counts)[:, None]
     share = sum_items(truths) / np.maximum(weight, 1)
     curvature = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
@@ -112,7 +112,7 @@ def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
 
 
 def _times(matrix: Matrix | sparse.csc_array, numbers: AnyFloat) -> AnyFloat:
-    """(N, F) times (F, ...), (N, ...)."""
+    """(N, ...) the product of (N, F) and (F, ...)."""
     product = matrix @ numbers.reshape(len(numbers), -1)
     return np.asarray(product).reshape(-1, *numbers.shape[1:])
 
@@ -167,7 +167,7 @@ def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
 
 
 class DesignMatrix:
-    """(N, F + 1) features of the items of all regressions, with a column of ones, and C."""
+    """(N, F + 1) features of all regressions' items, with a column of ones; and C."""
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
         self.x = _with_ones(x)
@@ -188,7 +188,7 @@ class DesignMatrix:
         return squares, frequent, dense.astype(np.float32)
 
     def usual_inverse(self, level: int) -> UsualInverse:
-        """See :class:`UsualInverse`; `_levels` gives the level."""
+        """The :class:`UsualInverse` of a level, which `_levels` gives."""
         if level not in self._inverses:
             squares, frequent, products = self.occurrences
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
@@ -237,9 +237,9 @@ def _invert(block: AnyFloat) -> AnyFloat:
 class UsualInverse:
     """The inverse of a usual regression's second derivatives, approximately and up to a factor.
 
-    Conjugate gradients that use it need a quarter to two thirds of the products. The most frequent
-    features are inverted together, by how often each two of them occur in one item; each other
-    feature is inverted alone. All items count, whatever items a regression uses, so that
+    Conjugate gradients that use this inverse need a quarter to two thirds of the products. The most
+    frequent features are inverted together, by how often each two of them occur in one item; each
+    other feature is inverted alone. All items count, whatever items a regression uses, so that
     regressions of one level share the inverse.
     """
 

@@ -186,8 +186,8 @@ class Recipe:
     def spec(self) -> Mapping[str, object]:
         """All settings that change an attacker's weights, with the encoder's settings.
 
-        How many attackers or processes share the work does not matter. Whether weights are stacked
-        does: it changes the order of sums.
+        How many attackers or processes share the work does not matter. Stacking weights does
+        matter, since it changes the order of sums.
         """
         return {
             "encoder": named_spec(self.encoder),

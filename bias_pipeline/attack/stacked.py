@@ -1,7 +1,7 @@
 """Several attackers in one pass over stacked weights. Needs PyTorch.
 
 Each network keeps its own weights and random numbers, in the order in which it would draw alone.
-Each gets its own gradients, so one may have no batch, or another vocabulary than the others.
+Each network gets its own gradients, so a network may have no batch, or its own vocabulary.
 
 ``nn.LSTM`` cannot be batched over weights (neither cuDNN nor ``torch.func.vmap`` can do it), so the
 recurrence is written out: S networks and both reading directions are one batch of matrices for
@@ -118,7 +118,7 @@ def _between_layers(
     """(S, N, L, D) factors of the dropout between layers, one draw for each word.
 
     Packed sequences hold the words of all captions by time step, the longest caption first, and
-    dropout is drawn in that order; so it is here.
+    ``nn.LSTM`` draws dropout in that order, as this function does.
     """
     if rate == 0:
         return torch.ones_like(states)
@@ -143,7 +143,7 @@ def _layer_weights(nets: Sequence[RecurrentNet], name: str, layer: int) -> Tenso
 
 
 def _reverse(states: Tensor, backward: Tensor) -> Tensor:
-    """(S, N, L, D) each caption from its last word to its first; its own inverse."""
+    """(S, N, L, D) each caption from its last word to its first; twice restores the order."""
     return torch.take_along_dim(states, backward[..., None], dim=2)
 
 

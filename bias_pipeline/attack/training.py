@@ -1,6 +1,7 @@
 """Training attackers on this device with Lightning; PyTorch is imported when it starts.
 
-:func:`train_attacker` trains one, :func:`train_ensemble` several at once over stacked weights.
+:func:`train_attacker` trains one attacker, :func:`train_ensemble` several at once over stacked
+weights.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def fit(
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
-    """Lightning's flags: they set the precision, and make one step for all parts of a batch."""
+    """Lightning's flags, which set the precision and make one step for all parts of a batch."""
     trainer_flags = recipe.trainer
     steps = int(trainer_flags.get("accumulate_grad_batches") or 1) * recipe.parts
     chosen = trainer_flags.get("precision") or precision(trainer_flags)

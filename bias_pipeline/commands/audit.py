@@ -362,7 +362,6 @@ def parser() -> Parser:
 
 
 def add_config_dir(parser: Parser) -> None:
-    """Add ``--config-dir``."""
     parser.add_argument(
         _CONFIG_DIR,
         metavar="DIR",
@@ -544,7 +543,7 @@ def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
 
 
 def reading_notes(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The notes on the files; a note names its attributes unless all attributes have it."""
+    """The notes on the files; a note names its attributes unless all attributes have the note."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         for note in corpus.notes:

@@ -155,7 +155,7 @@ def _source(options: Namespace, out: Path) -> FileSource:
 
 
 def _checked_labels(path: Path, images: str) -> Labels:
-    """Read the labels; refuse labels other than those that the list was made with."""
+    """Read the labels; refuse labels that differ from the labels behind the list."""
     attribute = preset({"attribute": ATTRIBUTE, "dataset": "coco"}).build("attribute")
     labels = read_labels(path, "coco", attribute, {})
     wanted = listed_images() if images == "list" else [*labels.raw]
@@ -268,7 +268,7 @@ def _number(answer: Answer) -> BenchmarkNumber:
 
 
 def _prompt_of(path: Path) -> str:
-    """The name of the benchmark's prompt, if every caption was decoded as it says."""
+    """The benchmark's prompt that all captions were decoded with, or what the file says instead."""
     try:
         rows = open_rows(path, what="captions", wanted=(DECODING,))
         written_with = [row.get(DECODING) for _, row in rows.items if isinstance(row, Mapping)]

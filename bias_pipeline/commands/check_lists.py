@@ -141,7 +141,7 @@ def compared_lists(
 
 
 def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
-    """As many captions of each image in both, of as many words: their first ones.
+    """The captions of each image at places that both sides have, pairs cut to equal length.
 
     Longer captions describe more of the picture, which also shows the group.
 
@@ -181,7 +181,7 @@ def _cell(metric: str, attribute: Attribute, file: Path, labels: Path) -> Cell:
 def _of_shared_images(
     corpora: Sequence[Corpus], attributes: Sequence[Attribute], files: Sequence[Path]
 ) -> list[Corpus]:
-    """The corpora with only the images of a group that both describe.
+    """The corpora with only the images that have a group and that both describe.
 
     Raises:
         DataError: if captions are not in the language of their lists, or no image is in both.
@@ -190,7 +190,10 @@ def _of_shared_images(
     for corpus, attribute, file in zip(corpora, attributes, files, strict=True):
         shares = language_shares(corpus, attribute)
         if reason := untestable(shares, attribute.language):
-            raise DataError(f"{file}: {reason}; name the file of {attribute.name}'s language first")
+            raise DataError(
+                f"{file}: {reason}; give the captions in the language of the lists first, and the "
+                "English captions second"
+            )
         labelled = corpus.groupings[attribute.name].codes >= 0
         rows.append(np.flatnonzero(labelled & has_captions(corpus, HUMAN)))
     ids = [
@@ -207,10 +210,10 @@ def _of_shared_images(
 
 
 def _difference(lists: Number, english: Number) -> Compared:
-    """Both numbers, and the interval of their difference.
+    """The numbers of the lists and of English, and the interval of their difference.
 
     Raises:
-        DataError: if one of them has no value.
+        DataError: if a number has no value.
     """
     if lists.draws is None or english.draws is None:
         raise DataError(

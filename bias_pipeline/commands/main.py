@@ -478,7 +478,7 @@ def _of_word(before: Sequence[str], last: str) -> list[str]:
 
 
 def _next_words(before: Sequence[str], last: str) -> list[str]:
-    """The words that may follow the given ones."""
+    """The words that may follow the given words."""
     head = "".join(f"{word} " for word in before)
     names = [word.name[len(head) :] for word in WORDS if word.name.startswith(head)]
     following = dict.fromkeys(name.partition(" ")[0] for name in names)

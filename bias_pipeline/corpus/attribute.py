@@ -65,7 +65,7 @@ class LabelMap(Configurable):
         field: the name of the label column in the data set.
         groups: raw label to group name.
         strata: raw labels that belong to no group ("Unsure", "Both", empty); images with such a
-            label belong to no group; they are counted and reported by label.
+        label belong to no group, and are counted and reported by label.
         unsure: the labels in ``strata`` that say that annotators could not tell the group. "Both",
             an empty label and "no majority" do not say that.
     """
@@ -158,11 +158,11 @@ class WordList(Configurable):
 
 @dataclass(frozen=True)
 class Context(Configurable):
-    """The words that must be near a word for it to describe a person; see ``conf/context``.
+    """Which words must be near a word that describes a person; see ``conf/context``.
 
     Attributes:
-        words: single nouns and pronouns that it must describe ("man"), as text with commas or a
-            list. A group's word that is also in this list needs no context.
+        words: single nouns and pronouns that the word must describe ("man"), as text with commas or
+            a list. A group's word that is also in this list needs no context.
         between: words that may stand between the word and the noun ("black *young* man").
         other_heads: nouns that a person's noun before them merely describes ("a white chef *hat*").
         linking: words that link back to the noun ("a man *who is* black").
@@ -188,7 +188,7 @@ class Naming:
     """What counts in a caption as naming a group of one attribute.
 
     Attributes:
-        attribute: its name.
+        attribute: the attribute's name.
         words: K pairs: a group, and its words and phrases as they are in captions without
             punctuation.
         other_senses: phrases whose words name no group.
@@ -208,10 +208,10 @@ class Attribute(Configurable):
     Attributes:
         name: the attribute's name, as in ``attribute=``.
         groups: K >= 2 group names; a group's position is its class index.
-        words: group name to the words and phrases that reveal it, as text with commas or a list.
-            They are in lower case, and no word is in two groups; "dark-skinned" is found with its
-            hyphen, "dark skinned" without.
-        labels: data set name to how that data set writes the groups. A file of your own needs no
+        words: by group name, the words and phrases that reveal the group, as text with commas or a
+            list. They are in lower case, and no word is in two groups; "dark-skinned" is found with
+            its hyphen, "dark skinned" without.
+        labels: by data set name, how the data set writes the groups. A file of your own needs no
             entry if its column is named after the attribute and contains the groups' names.
         also_masked: words that reveal the attribute but not the group.
         presets: published word lists by name.
@@ -299,7 +299,7 @@ class Attribute(Configurable):
         return hashlib.sha256(json.dumps(lists, default=list).encode()).hexdigest()[:12]
 
     def counted_words(self, preset: str | None = None) -> dict[str, tuple[str, ...]]:
-        """Group name to the words that count as naming it.
+        """By group name, the words that count as naming the group.
 
         Args:
             preset: the name of a published list; each of its words gets the group that it has in
@@ -363,7 +363,7 @@ class TaskVocabulary(Configurable):
 
     Attributes:
         name: the vocabulary's name.
-        tasks: task name to the words and phrases that name it, as text with commas or a list
+        tasks: by task name, the words and phrases that name the task, as text with commas or a list
             (synonyms and plurals, lower case; a phrase is words with one blank between). The task's
             own name counts only if it is among these.
         source: where the list comes from.

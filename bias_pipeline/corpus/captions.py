@@ -1,7 +1,7 @@
 """Captions as integer columns, so that rewriting words costs one look-up per distinct word.
 
-A transform of text (tokenise, mask, align) decides word by word. It is therefore applied to the
-few thousand distinct words of a corpus and then gathered over the millions of running words.
+A transform of text (tokenise, mask, align) decides word by word. A transform is therefore applied
+to the few thousand distinct words of a corpus and then gathered over the millions of running words.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ EACH_CAPTION: set[Callable[..., Any]] = set()
 
 
 def each_caption(how: Callable[P, T]) -> Callable[P, T]:
-    """Mark a function of captions whose results for parts of the captions, joined, are its result.
+    """Mark a function of captions whose result joins its results for parts of the captions.
 
-    So it can be read from captions that do not fit into memory.
+    Such a function also reads captions that do not fit into memory.
     """
     EACH_CAPTION.add(how)
     return how
@@ -390,8 +390,8 @@ def cut(text: str, longest: int) -> str:
 def is_blank(text: str) -> bool:
     """Whether a raw caption is empty of content; used for annotators and models alike.
 
-    Blank: empty text, white space, punctuation without a letter or digit, only words in angle
-    brackets (``<unk>``), and texts for a missing value (NaN, None, null, N/A).
+    A caption is blank if it is empty, white space, punctuation without a letter or digit, only
+    words in angle brackets (``<unk>``), or a missing value (NaN, None, null, N/A).
 
     Example:
         >>> [is_blank(text) for text in ("", " . ", "<unk> <unk>", "NaN", "None.", "n/a")]

@@ -71,7 +71,7 @@ class Grouping:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Group name to its number of images, without images of no group.
+        """The number of images by group name, without images of no group.
 
         Example:
             >>> Grouping(("male", "female"), np.array([0, -1, 1, 1]), {}).sizes
@@ -96,17 +96,17 @@ class Corpus(ReadCache, Sequence[Record]):
         human: the captions annotators wrote, any number an image.
         marked: (C,) flags of the human captions that their file marks as describing nothing; empty
             if it marks none. Not part of the digest.
-        groupings: attribute name to the images' groups.
+        groupings: the images' groups, by attribute name.
         objects: the objects of each image, by the data set's names; None for an image whose objects
             are unknown, and None as a whole if no image's objects are known.
-        objects_file: the user's own file of objects, in which few names may be unknown; empty: any
-            number may be unknown. Not part of the digest.
+        objects_file: the user's own file of objects, in which few names may be unknown; empty: no
+        such file, and any number of names may be unknown. Not part of the digest.
         pictures: the images' pictures; None if the data set has no pictures.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
-        notes: what happened while reading that readers of the result must know.
+        notes: what readers of the result must know of how files were read.
         prompts: the distinct prompts that the captioner's file has beside its captions; not part of
             the digest.
         file_share: the share of the labelled images that the captioner's file is about; not part of
@@ -119,10 +119,10 @@ class Corpus(ReadCache, Sequence[Record]):
             describe it and are absent; empty if none declined.
         samples: if the captioner wrote several captions of each image, a corpus for each further
             caption.
-        edits: captions of edits of the pictures, such as crops: a corpus for each further
-            edit. Only metrics of sets of pictures read them.
+        edits: captions of edits of the pictures, such as crops: a corpus for each further edit.
+            Only metrics of sets of pictures read edits.
         tables: name to rows that transforms write about their work; not part of the digest.
-        shown_under: the terms under which its pictures may be shown to others; empty: they may not.
+        shown_under: the terms under which the pictures may be shown to others; empty: they may not.
             Not part of the digest.
         picture_ids: the picture of each of the N records, where several records share a picture (a
             record for each utterance); such records stay in one part of a split and are resampled
@@ -241,7 +241,7 @@ class Corpus(ReadCache, Sequence[Record]):
         return corpus.noting_blanks(blank_limit)
 
     def noting_blanks(self, limit: float) -> Corpus:
-        """The same corpus with notes on blanks; a larger share than the limit is refused."""
+        """The same corpus with notes on blanks; a share of blanks above ``limit`` is refused."""
         notes = [note for side in SIDES for note in _check_blanks(self, side, limit)]
         return replace(self, notes=(*self.notes, *notes))
 
@@ -288,7 +288,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @property
     def blanks(self) -> dict[str, int]:
-        """Side to how many of its captions were blank."""
+        """How many captions of each side were blank, by side."""
         return {side: int(counts.sum()) for side, counts in self.blank_counts.items()}
 
     def absent_share(self, side: str) -> float:
@@ -337,7 +337,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def images_by_object(self) -> Mapping[str, int]:
-        """Name of an object to how many images have it."""
+        """How many images have each object, by the object's name."""
         counts: Counter[str] = Counter()
         for names, n in Counter(self.objects or ()).items():  # many images have the same objects
             for name in names or ():

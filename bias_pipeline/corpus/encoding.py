@@ -19,7 +19,7 @@ _REMNANTS = (
 def without_mojibake(text: str) -> str:
     """The text as it was meant, if UTF-8 was read as CP1252, Latin-1, CP437 or MacRoman.
 
-    It may have been misread several times. All other text stays as it is.
+    Text that was misread several times is mended too. All other text stays as it is.
 
     Example:
         >>> without_mojibake("the cafÃ© isnâ€™t open"), without_mojibake("eug├¿ne")

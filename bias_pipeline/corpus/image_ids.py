@@ -222,7 +222,7 @@ def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
 def _without_separators(
     files: Collection[Collection[str]], forms: Mapping[str, str]
 ) -> dict[str, str]:
-    """Ids with separators of thousands to their numbers, if another file has the numbers."""
+    """Numbers by ids with separators of thousands, if another file has the numbers."""
     written = [
         {i: canonical_id(re.sub(r"\D", "", i)) for i in ids if _THOUSANDS.fullmatch(i)}
         for ids in files

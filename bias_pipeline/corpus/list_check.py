@@ -24,7 +24,8 @@ class ListCheck(Configurable):
     Attributes:
         words: digest of the lists that were checked.
         images: how many images both languages describe.
-        leak: share of images whose group an attacker guesses from masked captions of as many words.
+        leak: share of images whose group an attacker guesses from masked captions of equally many
+        words.
         wrong: share of captions with a wrong group among captions that name a group.
 
     Raises:
@@ -47,7 +48,7 @@ class ListCheck(Configurable):
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """``passed`` if neither number can be worse than the English one by more than 2 points.
+        """``passed`` if neither number can be worse than the English one by over 2 points.
 
         Example:
             >>> same = {"lists": 0.56, "english": 0.56, "low": -0.01, "high": 0.01}

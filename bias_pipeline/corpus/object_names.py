@@ -203,7 +203,7 @@ class ObjectNames:
         self._add(_PEOPLE, {self.meaning_of(PERSON)})
 
     def _add(self, names: Iterable[str], meanings: set[str | None]) -> None:
-        """If there is only one meaning, give it to the names without a meaning."""
+        """Give a single meaning to the names that have no meaning yet."""
         for name in names if len(meanings) == 1 else ():
             if (meaning := next(iter(meanings))) and self.meaning_of(name) is None:
                 self._meanings[_letters(name)] = meaning

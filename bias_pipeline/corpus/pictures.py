@@ -102,7 +102,7 @@ class Edit(Protocol):
     """A change made to pictures when they are read.
 
     Attributes:
-        spec: everything that decides it, as plain data.
+        spec: everything that decides the edit, as plain data.
     """
 
     @property

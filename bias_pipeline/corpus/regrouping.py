@@ -1,8 +1,8 @@
-"""Groups made from other groups: of two attributes, only large groups, or groups drawn anew.
+"""Groups made from other groups: products of two attributes, large groups, groups drawn anew.
 
-For an intersection, such as male-light, the data set is read once for each attribute; images that
-belong to a group of both are in the group of the product. Labels drawn anew at given rates err more
-often than the labels that they replace.
+For an intersection, such as male-light, the data set is read once for each attribute; an image with
+a group of each attribute belongs to the product of the two groups. Labels drawn anew at given rates
+err more often than the labels that they replace.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Intersection(Attribute):
         object.__setattr__(self, "groups", groups)
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """The words that name a group of both attributes; a caption must name both."""
+        """What counts as naming a group of each attribute; a caption must name both groups."""
         return tuple(naming for part in self.pair for naming in part.namings(preset))
 
     @property
@@ -109,9 +109,9 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
 
 
 def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
-    """The groups of two attributes together; images without a group of one of them are strata.
+    """The groups of two attributes together; images that lack a group are strata.
 
-    The group of the product is unsure where one of the two is unsure.
+    The product is unsure where one of its two groups is unsure.
     """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)

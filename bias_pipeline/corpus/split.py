@@ -1,4 +1,4 @@
-"""Which images an attacker learns from and which it is scored on.
+"""The images from which an attacker learns, and the images on which it is scored.
 
 An attacker must not learn from an image and be tested on its copy. Two images are copies if
 annotators wrote the same captions for both (at least two different captions), or if their pictures

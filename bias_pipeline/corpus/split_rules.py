@@ -245,7 +245,7 @@ class CrossFit(SplitRule):
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
     the same folds. A hold-out tests a fifth or a tenth of the images, and the score depends on
-    which; here every image is tested once per seed.
+    which images are tested; here all are, once per seed.
 
     Attributes:
         folds: K, at least 2.

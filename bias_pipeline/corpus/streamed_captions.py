@@ -77,7 +77,7 @@ class StreamedCaptions(Captions):
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
-        """The first caption of each block, and the one behind its last; images stay whole."""
+        """The first caption of each block, and the caption after its last; images stay whole."""
         bounds, begin = [], 0
         while begin < len(self):
             last = int(np.searchsorted(self.starts, self.starts[begin] + _WORDS)) - 1

@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 9  # rows that are read one by one: Python looks through many ob
 
 @dataclass(frozen=True)
 class ArrowColumns(Mapping[str, Sequence[Any]]):
-    """Columns of Arrow; a column becomes Python's objects when somebody looks at them."""
+    """Columns of Arrow; a column becomes Python's objects when it is first read."""
 
     table: Table | RecordBatch
     # Python's objects of the columns that were looked at
@@ -101,7 +101,7 @@ class Block:
 def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
     """The blocks of rows that are read singly, each row with its own keys.
 
-    A fault is raised after the block of the rows before it, so faults keep the order of rows.
+    A fault is raised after the rows before it, so faults keep the order of rows.
 
     Example:
         >>> rows = enumerate([{"id": 7}, {"id": 8}, {"id": 9, "caption": "a dog"}])

@@ -144,9 +144,7 @@ class ImageMatch:
             )
         unlabelled = self.n_captions - self.n_described - self.foreign.n
         if unlabelled:
-            yield (
-                f"{inflect(unlabelled, 'captions are')} left out, whose images are not scored here"
-            )
+            yield f"{inflect(unlabelled, 'captions of images not scored here are')} left out"
 
     @property
     def n_described(self) -> int:
@@ -157,7 +155,8 @@ class ImageMatch:
     def file_share(self) -> float:
         """The share of the labelled images that the file is about, in (0, 1].
 
-        It is 1 if hardly any caption is of a labelled image, since ids may then fit by accident.
+        The share is 1 if hardly any caption is of a labelled image, as ids may then fit by
+        accident.
         """
         enough = self.n_described >= LEAST_LABELLED * self.n_captions > 0
         return self.n_described / self.n_images if enough else 1.0

@@ -393,7 +393,7 @@ class Contents:
         return replace(self, labels=replace(self.labels, raw=raw), model=model), each
 
     def of_edits(self, captions: Mapping[str, str]) -> Contents:
-        """The contents with captions of edits, and without what they share with the pictures."""
+        """The contents with captions of edits, but without what edits share with pictures."""
         return replace(self, model=captions, human={}, objects=None, pictures=PictureFiles({}))
 
     def with_short_ids(self) -> tuple[Contents, Sequence[str]]:

@@ -1,7 +1,7 @@
 """``audit --stream``: files that do not fit into memory, read in ranges of image ids.
 
-What is decided for each image is decided in its range, by the functions that read whole files. What
-is decided by all captions of a file together is refused where it might change a caption.
+Decisions on single images are made within a range, by the functions that read whole files.
+Decisions that need all captions of a file are refused where they might change a caption.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _LEAVE_OUT = "or leave out --stream"
 
 
 class StreamedCocoDataset(CocoDataset):
-    """The same data set of Parquet files, of which only a range of images is in memory at once."""
+    """``dataset=coco`` of Parquet files, with only a range of images in memory at once."""
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
         del captioner
@@ -175,7 +175,7 @@ class _Columns(NamedTuple):
     annotations: str = ""  # column of annotations' ids
 
     def as_in_file(self, layout: Layout) -> _Columns:
-        """The same columns; refused if they are not as in the file, or a row is one of several."""
+        """The same columns; refuses other programs' forms, numbered captions, named pictures."""
         path, columns = self.rows.path, set(self.rows.columns or ())
         first = next(self.rows.blocks, None)
         if not {self.image, *self.texts} <= columns or self.rows.people:
@@ -428,7 +428,7 @@ class _Reading:
 
 
 def _check_single(path: Path, texts: Collection[str]) -> None:
-    """Refuse cells that may have several captions, which all cells of a file decide."""
+    """Refuse cells that may have several captions: only all cells of a file decide this."""
     if texts and may_be_joined(texts, Layout()):
         raise DataError(
             f"{path}: cells of captions may have several captions with a separator between them, "

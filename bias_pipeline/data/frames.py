@@ -1,4 +1,4 @@
-"""Writes tables in memory as Parquet: of pandas, polars, Arrow, DuckDB, Hugging Face's data sets.
+"""Writes tables of pandas, polars, Arrow, DuckDB and Hugging Face's data sets as Parquet.
 
 A table that offers Arrow's stream (``__arrow_c_stream__``) is written batch by batch, and no cell
 becomes an object of Python. Columns that cannot hold ids, texts, labels or objects, such as dates

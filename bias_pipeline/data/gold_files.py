@@ -27,7 +27,7 @@ Votes = Mapping[str, Mapping[str, str]]  # labels by image and rater
 
 
 def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
-    """The gold labels of one attribute; of several raters the majority's label."""
+    """The gold labels of one attribute; several raters give the majority's label."""
     if attribute.is_crossed:
         raise UsageError("dataset.gold is of one attribute; score two attributes one by one")
     votes, chances = _read(open_rows(check_file(path, "dataset.gold"), what=_WHAT), attribute)

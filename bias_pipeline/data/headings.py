@@ -1,4 +1,4 @@
-"""Finds the heading of a table: below ``sep=;``, blank rows and titles, or absent altogether."""
+"""Finds a table's heading, which may be below ``sep=;``, blank rows and titles, or absent."""
 
 from __future__ import annotations
 

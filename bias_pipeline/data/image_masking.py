@@ -52,8 +52,8 @@ _GRAINS = 256  # pixels per noise cell each way, in larger pictures
 class ImageMasking(Configurable):
     """Paints over people or objects in every picture of a corpus; a transform and an edit.
 
-    An image without an annotated person cannot be masked and loses its picture, with a note. So
-    does an image whose people have only boxes, if outlines are needed.
+    An image without an annotated person cannot be masked and loses its picture, with a note. An
+    image whose people have only boxes loses its picture, too, if outlines are needed.
     """
 
     # The masked part of people: their `segment`, their `box`, the upper `part` of their segment, or
@@ -353,7 +353,7 @@ VERSION = 1  # raise it whenever any pixel changes
 
 @dataclass(frozen=True)
 class MaskedPhotos:
-    """Reads photos, masks them and crops them; a photo that cannot be changed so is unreadable.
+    """Reads, masks and crops photos; a photo that cannot be masked or cropped is unreadable.
 
     Example:
         >>> str(MaskedPhotos({}, ImageMasking(person="part", target="foreground")))
@@ -367,7 +367,7 @@ class MaskedPhotos:
     crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 
     def __str__(self) -> str:
-        """The settings that differ from those of whole photos."""
+        """The settings that differ from the settings of whole photos."""
         settings = {**asdict(self.masking), "crop": self.crop}
         usual = {**asdict(type(self.masking)(person="none")), "crop": "none"}
         return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])

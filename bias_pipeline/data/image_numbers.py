@@ -65,10 +65,10 @@ class LabelledImages:
     """The labelled images, among which the images of other files are found.
 
     Names of files are preferred to numbers if labels or captions know pictures by name, or if names
-    find nearly all labelled images. Otherwise the names or numbers that find more images are taken.
-    Words in common with other captions of the images decide a tie; if they do not decide, the file
-    is refused. Numbers without names are looked up in another file's list, if only this finds
-    labelled images.
+    find nearly all labelled images. Otherwise names or numbers are taken, whichever find more
+    images. Words in common with other captions of the images decide a tie; if they do not decide,
+    the file is refused. Numbers without names are looked up in another file's list, if only this
+    finds labelled images.
     """
 
     ids: Collection[str]
@@ -219,7 +219,7 @@ class LabelledImages:
         return len(self._known.intersection(map(self._key, ids)))
 
     def _differ(self, named: Names) -> bool:
-        """Whether some labelled image differs depending on whether name or number finds it."""
+        """Whether an id and its name differ although at least one finds a labelled image."""
         keys = ((self._key(image), self._key(name)) for image, name in named.items())
         return any(a != b and (a in self._known or b in self._known) for a, b in keys)
 

@@ -161,7 +161,7 @@ def _parts(batch: RecordBatch, of_row: IntArray) -> Iterator[tuple[int, RecordBa
 
 
 def _rows_of(rows: Rows, path: Path) -> Rows:
-    """The rows of one range, whose file is deleted."""
+    """The rows of one range; the range's file is deleted."""
     import pyarrow as pa
 
     if not path.exists():

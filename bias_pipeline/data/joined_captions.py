@@ -169,7 +169,7 @@ def _least_share(sign: _Sign) -> float:
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
-    """The parts of cells with several; empty if such cells are few or the parts are tags."""
+    """The parts of cells with several parts; empty if these are few or the parts are tags."""
     least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]

@@ -1,8 +1,7 @@
 """Reads lists of objects in JSON as columns, several times as fast as object by object.
 
-Arrow reads lists only if it certainly reads what a strict reader of objects reads: texts, whole
-numbers, true and false, in every object. The strict reader reads all other files and words the
-faults.
+Arrow reads a list only if a strict reader would certainly read the same: texts, whole numbers, true
+and false, in every object. The strict reader reads all other files and words the faults.
 """
 
 from __future__ import annotations

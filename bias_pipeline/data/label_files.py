@@ -77,7 +77,7 @@ class Labels:
     def with_ids(
         self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> Labels:
-        """The labels with other image ids; ``raw`` has them, ``rename`` gives them to the rest."""
+        """The labels with other image ids: ``raw`` as given, and all else by ``rename``."""
         originals = {old: new for new, old in rename({i: i for i in self.edits.values()}).items()}
         edits = {image: originals.get(old, old) for image, old in rename(self.edits).items()}
         return replace(self, raw=raw, sets=rename(self.sets), edits=edits)

@@ -70,7 +70,7 @@ class CaptionBias:
         self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
-        """Name to fraction; the name is ``metric:direction`` if a metric has two headlines."""
+        """Fractions by name; the name is ``metric:direction`` if a metric has two headlines."""
         return self.compute_with_reasons()[0]
 
     def compute_with_reasons(self) -> tuple[dict[str, float], list[str]]:

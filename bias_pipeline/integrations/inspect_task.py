@@ -1,4 +1,4 @@
-"""A task of Inspect AI: a model captions photos, or a file of captions is read, and it is audited.
+"""A task of Inspect AI: audits captions that a model writes of photos, or a file of captions.
 
 Inspect finds the task by the entry point ``inspect_ai``. What the scorers need is in the metadata
 of the samples, so a log can be scored again.
@@ -54,7 +54,7 @@ GROUP = "gender"  # the key of a sample's label; an empty label is unknown
 def caption_bias(
     labels: str, photos: str = "", captions: str = "", human: str = "", prompt: str = ""
 ) -> Task:
-    """The bias of the captions that a model writes of photos, or that a file has.
+    """The bias of a model's captions of photos, or of the captions in a file.
 
     Args:
         labels: file of the images' gender.
@@ -151,7 +151,7 @@ def _absent_score(text: str) -> Score | None:
 
 @scorer(metrics=_by_group())
 def gender_error() -> Scorer:
-    """1 if a caption names another gender than the label; 0 if it names none or both."""
+    """1 if a caption names another gender than the label, else 0 (also for none or both)."""
 
     async def score(state: TaskState, target: Target) -> Score:
         text = after_thoughts(state.output.completion)

@@ -1,11 +1,11 @@
 """Files and folders that appear completely or not at all, and CSV.
 
-Each is written as a draft beside its place. The writer of a draft holds a lock on it, which the
-system releases when the process ends in any way; drafts without a lock are removed.
+Each file or folder is written as a draft beside its place. The writer of a draft holds a lock on
+it, which the system releases when the process ends in any way; drafts without a lock are removed.
 
 CSV is for people, and this package reads it too. A spreadsheet runs a cell that begins like a
 formula. Such a text gets a leading single quote, which spreadsheets take for "this is text";
-:func:`read_csv` removes it. Numbers are not changed, even if they are negative.
+:func:`read_csv` removes the quote. Numbers are not changed, even if they are negative.
 """
 
 from __future__ import annotations

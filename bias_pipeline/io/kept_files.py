@@ -1,7 +1,7 @@
 """Files of users that a process reads again only after a change.
 
-This module keeps the contents of small files, since several readers look into each. Callers keep
-what they made of larger files; :func:`files_opened` tells them which files they used.
+This module keeps the contents of small files, since several readers look into each file. Callers
+keep what they made of larger files; :func:`files_opened` tells them which files they used.
 """
 
 from __future__ import annotations

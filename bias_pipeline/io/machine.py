@@ -48,9 +48,9 @@ def has_bf16() -> bool:
 
 
 def let_threads_sleep() -> None:
-    """Have PyTorch's threads sleep while they wait, if it is not imported yet.
+    """Have PyTorch's threads sleep while they wait, if PyTorch is not imported yet.
 
-    They wait busily otherwise, and take the cores from the threads that read photos.
+    Otherwise the threads wait busily, and take the cores from the threads that read photos.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

@@ -3,8 +3,8 @@
 Control characters in data are escaped: ids, columns, keys, paths, names and texts of exceptions
 come from files of unknown origin, and may move the cursor, hide text or begin a line that looks
 like ours. Secrets of the environment are replaced by the names of their variables, since a command
-may contain a secret by mistake, which errors, logs and manifests repeat. A command keeps running
-when a standard stream is closed, full or no longer read.
+may contain a secret by mistake, and errors, logs and manifests repeat commands. A command keeps
+running when a standard stream is closed, full or no longer read.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class _Sink(io.FileIO):
 def open_streams() -> None:
     """Make printing never fail: output that a stream does not accept is lost.
 
-    A closed stream is opened on the null device; otherwise the next opened file would get its
-    number, and printed text would end up in the file. Replaced streams stay as they are.
+    A closed stream is opened on the null device; otherwise the next opened file would get the
+    stream's number, and printed text would end up in the file. Replaced streams stay as they are.
     """
     for number, name in enumerate(_STREAMS):
         _fill(number)

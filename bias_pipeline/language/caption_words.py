@@ -1,4 +1,4 @@
-"""Words of captions that masking leaves, that follow group words, or that alignment replaces.
+"""Words that masking leaves, words after group words, and words that alignment replaces.
 
 DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; Table 7 of DBAC
 measures with METEOR how much meaning remains.

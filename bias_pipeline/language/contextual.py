@@ -107,15 +107,15 @@ class ContextualAlignment(ConstantAlignment):
 
     A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
     cosine distance, if this distance is below ``delta``. Otherwise, or if the word has no vector,
-    it becomes ``replacement``. Special tokens of earlier transforms stay and replace nothing.
+    the word becomes ``replacement``. Special tokens of earlier transforms stay and replace nothing.
     Punctuation has no near word (ours; by its vector a full stop would become "it"). The run has a
     table of the replacements, ``substitutions.csv``.
 
     With several sets of vectors, scores are averaged over them, and their spread is a third source
     of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
     was chosen for GloVe and does not carry over to other vectors. ``auto`` is the smallest delta at
-    which 60 % of the running words to replace have a near word (the paper's appendix A). It is
-    found for each captioner and each side, and a note gives it.
+    which 60 % of the running words to replace have a near word (the paper's appendix A). This delta
+    is found for each captioner and each side, and a note gives its value.
     """
 
     def __init__(

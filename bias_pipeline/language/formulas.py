@@ -1,6 +1,6 @@
 """Belief revision and bias ratios of the Gender Score, and the gender-object distance.
 
-Both are by Sabir and Padro (2023).
+The two metrics are by Sabir and Padro (2023).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
 
 
 def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array:
-    """(...) s(group) / s(person), eq. 2; NaN unless both are above 0.
+    """(...) s(group) / s(person), eq. 2; NaN unless both scores are above 0.
 
     Source: Sabir and Padro 2023, eq. 2.
 

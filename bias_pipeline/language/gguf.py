@@ -1,7 +1,7 @@
 """Unpacks language models in one quantised file (GGUF) into weights that transformers reads.
 
-That takes a minute or two, once: the weights are cached under the file's digest, so moving the file
-does not matter.
+Unpacking takes a minute or two, once: the weights are cached under the file's digest, so moving the
+file does not matter.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _packed_model(name: str, digest: str, source: str, paths: Sequence[Path]) ->
 def unpack(model: Pretrained) -> Pretrained:
     """The model with its weights in a folder; models that are not quantised stay unchanged.
 
-    If several processes ask, one works and the others wait. A folder appears complete or not at
-    all.
+    If several processes ask, one process unpacks and the others wait. A folder appears complete or
+    not at all.
     """
     if model.kind != KIND:
         return model

@@ -154,7 +154,7 @@ class Likelihoods:
     def _vectors(self, known: PrefixTree, nodes: IntArray) -> torch.Tensor:
         """(V, D) the last vectors of prefixes, shorter before longer.
 
-        Each prefix attends only to its own prefixes, so one pass computes all of them.
+        Each prefix attends only to its own prefixes, so one pass computes all prefixes.
         """
         import torch
 

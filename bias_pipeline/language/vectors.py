@@ -62,7 +62,7 @@ class WordVectors:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """Word to its row."""
+        """The row of each word, by word."""
         return {word: i for i, word in enumerate(self.words)}
 
     def rows(self, words: Sequence[str]) -> Float64Array:

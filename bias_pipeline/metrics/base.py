@@ -115,8 +115,8 @@ class Cost:
 class MetricInfo:
     """What a reader must know of a metric.
 
-    The eight properties stand in the papers' comparison tables (ImageCaptioner2 Table 1,
-    DBAC Table 1).
+    The last eight attributes are properties from the papers' comparison tables (ImageCaptioner2
+    Table 1, DBAC Table 1).
 
     Attributes:
         name: the name after ``metric=``.
@@ -144,7 +144,7 @@ class MetricInfo:
             a part changes with how much a captioner writes, so no conclusion is drawn from it. Each
             part is tested on planted captioners (``tests/report/test_readings.py``).
         untested: headlines that differ from ``neutral`` for human captions too, so they have
-            neither a p against it nor an arrow.
+        neither a p against ``neutral`` nor an arrow.
         least_seeds: how many attackers' seeds the headlines need for a p. Few seeds often make the
             spread look too small, so the smallest p values come too often.
         streams: whether it can count captions that do not fit into memory.
@@ -310,7 +310,7 @@ class Metric(Configurable, ABC):
         return
 
     def without_intervals(self) -> Self:
-        """A copy that computes the same headlines, but almost no resamplings."""
+        """A copy that computes the same headlines with almost no resamplings."""
         quick = copy(self)
         if hasattr(self, "stats"):
             quick.stats = replace(self.stats, resamples=2)

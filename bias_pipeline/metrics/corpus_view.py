@@ -170,7 +170,7 @@ class CorpusView:
         return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) for each labelled image: its captions flagged in ``happened``, and all."""
+        """(N, 2) a labelled image's captions: how many ``happened`` flags, and how many exist."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))

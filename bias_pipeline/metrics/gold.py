@@ -49,7 +49,7 @@ class CorrectableByGold(ABC):
 
     @abstractmethod
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """The numbers of a score of machine labels, corrected by gold labels."""
+        """The numbers of a score by machine labels, corrected by gold labels."""
 
 
 def check_correctable(metric: Metric) -> None:
@@ -58,7 +58,7 @@ def check_correctable(metric: Metric) -> None:
     why = (
         "what its attackers guess from depends on the labels that are wrong"
         if metric.info.family == "attack"
-        else "it is no smooth function of shares of images, as a maximum over groups is none"
+        else "there is no correction for this metric"
     )
     raise NotApplicableError(
         f"gold labels do not correct {metric.info.name}: {why}; score the images with gold labels "
@@ -70,7 +70,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     """The score corrected by gold labels.
 
     Parts ``NAME:machine`` are the numbers by machine labels; parts ``NAME:gold`` are the numbers of
-    only the gold images. Parts that gold labels cannot correct have no value.
+    the gold images alone. Parts that gold labels cannot correct have no value.
     """
     check_correctable(metric)
     if corpus.samples:
@@ -125,7 +125,7 @@ def _sentences(
     parts: Mapping[str, Number],
     info: MetricInfo,
 ) -> Iterator[str]:
-    """Sentences with the three values of each headline, of each deciding part, and by group."""
+    """Sentences with the three values of each headline, each deciding part and each group."""
     decide = [*info.readings.values()]
     whats = {"score", *info.says, *(rule.part for rule in decide)} & {*map(str, parts)}
     for name, number in parts.items():
@@ -158,7 +158,7 @@ def _with_interval(number: Estimate) -> str:
 
 @dataclass(frozen=True, eq=False)
 class GoldSample:
-    """The gold images among those that a number may rest on."""
+    """The gold images among the images that a number may rest on."""
 
     rows: IntArray  # (n,) their rows in the corpus
     truth: IntArray  # (n,) the codes of their true labels, as a grouping has them
@@ -206,7 +206,7 @@ class GoldSample:
         return replace(corpus, groupings={**corpus.groupings, **changed})
 
     def mean_change(self, changes: Float64Array, stats: Bootstrap) -> Draws:
-        """The mean of (n, S) changes over the images drawn from, with its resamplings."""
+        """The mean of (n, S) changes over the images that gold images represent, resampled too."""
         total = self.weights.sum()
         resampled = []
         for counts in stats.weights(self.keys):
@@ -251,7 +251,8 @@ def one_step_from_machine(
     """A number one step from its value by machine labels.
 
     ``changes`` (n, S) is how the number changes, to first order, if all images change as each gold
-    image does when its true label replaces the machine label; NaN if it does not change smoothly.
+    image does when its true label replaces the machine label; NaN if the number does not change
+    smoothly.
     """
     if machine.draws is None or np.isnan(changes).any():
         return Estimate(math.nan)
@@ -266,13 +267,13 @@ def one_step_from_machine(
 
 
 def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate:
-    """The interval alone, with its p value against the no-bias value if it is tested."""
+    """The interval alone, with its p value against the no-bias value if the number is tested."""
     p_value = two_sided_p(estimate, neutral) if tested else math.nan
     return Estimate(math.nan, ci_low=estimate.ci_low, ci_high=estimate.ci_high, p_value=p_value)
 
 
 def worth_of(corrected: Estimate, alone: Estimate, *, drawn_evenly: bool) -> float:
-    """How many times as many evenly drawn gold labels alone give as narrow an interval."""
+    """How many times as many gold labels alone, evenly drawn, give an equal interval."""
     width = corrected.ci_high - corrected.ci_low
     if not (width > 0 and drawn_evenly):
         return math.nan

@@ -73,8 +73,9 @@ class Quality(CountingMetric):
 
     For ``score``, each human caption in turn is taken out, and both this caption and the
     captioner's caption are compared with the remaining human captions (``human:paired``,
-    ``model:paired``). One more annotator would score 0. ``model`` compares the captioner with all
-    human captions, as papers do, and ``human`` each human caption with the others.
+    ``model:paired``). A captioner like one more annotator scores 0. ``model`` compares the
+    captioner with all human captions, as papers do, and ``human`` each human caption with the
+    others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
     * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these
@@ -149,7 +150,7 @@ class Quality(CountingMetric):
     def _folds(
         self, described: _Described, sets: Mapping[PartName, BoolArray], documents: BoolArray
     ) -> dict[PartName, dict[str, sparse.csr_array]]:
-        """The tables of sums of each side, one table for each position that is left out.
+        """Each side's tables of sums, one table for each position that is left out.
 
         Captions of the (N,) ``documents`` give the document frequencies.
         """
@@ -198,7 +199,7 @@ class Quality(CountingMetric):
         return table
 
     def _meteor(self, described: _Described, images: BoolArray, *, fits: bool) -> sparse.csr_array:
-        """(N, 2) for each image, 1 and METEOR; NaN if it does not fit the captions' language."""
+        """(N, 2) for each image, 1 and METEOR; NaN if METEOR does not fit the language."""
         scored = described.candidates(MODEL, images, 0)
         rows = described.references(described.images[scored], None)
         texts: dict[int, list[str]] = {}

@@ -7,9 +7,9 @@ moves are small. This is sensitivity, not a correction.
 
 A captioner may write several captions of each image. The k-th captions of all images are one sample
 and are scored as if there were no others; every number is the mean over samples. Resamples draw
-images together with all their samples. So intervals contain how much captions of an image differ,
-as with a single sample, and more samples make intervals narrower. Splits and seeds are the same for
-all samples.
+images together with all their samples. So intervals include how much captions of an image differ,
+as with a single sample. More samples make intervals narrower. Splits and seeds are the same for all
+samples.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def object_of(part: str) -> str:
 
 
 def sibling_name(part: str, further: str) -> str:
-    """The name of a companion of a number of a finished result, such as the annotators' number.
+    """The name of a number's companion in a finished result, such as the annotators' number.
 
     Companions of a captioner's number are the human number and the score.
 

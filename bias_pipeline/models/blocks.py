@@ -5,9 +5,9 @@ the order of files nor the number of tasks matters: a job may be stopped with fo
 continue with seven. A stamp, a photo's content as one number, shows that a file has changed.
 
 ``OUT/<signature>/`` belongs to one model with its preprocessing and settings; any difference gives
-another folder. It contains ``settings.json``, ``plans/`` with the images of each folder of photos,
-and ``blocks/``. Any number of writers may share it: a block appears completely or not at all, and
-two writers of one block write the same.
+another folder. The folder contains ``settings.json``, ``plans/`` with the images of each folder of
+photos, and ``blocks/``. Any number of writers may share the folder: a block appears completely or
+not at all, and two writers of one block write the same.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class BlockStore:
         return [stamp for stamp, _ in self.outcomes(ids).values()] == list(stamps)
 
     def outcomes(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Image to its stamp and the reason if it has no value; empty without an intact block."""
+        """By image, the stamp and why there is no value, if so; empty without an intact block."""
         table = self.read(ids)
         if table is None:
             return {}
@@ -185,7 +185,7 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
-        """Tables of values, why other images lack one, and the images that a new start tries."""
+        """Tables of values, reasons of images without a value, and images to try at a new start."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()

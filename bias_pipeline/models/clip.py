@@ -2,7 +2,7 @@
 
 Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML 2021);
 Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP was trained on
-lower-case texts padded to full length without a mask, so it gets such texts here.
+lower-case texts padded to full length without a mask, so SigLIP gets such texts here.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ClipTexts:
         return _numbers(self._network.text_model.embeddings.position_embedding.weight[0])
 
     def states(self, texts: Sequence[str]) -> Float32Array:
-        """(N, H) the state of each text's last token; the text's vector is a projection of it."""
+        """(N, H) the state of each text's last token; the text's vector is its projection."""
         import torch
 
         with torch.inference_mode():

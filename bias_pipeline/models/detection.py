@@ -153,7 +153,7 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_inline_backbone(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with timm's backbone inline; newer libraries would fetch it."""
+    """The configuration with timm's backbone inline; newer libraries would fetch the backbone."""
     import transformers
 
     if int(transformers.__version__.partition(".")[0]) < 5:

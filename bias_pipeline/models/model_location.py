@@ -53,7 +53,7 @@ def encoder_needs() -> dict[str, Need]:
 
 
 def metric_needs() -> dict[str, Need]:
-    """The models that metrics need with any encoder: ``metric.key`` to model.
+    """The models that metrics need with any encoder, by ``metric.key``.
 
     Example:
         >>> metric_needs()["gender_score.sentence_encoder"].model

@@ -144,7 +144,7 @@ def labels_in(
 
 
 def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """Digest to value and reason; ``lasting`` leaves out temporary failures."""
+    """Value and reason, by digest; ``lasting`` leaves out temporary failures."""
     results = {}
     for path in store.index():
         table = read_block(path)

@@ -1,7 +1,7 @@
 """transformers' usual preprocessing of a photo, equal in every bit and cheaper.
 
-The library makes numbers of a photo before it scales it. Here Pillow scales the photo itself, and
-a table, made by the library, has the network's input for each of the 256 values of a channel.
+The library turns a photo into numbers before scaling. Here Pillow scales the photo itself, and a
+table, made by the library, has the network's input for each of the 256 values of a channel.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _POOL = 8  # sources of equal form are put together from so many batches
 
 
 class Reader(Protocol):
-    """Gives the value of a photo or text already when reading it, as a server does."""
+    """Gives the value of a photo or text as soon as the source is read, as a server does."""
 
     def read(self, source: Any, /) -> Any:
         """The value of a source; several threads call this."""
@@ -57,8 +57,8 @@ class Reader(Protocol):
 class Model(Reader, Protocol):
     """Describes photos or texts in batches.
 
-    The sources that it has read may have an attribute ``form``; then only sources of equal form are
-    described together.
+    Sources that a model has read may have an attribute ``form``; then only sources of equal form
+    are described together.
     """
 
     def read(self, source: Any, /) -> Any:

@@ -1,7 +1,7 @@
 """Language models that give texts vectors: masked, causal and sentence models of transformers.
 
 The weights are frozen here; ``attack/language_models.py`` trains weights. The model's files say how
-the vectors of a text's tokens become one vector: sentence models describe it in ``modules.json``
+the vectors of a text's tokens become one vector: sentence models describe this in ``modules.json``
 and its folders (the format of Reimers and Gurevych's sentence-transformers, 2019). For other models
 the user chooses.
 """
@@ -120,8 +120,8 @@ class Tokens:
     """Turns texts into numbers of a model's tokens.
 
     Words in angle brackets are our special tokens: ``<unk>`` (from alignment) becomes the model's
-    unknown token, and any other (from masking) becomes the model's mask token. A model without such
-    a token reads the word as written.
+    unknown token, and any other special token (from masking) becomes the model's mask token. A
+    model without such a token reads the word as written.
     """
 
     def __init__(self, model: Pretrained, pooling: Pooling, positions: int, n_tokens: int) -> None:

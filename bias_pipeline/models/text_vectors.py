@@ -70,7 +70,7 @@ def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
 def _embed_block(
     names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
 ) -> int:
-    """Embed a block; returns the number of embedded texts, 0 if another process did it."""
+    """Embed a block; returns the number of embedded texts, 0 if another process embedded them."""
     if store.read(names) is not None:
         return 0
     vectors = model.embed([texts[name] for name in names])
@@ -109,7 +109,7 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
 def vectors_by_block(
     wanted: Sequence[str], store: BlockStore
 ) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
-    """For each block, which of the wanted names it holds, and their vectors (B, D)."""
+    """For each block, which of the wanted names the block holds, and their vectors (B, D)."""
     left = set(wanted)
     for path, stamps in store.index().items():
         table = None if left.isdisjoint(stamps) else read_block(path)

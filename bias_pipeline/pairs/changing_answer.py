@@ -117,7 +117,7 @@ def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate
 
 
 def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
-    """A sentence: how often captions of each group are of a class, the difference, p, and power."""
+    """A sentence on how often each group's captions are of a class, the difference, p and power."""
     of = compared.second_group if gap.value > 0 else compared.first_group
     low, high = sorted(end if gap.value > 0 else -end for end in (gap.ci_low, gap.ci_high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
@@ -155,7 +155,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
 
 
 def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
-    """How much further apart captions of unlike pictures are than those of one, where clearly."""
+    """How much captions of unlike pictures differ beyond captions of one picture, if clear."""
     means: dict[str, float] = {}
     each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
     for name, distances in each.items():
@@ -257,7 +257,7 @@ def facts(
 def _deciding_differences(
     compared: GroupsCompared, backgrounds: str
 ) -> dict[str, Mapping[str, float]]:
-    """For each part on which an answer may rest, set to its difference."""
+    """For each part on which an answer may rest, the difference of each set, by set."""
     parts = {
         str(PartName(f"class:{gap.name}", group=compared.label)): gap.by_set
         for gap in compared.deciding

@@ -86,7 +86,7 @@ class SetPictures:
 
     @cached_property
     def contexts(self) -> IntArray:
-        """(N,) a number for each picture; it is equal if the groups in all other attributes are."""
+        """(N,) numbers of pictures, equal if their groups in all other attributes are equal."""
         others = [self.corpus.groupings[a.name].codes for a in self.wordings.attributes[1:]]
         table = np.stack([np.zeros(len(self.corpus), np.int64), *others])
         return np.unique(table, axis=1, return_inverse=True)[1].ravel().astype(np.int64)

@@ -51,8 +51,8 @@ class Counterfactual(Metric):
       Cochran's Q, on which the answer rests; ``class:NAME:GROUP against OTHER`` compares two.
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.
-    * ``edits``, ``beyond_edits``: the same if captions of a picture's edits, such as crops,
-      are further captions of it. They are there if labels have a column ``edit``.
+    * ``edits``, ``beyond_edits``: the same if captions of a picture's edits, such as crops, are
+      further captions of it. These numbers need a column ``edit`` in labels.
     * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and a
       change in the same direction in all sets. With ``backgrounds=drawn`` neither can decide the
       answer.

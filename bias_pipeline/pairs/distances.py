@@ -23,7 +23,7 @@ Kernel = Callable[[sparse.csr_array], Float64Array]
 
 
 def jaccard_distances(words: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the share of (n, V) words that two captions share; 0 if both have none."""
+    """(n, n) 1 minus the share of (n, V) words that two captions share; 0 for two without words."""
     shared = (words @ words.T).toarray()
     sizes = np.asarray(words.sum(axis=1)).ravel()
     either = sizes[:, None] + sizes - shared
@@ -31,7 +31,7 @@ def jaccard_distances(words: sparse.csr_array) -> Float64Array:
 
 
 def cosine_distances(vectors: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the cosine of vectors of length 1; 0 if both are zero."""
+    """(n, n) 1 minus the cosine of vectors of length 1; 0 if both vectors are zero."""
     similar = (vectors @ vectors.T).toarray()
     empty = np.diff(vectors.indptr) == 0
     return 1.0 - np.where(empty[:, None] & empty, 1.0, similar)
@@ -71,7 +71,7 @@ class SetDistances:
 
     @property
     def excess(self) -> Float64Array:
-        """(M,) how much further apart captions of two pictures are than those of one picture."""
+        """(M,) how much further apart captions of two pictures are than captions of one."""
         return self.pairs - self.samples
 
     @classmethod
@@ -105,7 +105,7 @@ class SetDistances:
 def _between_pictures(
     chosen: IntArray, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
 ) -> tuple[Callable[[IntArray], IntArray], Float64Array, Float64Array]:
-    """A function to the pictures' places, their mean distances, and distances within pictures."""
+    """A map from pictures to places, mean distances between pictures, and within pictures."""
     bounds = np.searchsorted(pictures, [chosen, chosen + 1])
     rows = np.concatenate([np.arange(start, end) for start, end in bounds.T.tolist()])
     counts = bounds[1] - bounds[0]
@@ -118,7 +118,7 @@ def _between_pictures(
 
 @dataclass(frozen=True, eq=False)
 class BeyondPictures:
-    """How much more different groups differ than equal groups do, across pairs of one set.
+    """How much further apart different groups are than equal groups, across pairs of one set.
 
     For two pairs of a set, (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a')
     - D(b, b'): the effect of the group in one pair times its effect in the other. Chance
@@ -150,7 +150,7 @@ class BeyondPictures:
         return float(by_set.mean()) if len(by_set) else float("nan")
 
     def estimate(self, level: float) -> Estimate:
-        """The value with Student's interval over sets; without it if fewer than ten differ."""
+        """The value with Student's interval over sets; none if fewer than ten sets differ."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         if (np.abs(by_set) > 1e-12).sum() < FEWEST_NORMAL:
             return Estimate(self.value)

@@ -23,8 +23,8 @@ _POWER = 0.8  # a difference is "usually" found with this chance
 class GroupGap(Estimate):
     """The mean over sets of how much a class of captions differs between the groups.
 
-    The value is the second group minus the first, minus annotators' difference if it is known. Its
-    p comes from flipped signs; NaN if too few sets differ.
+    The value is the second group minus the first, minus annotators' difference if it is known. The
+    p comes from flipped signs, and is NaN if too few sets differ.
     """
 
     name: str
@@ -103,7 +103,7 @@ def share_difference_ends(
 ) -> tuple[float, float]:
     """The interval of a difference of means of (J,) shares, valid even if few sets differ.
 
-    It is Newcombe's interval, from Wilson's ends, ``z`` standard errors on either side. The number
+    The interval is Newcombe's, from Wilson's ends, ``z`` standard errors on either side. The number
     of trials that a mean is worth follows from its variance over sets: at least one per set and at
     most one per caption.
     """
@@ -135,9 +135,9 @@ def word_gaps(
 ) -> list[MeasuredGap]:
     """Words whose (N, V) shares differ in six sets or more, the clearest difference first.
 
-    Each word has a t, the sum of its differences over the root of their sum of squares. Its p is
-    how often the largest t of all words is at least as large if signs are flipped (Westfall and
-    Young 1993).
+    Each word has a t, the sum of its differences over the root of their sum of squares. The p of a
+    word is how often the largest t of all words is at least as large if signs are flipped (Westfall
+    and Young 1993).
     """
     differences = contrasts.differences(words)
     differences.data[np.abs(differences.data) < 1e-12] = 0

@@ -122,7 +122,7 @@ class SaidOfPeople:
         return says | {kind: self._description_flags[kind] for kind in self.wordings.classes}
 
     def marks(self) -> dict[str, BoolArray]:
-        """For each class of visible marks, (C,) the captions that have one."""
+        """For each class of visible marks, (C,) the captions that have such a mark."""
         words = lowered_words(self.captions)
         listed = {name: words.mentions(word_set(of)) for name, of in self.wordings.marks.items()}
         return {kind: self._description_flags[kind] for kind in self.wordings.mark_classes} | listed

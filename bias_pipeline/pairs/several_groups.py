@@ -1,7 +1,7 @@
 """Three groups or more at once: does a class of captions differ between any of them?
 
-Cochran's Q compares the groups' sums over sets (Cochran 1950). Its p comes from exchanging the
-groups within each set, since its chi-squared law rejects too rarely in rare classes.
+Cochran's Q compares the groups' sums over sets (Cochran 1950). The p of Q comes from exchanging the
+groups within each set, since the chi-squared law of Q rejects too rarely in rare classes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class SeveralGroups:
 
     @property
     def groups(self) -> list[str]:
-        """The groups' names."""
         return [self.pictures.groups[code] for code in self.codes]
 
     @property

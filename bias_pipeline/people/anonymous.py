@@ -1,8 +1,8 @@
 """Anonymous pictures: which pictures raters call anonymous, and which groups captions name.
 
 Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene and,
-if so, whether gender and race are anonymous. We ask both in one question with three answers;
-"cannot tell" answers yes to both. GT says how often raters name a group when they read a caption:
+if so, whether gender and race are anonymous. We ask the two questions as one, with three answers;
+"cannot tell" means yes to the two. GT says how often raters name a group when they read a caption:
 the share of a caption's raters, averaged over captions. The paper does not say how it averages.
 """
 
@@ -295,8 +295,8 @@ def anonymous_attack(
 
     An attacker learns from all labelled images outside a validation part, equally many of each
     group, with the metric's words masked; an attacker of ImageCaptioner2 also learns from the
-    masked pictures. It then reads the masked captions of anonymous pictures, which show no group
-    and therefore stay unmasked.
+    masked pictures. It then reads the masked captions of anonymous pictures; these pictures show no
+    group and stay unmasked.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)

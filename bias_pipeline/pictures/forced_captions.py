@@ -51,7 +51,7 @@ class ForcedCaptioner(Protocol[PictureT]):
 
     @property
     def side(self) -> int:
-        """The height in pixels of its pictures."""
+        """The height in pixels of the captioner's pictures."""
 
     def prepare(self, photo: Image) -> PictureT:
         """A photo as the network takes it."""

@@ -38,7 +38,8 @@ class ImageCaptioner2(CaptionAttack):
 
     The attacker is a captioner that sees the picture with people masked, a caption with group words
     masked, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2):
-    ``model`` is B_m, ``human`` B_d, both 1 / K for a uniform answer. Beside LIC's parts there are
+    ``model`` is B_m and ``human`` is B_d; a uniform answer gives 1 / K. Beside LIC's parts there
+    are
 
     * ``score:accuracy``, ``score:lic``: the same predictions by the other columns of Table 2;
     * ``leak:masked``, ``leak:silhouette``, ``leak:blank``, ``leak:others``: the attacker's score

@@ -1,7 +1,7 @@
 """Read one pickle of plain data, in a process that is allowed almost nothing.
 
-`pickles.py` starts this file by its path with ``python -I -S``. It imports the standard library
-only, so it starts in about 20 ms and can import none of the user's modules.
+`pickles.py` starts this file by its path with ``python -I -S``. This file imports the standard
+library only, so it starts in about 20 ms and can import none of the user's modules.
 
 The pickle comes in on stdin. The answer goes out on stdout: ``+`` and the data as JSON, or ``-``
 and the fault as JSON. An exit code other than 0 means that the answer is incomplete.

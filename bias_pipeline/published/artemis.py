@@ -141,7 +141,7 @@ class ArtemisDataset(Dataset):
     def _captions(
         self, path: Path, known: Names, paintings: Mapping[str, Sequence[Annotation]]
     ) -> tuple[dict[str, str], list[str]]:
-        """Painting to the captioner's caption, and notes on what does not fit."""
+        """The captioner's captions by painting, and notes on what does not fit."""
         captions: dict[str, str] = {}
         foreign = []
         layout = Layout()
@@ -170,7 +170,7 @@ class ArtemisDataset(Dataset):
         return captions, [*fault, *(strange if foreign else [])]
 
     def _pictures(self, paintings: Mapping[str, object]) -> tuple[dict[str, Path], list[str]]:
-        """Painting to its picture, and a note on absent pictures."""
+        """Pictures by painting, and a note on absent pictures."""
         if self.images is None:
             return {}, []
         if not self.images.is_dir():
@@ -326,7 +326,7 @@ _LOST = re.compile(r"[^a-z0-9_/.-]")
 
 
 def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> dict[str, str]:
-    """Painting to its part: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
+    """Parts by painting: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
 
     The draw is the published one: NumPy's legacy generator draws twice from the sorted names, as
     the release writes them.

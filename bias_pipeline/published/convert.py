@@ -96,7 +96,7 @@ def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
 
 
 def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: type) -> Any:
-    """Canonical id to one value of each entry."""
+    """One value of each entry, by canonical id."""
     values = {}
     for number, entry in enumerate(entries):
         place = f"entry {number}, {key!r}"

@@ -113,7 +113,7 @@ class Flickr30kDataset(CocoDataset):
 
 
 def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
-    """Image to captions and part, from Karpathy's file."""
+    """Captions and part by image, from Karpathy's file."""
     data = expect(load_json(check_file(path, "dataset.root"), what=_KARPATHY), dict, path, "")
     by_name: dict[str, tuple[tuple[str, ...], str]] = {}
     for number, entry in enumerate(expect(data.get("images"), list, path, "images")):
@@ -135,7 +135,7 @@ def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
 
 
 def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
-    """Image to captions in the order of their numbers, from the original file or Kaggle's file.
+    """By image, captions in the order of their numbers, from the original or Kaggle's file.
 
     Line 19,999 of Kaggle's file lacks its second bar.
     """

@@ -63,7 +63,7 @@ class FACETDataset(PeopleDataset):
             )
 
     def _places(self) -> dict[str, str]:
-        """Name of a picture to its path; pictures lie in several folders."""
+        """Paths by picture name; pictures lie in several folders."""
         folders = sorted(path for path in self.root.glob("imgs_*") if path.is_dir())
         if not folders and self.strict:
             raise ResourceError(

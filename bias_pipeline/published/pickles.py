@@ -1,7 +1,7 @@
 """Reads users' pickles without trusting them.
 
-A pickle is a program. Here it may build plain data and nothing else: every look-up of a class or
-function is refused before any call. The pickle is read in a separate process, which has little
+A pickle is a program. Here a pickle may build plain data and nothing else: every look-up of a class
+or function is refused before any call. The pickle is read in a separate process, which has little
 memory and time and returns JSON; even a hijacked process could only send more JSON.
 """
 
@@ -50,7 +50,8 @@ DEFAULT_LIMITS = UnpicklingLimits()
 def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> object:
     """Read plain data from a pickle of any protocol.
 
-    Tuples come back as lists, half surrogate pairs as U+FFFD. May be called from any thread.
+    Tuples come back as lists, half surrogate pairs as U+FFFD. The function may be called from any
+    thread.
 
     Example:
         >>> import pickle, tempfile

@@ -85,7 +85,7 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """Whether the labels' or the annotators' number stands beside the model's number."""
+    """Whose number stands beside the model's number: the labels' or the annotators'."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 

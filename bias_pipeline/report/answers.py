@@ -23,7 +23,7 @@ WRITTEN = {"misgendering": "naming"}
 
 
 def stored_question(question: str) -> str:
-    """The name in rows of a question that users read as ``question``."""
+    """A question's name in rows, from the name that users read."""
     return next((name for name, written in WRITTEN.items() if written == question), question)
 
 

@@ -104,7 +104,7 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
     """Pairs as places of a picture of each group, with the similarity of the two pictures.
 
     A picture is in one pair at most. Pictures of the smaller group are drawn, and each is paired
-    with the most similar picture of the other group that is left.
+    with the most similar remaining picture of the other group.
     """
     unit = _unit_rows(images.features)
     scenes = _scenes(images)
@@ -262,7 +262,7 @@ class PairAnswers:
 
     @property
     def with_concepts(self) -> Correlation:
-        """Correlation over pairs: raters' share, and the concepts that only one caption says."""
+        """Correlation over pairs of raters' share with the concepts that only one caption says."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 
 

@@ -84,7 +84,7 @@ class ComparedQuestion:
 
     @property
     def numbers(self) -> str:
-        """Both numbers, and their difference with its interval and its p after Holm.
+        """Both captioners' numbers, and their difference with interval and p after Holm.
 
         A number that may be biased in both directions from its no-bias value is shown as its
         distance from this value.

@@ -56,8 +56,8 @@ LIMITS = Limits()
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
     """The part that may decide, by headline; empty for results of earlier versions.
 
-    At equal style, a part whose rule holds there follows no trait. The part beyond an annotator of
-    the captioner's length decides if every result has it.
+    At equal style, a part whose rule is ``matched`` follows no trait. The part beyond an annotator
+    of the captioner's length decides if every result has it.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     rules = {}
@@ -86,7 +86,7 @@ def _value_of(result: Result, part: str) -> float:
 
 
 def people_part(part: str) -> str:
-    """The part with the same number of one annotator in the model's place, at equal style.
+    """The name of a part's number with one annotator in the model's place, at equal style.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")

@@ -86,7 +86,7 @@ def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, byt
 
 
 def _name(title: str, shown: str, taken: set[str]) -> str:
-    r"""The name of a table or figure, also for ``\ref``; it says what is shown, not where.
+    r"""The name of a table or figure, also for ``\ref``; the name says what is shown, not where.
 
     References in a paper thus stay right when further runs add sections.
 

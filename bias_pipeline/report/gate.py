@@ -117,7 +117,7 @@ class Decision:
 
     @property
     def smallest_found(self) -> str:
-        """:attr:`detectable` in words; empty if unknown, or if both are equal in every resample."""
+        """:attr:`detectable` in words; empty if it is unknown or 0."""
         return self._amount(self.detectable) if self.detectable > 0 else ""
 
     def sentence(self) -> str:
@@ -224,7 +224,7 @@ def decisions(
 def _set_decisions(
     first: Result, other: Result, headline: str, margin: float | None, limits: Limits
 ) -> list[Decision]:
-    """A decision for each part that both have by set of pictures, and that can be tested."""
+    """A decision for each testable part that both captioners have by set of pictures."""
     differences = {}
     for part, pair in _paired_sets(first, other).items():
         rows = [_row(result, part) for result in (first, other)]
@@ -321,7 +321,7 @@ def _decision_by(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """The two captioners' numbers, minus the annotators' if known for both; not for quality."""
+    """Both captioners' numbers, minus annotators' if both are known (never for quality)."""
     names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
     for name in (*names, part):
         first, other = (_row(result, name) for result in pair)

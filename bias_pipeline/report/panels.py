@@ -225,7 +225,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by the metric that answers for most captioners, or the best known of several."""
+    """The findings by the metric that shows bias, or else answers, for most captioners."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)

@@ -183,7 +183,7 @@ def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Floa
 
 
 def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P,) whether no other is as good in both and better in one; sorts instead of comparing pairs.
+    """(P,) whether no other is as good in both measures and better in one, found by sorting.
 
     Example:
         >>> _unbeaten(np.array([1.0, 2.0, 0.0]), np.array([1.0, 1.0, 3.0])).tolist()
@@ -199,7 +199,7 @@ def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
 
 
 def _beats(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P, P, B) whether the first is as good in both and better in one; lower is better.
+    """(P, P, B) whether the first is as good in both measures and better in one; lower is better.
 
     ``quality`` and ``bias`` are (P, B), for P captioners.
 

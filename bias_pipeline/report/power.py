@@ -2,7 +2,7 @@
 
 Both answers come from measured errors, not from a model. The rule of
 :mod:`~bias_pipeline.report.verdict`, and whether a number found planted bias, decide what may be
-concluded. ``flatness.csv``, written by ``experiments.flatness.study``, has how far numbers move.
+concluded. ``flatness.csv``, written by ``experiments.flatness.study``, says how far numbers move.
 ``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """
 
@@ -297,7 +297,7 @@ def planted_shares() -> list[int]:
 def unseen(
     corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
 ) -> str:
-    """A sentence on how small a bias the images can show; the planted bias seen worst counts."""
+    """A sentence on how small a bias the images can show; the least visible planted bias counts."""
     sizes = [size for size in _sizes_of_groups(corpus, attribute) if size]
     if len(sizes) != 2:
         return "how small a bias these images can show was measured for two groups only"

@@ -148,7 +148,7 @@ class Finding:
 
     @property
     def lacks_annotators(self) -> bool:
-        """Whether there is a number without the annotators' number to compare it with."""
+        """Whether the number lacks an annotators' number to be compared with."""
         return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
 
     @property
@@ -259,7 +259,8 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
 def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     """The p of each answered question and attribute, corrected for all of them (Holm).
 
-    A leak of only a part of the words does not count, since the other words may compensate for it.
+    A leak of only a part of the words does not count, since the other words may compensate for the
+    leak.
     """
     smallest: dict[tuple[str, str], float] = {}
     for finding in findings:
@@ -337,8 +338,8 @@ def _by_the_metric(
 def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
     """Withhold the answer of a finding if these captions allow none.
 
-    They allow none if word lists are in another language, or if captions are much longer than human
-    captions and words that annotators use less often were not removed.
+    No answer is allowed if word lists are in another language, or if captions are much longer than
+    human captions and words that annotators use less often were not removed.
     """
     if foreign := conclusion_checks.foreign_to_lists(result):
         return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)

@@ -72,8 +72,8 @@ class Result:
         manifest: how the numbers were computed, as plain data.
         predictions: the attackers' predictions.
         ids: the image ids to which rows of predictions refer.
-        tables: name to further table.
-        draws: part to its values under every resampling, for comparisons.
+        tables: further tables, by name.
+        draws: by part, the values under every resampling, for comparisons.
         settings: the settings in which the result differs from others, see
             :mod:`bias_pipeline.results.settings`.
     """
@@ -105,7 +105,8 @@ class Result:
     def by_group(self) -> dict[str, Row]:
         """The row with the captioner's number of each group; empty if no number is about a group.
 
-        If the part ``named`` has numbers of groups, these are returned instead of a headline.
+        If the part ``named`` has numbers of groups, these rows are returned instead of a headline's
+        rows.
         """
         rows = {row.part: row for row in self.rows}
         return next(filter(None, (group_rows(rows, part) for part in (*_DECIDING, *HEADLINES))), {})
@@ -204,7 +205,7 @@ def rows_csv(
     Args:
         rows: rows of one or more runs.
         further: columns after the columns of a row.
-        settings: run id to the values of the further columns.
+        settings: the values of the further columns, by run id.
 
     Example:
         >>> rows_csv([], ["encoder.order"]).strip().split(",")[-2:]
@@ -221,7 +222,7 @@ def row_of(record: Mapping[str, Any]) -> Row:
     """A row from plain data.
 
     Raises:
-        ValueError: if its columns are others, or have other types.
+        ValueError: if columns, or types of columns, are not a row's.
     """
     if set(record) != set(COLUMNS):
         raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")

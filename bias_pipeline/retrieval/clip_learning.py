@@ -18,8 +18,8 @@ _SPREAD = 0.05  # weight decay
 class Contrast(Learner):
     """Each picture of a batch finds its caption among all, and each caption its picture.
 
-    With several processes, the batch is the union of their batches: they exchange vectors, so the
-    loss equals the loss of one process.
+    With several processes, the batch is the union of their batches: processes exchange vectors, so
+    the loss equals the loss of one process.
     """
 
     def __init__(self, network: Any, learning_rate: float) -> None:

@@ -82,8 +82,9 @@ def permuted_p(
     the same way in every split, and rankings stay, so the test is valid however queries depend on
     one another. A query's statistic is the sum over groups of the squared deviation of its mean
     count from the expected count, divided by the group's share; the statistic of all queries is the
-    sum. Unlike entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 +
-    B)``, where b of B permutations have a statistic no smaller than the observed one.
+    sum. Unlike entropy, this statistic depends on the direction in which each query leans. p is
+    ``(1 + b) / (1 + B)``, where b of B permutations have a statistic no smaller than the observed
+    one.
     """
     rows, codes = _retrieved_labels(ranked, keys)
     shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)

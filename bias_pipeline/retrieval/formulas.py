@@ -24,8 +24,8 @@ def normalised_entropy(counts: Float64Array) -> Float64Array:
     """(...) entropy of the groups at the top of a ranking, in [0, 1]; 1: all equally common.
 
     The entropy is ``-sum_j p_j log p_j / log N``, where p_j is group j's share, N counts every
-    group of the attribute (also a group that was not retrieved), and 0 log 0 = 0. It is NaN if
-    nothing was retrieved. The retrieval metric is the mean entropy over queries.
+    group of the attribute (also a group that was not retrieved), and 0 log 0 = 0. The entropy is
+    NaN if nothing was retrieved. The retrieval metric is the mean entropy over queries.
 
     Args:
         counts: (..., N) how many images of each group are at the top, whole numbers or weights.

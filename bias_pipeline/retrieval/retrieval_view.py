@@ -199,7 +199,7 @@ def lines_of(
     """A line for each concept: entropy, null, p, skews and retrieved groups; the least fair first.
 
     ``over_represented`` is the group furthest above its share of the pool, in standard deviations
-    of a random draw. ``excess`` is how far above, as a share of the top. Read both only if p is
+    of a random draw. ``excess`` is this surplus as a share of the top. Read the two only if p is
     small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)

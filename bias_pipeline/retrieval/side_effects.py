@@ -91,7 +91,7 @@ def other_parts(
 ) -> dict[str, Number]:
     """``other:ATTRIBUTE``, each with its null: the value of a ranker that ignores its groups.
 
-    As for ``score``, p permutes labels.
+    P comes from permuted labels, as for ``score``.
     """
     parts: dict[str, Number] = {}
     for name in ranked[0]:

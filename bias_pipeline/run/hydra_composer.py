@@ -1,8 +1,8 @@
 """Composes configurations: checks the files first, then the result.
 
 A process reads each file once (again if it changes), merges the files of a common selection once,
-and composes each job once, although checks, sweep and job each ask for its configuration. Composing
-takes most of the time of a sweep of cached cells.
+and composes each job once, although checks, sweep and job each ask for a job's configuration.
+Composing takes most of the time of a sweep of cached cells.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _groups() -> list[str]:
 class Loader(ConfigLoaderImpl):
     """Composes and checks configurations; runs and imports nothing that they name.
 
-    It caches composed jobs and returns copies.
+    The loader caches composed jobs and returns copies.
     """
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:

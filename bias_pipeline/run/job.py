@@ -253,7 +253,7 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
     """The outcome of a job, None before its end; an unchanged file is not read again.
 
-    Content that is not JSON is a ValueError.
+    Content that is not JSON raises a ValueError.
     """
     path = folder.absolute() / OUTCOME
     now = stamp(path)

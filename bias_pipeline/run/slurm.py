@@ -89,7 +89,7 @@ class Requeued(ABC):
 
     @abstractmethod
     def __call__(self, argument: Any) -> None:
-        """Run it."""
+        """Run the job."""
 
     def checkpoint(self, *arguments: Any) -> object:
         """The submission that Slurm queues after an interruption."""
@@ -129,7 +129,7 @@ def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
     """Wait until each job has ended, or will not run again.
 
     Slurm's queue says which jobs are over. submitit asks Slurm's accounting, which many small
-    clusters lack; there it would wait for a killed job for ever.
+    clusters lack; there submitit would wait for a killed job for ever.
     """
     running, queried = list(jobs), time.monotonic()
     while running := [job for job in running if not _has_ended(job, launcher)]:
@@ -145,7 +145,7 @@ def _has_ended(job: Job[None], launcher: str) -> bool:
 
 
 def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:
-    """Whether a job will not run again: the queue lists it as ended, or answers and lacks it."""
+    """Whether a job will not run again: the queue lists it as ended, or lists it no more."""
     return states is not None and states.get(job_id, ENDED[0]) in ENDED
 
 

@@ -75,7 +75,7 @@ def costs_of_cells(cells: Sequence[Cell]) -> list[tuple[float, str]]:
 
 
 def announced_seconds(expected: float, processes: int, slowdown: float) -> float:
-    """How long cells take, with their report, that need ``expected`` processor seconds in all.
+    """How long cells and their report take, if the cells need ``expected`` processor seconds.
 
     Processes share long work. ``slowdown`` is how many seconds pass while a process computes for
     one second, more than 1 on a busy machine.

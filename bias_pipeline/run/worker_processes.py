@@ -154,7 +154,7 @@ def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list
 def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
     """Run cells from the last to the first, but cells that share attackers in their order.
 
-    The process that has begun cells that share attackers runs all of them, since it has the
+    A process that begins cells with shared attackers runs all these cells, since it has the
     attackers in memory.
     """
     from bias_pipeline.metrics.attack.attacked_captions import forget_attackers

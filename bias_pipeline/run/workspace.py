@@ -1,7 +1,7 @@
 """``report wandb --workspace``: a Weights & Biases workspace that compares the runs of a project.
 
 Runs are grouped by study (metric, attribute and data set, as in W&B's logger), by captioner, and by
-each setting in :data:`GROUPED` that differs between them. The workspace's name on the server
+each setting in :data:`GROUPED` that differs between runs. The workspace's name on the server
 depends only on entity, project and title, so a second call finds the workspace of the first and
 replaces its panels.
 

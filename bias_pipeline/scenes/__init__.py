@@ -3,7 +3,7 @@
 Its default world shows people doing things; the affective world has pictures that make people feel
 something.
 
-The generator is our own: a grammar and word lists, without third-party text. It is known exactly
-which things lean towards which group, and how much each simulated captioner amplifies the leaning
-(see :mod:`bias_pipeline.scenes.truth`).
+The generator is our own: a grammar and word lists, without third-party text. We know exactly which
+things lean towards which group, and how much each simulated captioner amplifies the leaning (see
+:mod:`bias_pipeline.scenes.truth`).
 """

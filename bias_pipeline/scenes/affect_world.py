@@ -1,8 +1,8 @@
 """The affective world: pictures that make people feel something, and what annotators say of them.
 
-Pictures have an emotion. Annotators mostly feel it, say so, and name motifs as the reason. The bias
-of the pictures is how motifs depend on the emotion; we invented this dependence, so that the bias
-is known. A thought is not in the picture but depends on what the annotator feels.
+Pictures have an emotion. Annotators mostly feel this emotion, say so, and name motifs as the
+reason. The bias of the pictures is how motifs depend on the emotion; we invented this dependence,
+so that the bias is known. A thought is not in the picture but depends on what the annotator feels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The choices of a scene, how they depend on groups, and the dials of simulated captioners.
 
 How choices depend on groups is the bias of the data set. A slot is one choice: the activity, what
-the person wears or carries, what is nearby, or the backdrop. Its probabilities given an image's
-groups are known exactly::
+the person wears or carries, what is nearby, or the backdrop. The probabilities of a slot's options,
+given an image's groups, are known exactly::
 
     P(option | gender, skin, age, emotion)  proportional to  weight x product of the leanings
 
@@ -336,7 +336,7 @@ def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> Non
 
 @dataclass(frozen=True)
 class BiasSettings:
-    """How a captioner differs from an annotator; with all dials at their defaults it does not.
+    """How a captioner differs from an annotator; all dials at their defaults: not at all.
 
     Each dial changes one thing, and no other random draw.
 

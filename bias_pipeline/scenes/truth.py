@@ -58,8 +58,8 @@ def truth(dials: BiasSettings) -> Truth:
 def perceived_tables(dials: BiasSettings) -> dict[str, Float64Array]:
     """P(option | groups) of each slot, as the captioner perceives it.
 
-    ``a_to_t`` mixes tables: P_seen = (1 - a) P + a Q with ``a`` its absolute value, where Q is P
-    confined to the options over-represented in the group (a_to_t > 0) or P without the
+    ``a_to_t`` mixes tables: P_seen = (1 - a) P + a Q with ``a`` the absolute value of the dial,
+    where Q is P confined to the options over-represented in the group (a_to_t > 0) or P without the
     attribute's influence (a_to_t < 0).
     """
     share = abs(dials.a_to_t)

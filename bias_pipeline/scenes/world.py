@@ -108,7 +108,7 @@ class World:
 def generate(n_images: int = 2000, seed: int = 0) -> World:
     """Make a world.
 
-    Image k is the same in every world of the same seed, however many images it has.
+    Image k is the same in every world of the same seed, however many images the world has.
 
     Example:
         >>> world = generate(n_images=3, seed=1)

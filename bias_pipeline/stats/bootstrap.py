@@ -38,8 +38,8 @@ class Draws:
 
     Attributes:
         per_seed: (S,) the number without resampling.
-        resampled: (B, S) the number under each of B resamplings, which are the same for equal
-            settings.
+        resampled: (B, S) the number under each of B resamplings; equal settings give equal
+        resamplings.
         trained: whether each seed trained attackers; a count has one column and no seed.
         cross_fitted: whether attackers of each seed learnt from all images, see
             :data:`UNSEEN_TRAINING`.
@@ -130,10 +130,10 @@ SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # an estimate, such as a
 class Bootstrap(Configurable):
     """Resampling of images, never of captions.
 
-    In every resampling an image counts Poisson(1) times, by a hash of its id: the Poisson
-    bootstrap (Hanley and MacGibbon 2006; Chamandy et al. 2012). So one resampling gives an image
-    the same weight whatever captioner or metric is estimated, and stored draws of two results
-    can be compared pair by pair.
+    In every resampling an image counts Poisson(1) times, by a hash of its id: the Poisson bootstrap
+    (Hanley and MacGibbon 2006; Chamandy et al. 2012). So a resampling gives an image the same
+    weight for every captioner and metric, and stored draws of two results can be compared pair by
+    pair.
 
     Attributes:
         resamples: how many bootstrap samples are drawn, at least 2.
@@ -238,7 +238,8 @@ def _number_at_once(n_images: int) -> int:
 def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
     """(B / 2, I) how often each image counts; a byte holds the counts of two resamplings.
 
-    Most estimates of a run are of the same images. No count is above 12, see `poisson`.
+    The result is kept, since most estimates of a run use the same images. No count is above 12, see
+    `poisson`.
     """
     images = np.frombuffer(keys, np.uint64)
     pairs = np.empty((-(-resamples // 2), len(images)), np.uint8)
@@ -322,7 +323,7 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
 
 
 def widen_draws(draws: Draws | None, factor: float) -> Draws:
-    """The draws, with distances between resamplings and estimate multiplied by a factor."""
+    """The draws, with each resampling's distance from the estimate multiplied by a factor."""
     assert draws is not None
     return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
 
@@ -338,7 +339,7 @@ def estimate_with_ends(
         high: upper end of its interval.
         image_std: standard deviation under resampling of images.
         level: coverage of the interval, in (0, 1).
-        draws: the draws from which it was computed.
+        draws: the draws from which the estimate was computed.
     """
     z = quantile(level)
     return Estimate(
@@ -355,7 +356,7 @@ def estimate_with_ends(
 
 
 def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
-    """The estimate; its interval is dropped if no resampling moves the number.
+    """The estimate, without its interval if no resampling moves the number.
 
     Args:
         estimate: the estimate of a count; a share always keeps its interval.
@@ -368,8 +369,8 @@ def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
 def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
     """The estimate, completed if some resamplings contain no image of the number.
 
-    In such a resampling the seed's number without resampling is used. With ten images, one run in
-    five has such a resampling.
+    Such a resampling takes the seed's number without resampling. With ten images, one run in five
+    has such a resampling.
 
     Args:
         estimate: an estimate that has draws.
@@ -416,7 +417,7 @@ def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
 
 
 def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
-    """P of an estimate this far from the no-bias value, in [0, 1]; NaN if there is no ``error``.
+    """Two-sided p of an estimate against the no-bias value, in [0, 1]; NaN without ``error``.
 
     Args:
         estimate: an estimate that has an ``error``.
@@ -454,9 +455,9 @@ def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[flo
     """Combined standard deviation of a mean over seeds, and its degrees of freedom.
 
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
-    so the spread of seeds alone is too small (Nadeau and Bengio 2003); the image term accounts for
-    that. Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is
-    unknown and, since every seed tests other images, assumed to be as large as the second.
+    so the spread of seeds alone is too small (Nadeau and Bengio 2003); the image term makes up for
+    this. Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is
+    unknown. It is assumed to be as large as the second, since every seed tests other images.
 
     Args:
         seed_std: standard deviation over seeds; NaN for a single seed.

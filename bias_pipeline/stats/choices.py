@@ -47,7 +47,7 @@ def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
     """The mean of a number over several samples of a captioner's captions of the same images.
 
     The draws of the mean are the mean of the samples' draws: in each resampling an image counts
-    equally often in every sample. So the interval already contains how much captions of an image
+    equally often in every sample. So the interval already includes how much captions of an image
     differ. ``choice_std`` is the spread between samples. If the metric has a test of its own, the p
     values of the samples are merged (:func:`~bias_pipeline.stats.compare.merged_p`).
 
@@ -78,8 +78,9 @@ def _mean_of_uneven(
 ) -> Estimate:
     """The mean of shares, or of differences between two shares.
 
-    Each half of the interval is the mean of the samples' halves, multiplied by how much less the
-    mean varies under resampling than the samples do; not multiplied if nothing varies.
+    Each half of the interval is the mean of the samples' halves, multiplied by the ratio of the
+    mean's variation under resampling to the samples' variation. If nothing varies, no factor
+    applies.
     """
     draws = _mean_draws(drawn)
     spread = float(np.mean([sample.image_std for sample in drawn]))
@@ -108,7 +109,7 @@ def _mean_draws(drawn: Sequence[Draws]) -> Draws:
 
 
 def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> Estimate:
-    """The mean without an interval; it has the spread of seeds if all choices agree."""
+    """The mean without an interval, but with the spread of seeds if all choices agree."""
     seed_std = estimates[0].seed_std if std == 0 else math.nan
     return Estimate(value, seed_std, n_seeds=estimates[0].n_seeds, choice_std=std)
 

@@ -94,7 +94,8 @@ def p_of_interval(value: float, half_width: float, level: float = 0.95) -> float
 def merged_p(p_values: Sequence[float]) -> float:
     """One p for several tests of the same hypothesis, however the tests depend on each other.
 
-    It is twice the mean of the p values, at most 1 (Vovk and Wang 2020); a single p stays as it is.
+    The result is twice the mean of the p values, at most 1 (Vovk and Wang 2020); a single p stays
+    as it is.
 
     Example:
         >>> merged_p([0.02]), merged_p([0.02, 0.04])

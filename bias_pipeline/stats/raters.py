@@ -25,10 +25,10 @@ _LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
 def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
     """Krippendorff's alpha of (N, K) answers: 1 - observed over expected disagreement.
 
-    It is 1 if raters always agree, 0 if they agree as often as by chance, and below 0 if they agree
-    less often. Images with fewer than two answers do not count. Krippendorff, Content Analysis
-    (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011), whose example is a
-    test.
+    Alpha is 1 if raters always agree, 0 if they agree as often as by chance, and below 0 if they
+    agree less often. Images with fewer than two answers do not count. Krippendorff, Content
+    Analysis (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011), whose
+    example is a test.
 
     Example:
         >>> krippendorff(np.array([[2, 0], [0, 2], [1, 1]]))
@@ -54,7 +54,7 @@ def _ordinal_distances(totals: Float64Array) -> Float64Array:
 
 
 def fleiss(counts: IntArray) -> float:
-    """Fleiss' kappa of (N, K) answers: 1 if all agree, 0 if they agree no more than by chance.
+    """Fleiss' kappa of (N, K) answers: 1 if all raters agree, 0 if they agree as by chance.
 
     kappa = (P - Q) / (1 - Q). P is the mean share of agreeing pairs of answers, where an image
     with m answers has weight m - 1. Q is the sum of squared frequencies of answers (Fleiss 1971;
@@ -153,7 +153,7 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
 
     Items whose answers have no majority have no label and do not count. The truth of the other
     items is the posterior of :func:`consensus`. If no item has a group as its label, the group's
-    row is NaN: nothing shows how often it is mistaken.
+    row is NaN: nothing shows how often the group is mistaken.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 6)
@@ -184,9 +184,9 @@ def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
     """The least and the largest share of wrong answers, given the share on which two raters differ.
 
     Both ends assume that the two raters err independently. The share is least if one rater makes
-    all errors. It is largest if both raters err equally often, are right more often than not, and
-    spread wrong answers evenly. If raters make the same errors, they err more often than this, and
-    their answers cannot show it.
+    all errors. The share is largest if both raters err equally often, are right more often than
+    not, and spread wrong answers evenly. If raters make the same errors, they err more often than
+    the range says, and answers cannot show this.
 
     Example:
         >>> [round(end, 3) for end in error_range(0.18, 2)]

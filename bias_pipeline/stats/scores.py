@@ -30,7 +30,6 @@ class ScoreTable:
 
     @classmethod
     def from_predictions(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:
-        """The score table of stored predictions."""
         n_seeds = len(predictions[0].seeds)
         tested = [images for one in predictions for images in one.images]
         rows = np.flatnonzero(np.bincount(np.concatenate(tested)))
@@ -94,7 +93,7 @@ class ScoreTable:
     def _means(
         self, weights: Float64Array, images: slice | IntArray, lines: Float64Array
     ) -> Float64Array:
-        """(B, A) each attacker's mean over a group; NaN if a resampling lacks the group."""
+        """(B, A) each attacker's mean over a group; NaN where a resampling lacks the group."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
         if len(lines) <= _FEW:  # for few lines, one product is several times slower
             totals = np.stack([counted @ line for line in lines], axis=1)

@@ -129,8 +129,8 @@ class Confidence(Scoring):
 class InverseCrossEntropy(Scoring):
     """``scoring=inverse_ce``: 1 / mean cross-entropy (DBAC sections 5.2 to 5.4), in nats.
 
-    The score of a confident attacker would explode, so ``bound`` is the smallest mean
-    cross-entropy that counts (ours).
+    A confident attacker's score would explode, so a mean cross-entropy below ``bound`` counts as
+    ``bound`` (ours).
     """
 
     unit: ClassVar[str] = "1/nat"

@@ -1,4 +1,4 @@
-"""Do the captions of one captioner change more with the group than another's, set by set?"""
+"""Do one captioner's captions change more with the group than another captioner's?"""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ def size_difference(
     other: Mapping[str, float],
     ends: Sequence[tuple[float, float]],
 ) -> Estimate:
-    """How much larger the first captioner's mean difference between groups is, in size.
+    """How much larger, in size, the first captioner's mean difference between groups is.
 
-    Each captioner has a difference between groups for each set. Sets that only one has are left
-    out. If both mean differences have the same sign, the second is subtracted from the first set by
-    set, and their p is that of flipped signs; else the sizes of both are compared in the same way.
+    Each captioner has a difference between groups for each set. Sets that only one captioner has
+    are left out. If the mean differences have the same sign, the second captioner's differences are
+    subtracted from the first's set by set, and p comes from flipped signs; else the sizes are
+    compared in the same way.
 
     Args:
         first: set to the first captioner's difference, in [-1, 1].
         other: the same for the other captioner.
-        ends: both ends of each captioner's interval. They widen the interval if fewer than ten sets
-            differ, where Student's is too narrow.
+        ends: both ends of each captioner's interval. These ends widen the interval if fewer than
+        ten sets differ, as Student's interval is then too narrow.
 
     Returns:
-        The estimate; its p is NaN if fewer than six sets differ, and all of it for fewer than two
-        sets.
+        The estimate; its p is NaN if fewer than six sets differ, and every number is NaN for fewer
+        than two sets.
 
     Example:
         >>> first = {f"set {k}": -0.5 for k in range(8)}

@@ -1,8 +1,8 @@
 """Exact tests: if there is no effect, each contrast could equally well have the other sign.
 
 The signs of contrasts are flipped in many patterns, and p is how often a statistic is then at least
-as large as without flips (Fisher's randomization test). For up to sixteen contrasts all patterns
-are used, for more contrasts 9,999 patterns that are drawn by the contrasts' names.
+as large as without flips (Fisher's randomization test). Up to sixteen contrasts use all patterns;
+more contrasts use 9,999 patterns, drawn by the contrasts' names.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SignFlips:
             yield 1.0 - 2.0 * bits[: _DRAWN - first].astype(np.float64)
 
     def null(self, statistic: Callable[[Float64Array], Float64Array]) -> Float64Array:
-        """(F, ...) a statistic under every pattern; it takes (B, J) signs to (B, ...) values."""
+        """(F, ...) a statistic under every pattern; ``statistic`` maps (B, J) signs to (B, ...)."""
         return np.concatenate([statistic(signs) for signs in self.blocks()])
 
     def p_value(

@@ -1,9 +1,9 @@
 """How much scores and conclusions depend on the attacker and on the metric.
 
-As in DBAC (section 5.3, Tables 5 and 6): the coefficient of variation of a captioner's scores over
-encoders, and how much lower the coefficient is for one metric than for another. As in
-ImageCaptioner2 (section 5.5.2): the share of captioners for which only one of two classifiers finds
-amplification (conflict score), and the correlation of the two rankings.
+The measures of DBAC (section 5.3, Tables 5 and 6) are the coefficient of variation of a captioner's
+scores over encoders, and how much lower the coefficient is for one metric than for another. The
+measures of ImageCaptioner2 (section 5.5.2) are the share of captioners for which only one of two
+classifiers finds amplification (conflict score), and the correlation of the two rankings.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def coefficient_of_variation(values: Float64Array) -> Float64Array:
     """Sample standard deviation (ddof 1) over the size of the mean, along the last axis.
 
     The coefficient does not depend on the unit, and grows without bound as the mean approaches 0.
-    It is NaN for fewer than two values, or for a mean of 0.
+    The coefficient is NaN for fewer than two values, or for a mean of 0.
 
     Example:
         >>> coefficient_of_variation(np.array([[1.0, 3.0], [1.0, -1.0]])).round(3).tolist()
@@ -266,7 +266,7 @@ def sensitivity(scores: Variants) -> Sensitivity:
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients are lower than those of another number; negative if higher.
+    """By what share coefficients are below another number's; negative if they are higher.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
     variants with both numbers count. NaN if the other number does not vary.

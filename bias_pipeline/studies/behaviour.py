@@ -146,9 +146,9 @@ def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str,
 def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
     """Whether a headline ``moves``, ``stays``, or is ``absent`` under planted bias.
 
-    A headline moves if neither interval contains the other's value. A value that no resampling
-    moves is its own interval. Without any interval the result is ``unknown``, which no metric
-    claims.
+    A headline moves if neither captioner's interval contains the other captioner's value. A value
+    that no resampling moves is its own interval. Without any interval the result is ``unknown``,
+    which no metric claims.
 
     Example:
         >>> nan = math.nan
@@ -252,7 +252,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         before=(CaptionStyle(misgenders=0.4), PLAIN),
     ),
     "tire and diaper": Behaviour(
-        "for people, men change a tire and women a diaper; the captioner uses neither word",
+        "annotators write tire for men and diaper for women; the captioner writes neither",
         PLAIN,
         people=_following("thing", things=_CHANGED),
         before=(PLAIN, CaptionStyle(things=_CHANGED)),

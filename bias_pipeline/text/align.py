@@ -25,12 +25,13 @@ class VocabularyAlignment(TextTransform):
 
     Args:
         vocabulary: ``captions``: the words of all of the captioner's captions as they reach this
-            transform (masked, if masking comes first), also of images that are not scored: it is
-            the captioner's vocabulary, whatever the attribute (DBAC section 4.2; the published LIC
-            lists serve gender, race and age alike). So captions of unsure images can move human
-            scores. ``published``: the list that came with the captioner. The published LIC lists
-            were made after masking gender, so they contain no gender words: with them, unmasked
-            gender words (race, age) disappear from the human side only. The default avoids that.
+            transform (masked, if masking comes first), also of images that are not scored, so
+            captions of unsure images can move human scores. The vocabulary is the same for every
+            attribute (DBAC section 4.2; the published LIC lists serve gender, race and age alike).
+            ``published``: the list that came with the captioner. The published LIC lists
+            were made after masking gender, so they contain no gender words: with these lists,
+            unmasked gender words (race, age) disappear from the human side only. The default avoids
+            that.
         replacement: the tokens put in place of an unknown word. The published LSTM protocol ends
             up with three: ``["<", "unk", ">"]``.
         sides: which captions are aligned; with ``captions`` aligning ``model`` changes nothing.

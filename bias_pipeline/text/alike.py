@@ -38,7 +38,7 @@ class AlikeAnnotators:
     def turn(self, number: int) -> Corpus:
         """A corpus with an annotator as the captioner; the annotator to compare with comes first.
 
-        The human captions of an image that make up the annotator's caption come last.
+        Human captions that make up this annotator's caption come last in their image.
         """
         human = self.corpus.human
         people = human.take(self.images[human.image_rows])
@@ -76,10 +76,10 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     """Annotators whose captions are as long as the captioner's captions.
 
     The annotators of an image are put into an order drawn by its id. The first captions of each
-    image are joined, as few as together have the captioner's number of words. The captioner's
-    lengths are then dealt out by rank, the longest to the image with the longest joined caption,
-    and each joined caption is cut to its length. So neither the labels nor which images the
-    captioner describes at greater length make a difference.
+    image are joined, just as many as reach the captioner's number of words. The captioner's lengths
+    are then dealt out by rank, the longest to the image with the longest joined caption, and each
+    joined caption is cut to the length it gets. So neither labels nor the captioner's choice of
+    images for long captions make a difference.
     """
     images = comparable(corpus)
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
@@ -148,7 +148,7 @@ def _is_word(captions: Captions) -> BoolArray:
 
 
 def _draw(corpus: Corpus, seed: int) -> Captions:
-    """The human captions, each image's in an order drawn by its id."""
+    """The human captions; an image's id decides the order of its captions."""
     human = corpus.human
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
     drawn = random_words("annotator alike", seed, keys, part)

@@ -94,7 +94,7 @@ def english(captions: Captions) -> BoolArray:
 
 @each_caption
 def _find_english(captions: Captions) -> tuple[BoolArray, BoolArray, Counter[str]]:
-    """(C,) captions that are English by themselves, and short ones; the words of short ones."""
+    """(C,) captions that are English by themselves; (C,) short captions, and their words."""
     words = lowered_words(captions)
     usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
     lengths = words.lengths
@@ -136,16 +136,16 @@ def _of_others(captions: Captions, language: str) -> BoolArray:
 
 
 def _having(captions: Captions, rule: Callable[[str], bool]) -> IntArray:
-    """(C,) how many words of each caption follow a rule."""
+    """(C,) how many words of each caption satisfy a rule."""
     known = np.fromiter(map(rule, captions.types), bool, len(captions.types))
     return np.diff(np.concatenate([[0], np.cumsum(known[captions.tokens])])[captions.starts])
 
 
 def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:
-    """Side to the share of its captions in the language of an attribute's lists, in [0, 1].
+    """By side, the share of captions in the language of an attribute's lists, in [0, 1].
 
-    NaN without captions. Captions that seem to be in another language but name the groups of
-    their images do fit the lists.
+    NaN without captions. Captions that seem foreign still fit the lists if they name the groups of
+    their images.
     """
     return {side: _share(corpus.side(side), corpus, attribute) for side in SIDES}
 
@@ -170,7 +170,7 @@ def _names_groups(
 
 
 def untestable(shares: Mapping[Side, float], language: str) -> str:
-    """Why nothing that needs word lists is tested; empty if it is tested.
+    """Why nothing that needs word lists is tested; empty if tests are possible.
 
     Example:
         >>> untestable({"model": 0.02, "human": 1.0}, "en")
@@ -198,7 +198,7 @@ _LEFT_OUT = (
 
 
 def unchecked_reason(attribute: Attribute) -> str:
-    """Why lists in another language than English give no answer; empty if they may give one.
+    """Why lists in a language other than English give no answer; empty if they may answer.
 
     Masked captions may leak a group through words that nobody listed.
 
@@ -224,7 +224,7 @@ def unchecked_reason(attribute: Attribute) -> str:
 
 
 def notes_on_lists(attribute: Attribute) -> list[str]:
-    """What lists of another language than English leave out, and why they give no answer."""
+    """What lists in a language other than English leave out, and why they give no answer."""
     if attribute.language == ENGLISH:
         return []
     reason = unchecked_reason(attribute)

@@ -1,6 +1,6 @@
 """How captions are written: their length, their vocabulary, and the share that names no group.
 
-These change scores even without bias.
+All three change scores even without bias.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistic
     """The statistics of both sides, by side.
 
     The annotators' words come from the first caption of each image, so that both sides have equally
-    many captions; a vocabulary grows with their number.
+    many captions; a vocabulary grows with the number of captions.
     """
     by_side = {}
     for side, (words, vocabulary) in corpus.read(_measure).items():

@@ -62,7 +62,7 @@ _SYSTEM = re.compile(r"(?i)\W*(?:<s>\s*)?(?:a chat between|you are|below is|the 
 def without_marks(texts: Sequence[str]) -> dict[str, str]:
     """Map each text with marks of a decoder or tags of a template to the text without them.
 
-    Of a chat only the first answer is left. A text that is nothing but tags becomes ``no caption``.
+    Only the first answer of a chat stays. A text of nothing but tags becomes ``no caption``.
 
     Example:
         >>> texts = ["<s> a man</s><pad>", "USER: Who? ASSISTANT: a dog", "</Img>", "a <unk>"]
@@ -109,7 +109,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """The texts that have words, but no further caption, behind the mark that ends a caption.
+    """Texts with words, but no further caption, behind the mark that ends a caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])
@@ -141,7 +141,7 @@ class UncertainTextError(DataError):
 
 
 def joined_subwords(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text of sub-words to its words, if over one text in a hundred has their marks.
+    """Map each text of sub-words to its words, if over 1 % of the texts have sub-word marks.
 
     Example:
         >>> list(joined_subwords(["a wo@@ man", "a wo ##man", "▁a ▁wo man", "ĠcafÃ©"]).values())
@@ -162,7 +162,7 @@ def _join(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
 def _words(texts: Sequence[str], mark: str, *, at_end: bool = False) -> dict[str, str]:
     """Texts of pieces with marks where words begin or end; a piece without a mark continues a word.
 
-    If every text has a single mark, at its beginning or end, its words are whole.
+    If every text has a single mark, at its beginning or end, the words are whole already.
     """
     pieces = {text: sum(piece != mark for piece in text.split()) for text in texts}
     outside = str.endswith if at_end else str.startswith

@@ -1,4 +1,4 @@
-"""The words of captions that describe a person, and words of no concept in such places."""
+"""Words of captions that describe persons, and words of no concept where these stand."""
 
 from __future__ import annotations
 

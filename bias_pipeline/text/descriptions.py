@@ -84,7 +84,7 @@ class ConceptTable(Configurable):
 
     @cached_property
     def class_of(self) -> dict[str, str]:
-        """Concept to its class."""
+        """The class of each concept, by concept."""
         listed = {concept: kind for kind, of in self.adjectives.items() for concept in of}
         return listed | {word: kind for kind, of in self.alone.items() for word in words_of(of)}
 
@@ -105,12 +105,12 @@ class ConceptTable(Configurable):
 
     @cached_property
     def noun_concepts(self) -> dict[str, int]:
-        """Noun for a person to the number of its concept."""
+        """Numbers of concepts, by noun for a person."""
         return self._numbers(self.person_nouns.items())
 
     @cached_property
     def carried_concepts(self) -> dict[str, int]:
-        """What a person has or does to the number of its concept."""
+        """Numbers of concepts, by word for what a person has or does."""
         return self._numbers(self.carried.items())
 
     @cached_property
@@ -129,7 +129,7 @@ class ConceptTable(Configurable):
         return self.persons | word_set(kinds)
 
     def about(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that define an attribute, so that they do not show how groups are described.
+        """The concepts that define an attribute, and so cannot show how its groups are described.
 
         These are the attribute's own classes, and concepts with one of its words as adjective.
         """
@@ -141,7 +141,7 @@ class ConceptTable(Configurable):
         return frozenset(named | {c for c, kind in self.class_of.items() if kind in classes})
 
     def _numbers(self, lists: Iterable[tuple[str, Words]]) -> dict[str, int]:
-        """Word to the number of its concept; the first list that has it decides."""
+        """Numbers of concepts, by word; the first list that has the word decides."""
         number = {concept: k for k, concept in enumerate(self.concepts)}
         pairs = [(word, number[concept]) for concept, of in lists for word in words_of(of)]
         return dict(reversed(pairs))
@@ -186,7 +186,7 @@ def _tables(
     n_captions: int,
     table: ConceptTable,
 ) -> Descriptions:
-    """The indicators for pairs of a caption (row) and a numbered word with its concept (column)."""
+    """Indicators of spellings and concepts, from pairs of a caption and a numbered word."""
     order = sorted(number, key=lambda pair: (pair[0], pair[1]))
     place = np.empty(len(order), np.int64)
     place[[number[pair] for pair in order]] = np.arange(len(order))
@@ -393,7 +393,7 @@ def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> B
 
 
 def _flags(captions: Captions, words: frozenset[str]) -> BoolArray:
-    """(V,) whether each distinct word is among these."""
+    """(V,) whether each distinct word is among ``words``."""
     return np.array([word in words for word in captions.types], bool)
 
 

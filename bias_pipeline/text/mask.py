@@ -24,7 +24,7 @@ class MaskWords(TextTransform):
     Args:
         words: what is masked: lists, text with commas, and mappings from groups to them, nested at
             will; write a phrase with single blanks ("hot dog") or with its hyphen ("dark-skinned").
-        token: its replacement.
+        token: what replaces a masked word.
         sides: which captions are masked.
 
     Example:

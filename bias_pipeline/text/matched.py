@@ -49,12 +49,12 @@ class MatchedAlignment(TextTransform):
     """``alignment=matched``: each word is in as many human captions as model captions (ours).
 
     Attackers learn more from richer captions, whatever the bias. Here the captioner is compared
-    with equally rich human captions. For each caption position and word: if annotators use the word
-    more often, it is removed from captions drawn at random; if less often, it is added to captions
-    of images where *another* annotator used it, more likely where more annotators did. So human
-    sentences and associations stay, and nothing changes for a captioner that uses words as often as
-    annotators do. Labels are not used; draws depend on word, position and image id, so the order of
-    files does not matter.
+    with equally rich human captions. At each caption position, a word that annotators use more
+    often is removed from captions drawn at random. A word that they use less often is added to
+    captions of images where *another* annotator used it, more likely where more annotators did. So
+    human sentences and associations stay, and nothing changes for a captioner that uses words as
+    often as annotators do. Labels are not used; draws depend on word, position and image id, so the
+    order of files does not matter.
 
     Shares are of the images of a group that the captioner and two annotators or more describe, each
     counted once. Images with one caption are left out if others have several. A word that no second
@@ -96,7 +96,7 @@ class MatchedAlignment(TextTransform):
         return first
 
     def with_all_words(self) -> MatchedAlignment:
-        """A copy that excludes no words, for attackers that predict something else than groups."""
+        """A copy that excludes no words, for attackers that guess something other than groups."""
         everything = copy(self)
         everything.excluded = frozenset()
         return everything
@@ -255,7 +255,7 @@ class MatchedAlignment(TextTransform):
 
 
 def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolArray:
-    """(E,) whether each time is among the ``most`` smallest of its word, or ties with them."""
+    """(E,) whether each time is among the ``most`` smallest of its word, or ties with these."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
     for number in np.flatnonzero((most > 0) & (most < sizes)).tolist():
@@ -302,7 +302,7 @@ class _Words:
 
     @classmethod
     def find(cls, model: Captions, human: Captions, excluded: frozenset[str]) -> _Words:
-        """The words that two sides use."""
+        """The words that either side uses."""
         both = {*model.compact().types, *human.compact().types}
         names = sorted(word for word in both - excluded if not is_special(word))
         column = {word: i for i, word in enumerate(names)}

@@ -6,9 +6,9 @@ they are listed. A caption that names two groups names each of them, and has no 
 (:func:`named_group`). A group of an intersection is named if a group of each attribute is.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
-names a group of race, "a black dog" does not. Lists and English word order decide it,
-without a parser. A word in no list ends the search, so matches are reliable but some are missed ("a
-black bearded man").
+names a group of race, "a black dog" does not. Lists and English word order decide whether a word
+describes a person, without a parser. A word in no list ends the search, so matches are reliable but
+some are missed ("a black bearded man").
 
 A task (an object or an activity) is named where one of its listed words or phrases occurs; the
 longest phrase wins, so "hot dog" is not a dog. Naming a task twice counts once.
@@ -133,7 +133,7 @@ def attribute_mentions(
 ) -> sparse.csr_array:
     """Which of the given groups each caption names.
 
-    It names a group of an intersection if it names a group of each attribute.
+    A caption names a group of an intersection if it names a group of each attribute.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -199,8 +199,9 @@ def neutral_rate(
 ) -> float:
     """Share of captions that name no group of the attribute, in [0, 1]; NaN without captions.
 
-    A captioner that always writes "person" has a rate of 1: this shows that it avoids groups. The
-    attribute's own words are used, whatever a metric's word list, so that rates are comparable.
+    A captioner that always writes "person" has a rate of 1: the rate shows that the captioner
+    avoids groups. The attribute's own words are used, whatever a metric's word list, so that rates
+    are comparable.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -221,7 +222,7 @@ class Listed:
         captions: N captions as lower-case words without punctuation, listed phrases as one word.
         places: (P,) positions in ``captions.tokens``.
         groups: (P,) number of the group the word is listed for.
-        names: (P,) whether it names the group there, by its context.
+        names: (P,) whether the word names the group there, by its context.
     """
 
     captions: Captions

@@ -1,4 +1,4 @@
-"""What language models write beside captions: preambles, refusals, hedges, requests.
+"""What language models write besides captions: preambles, refusals, hedges, requests.
 
 ``phrases.csv`` lists them all. A line has a phrase, as a pattern of lower-case text, and its
 source.

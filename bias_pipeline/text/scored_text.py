@@ -1,6 +1,6 @@
 """Decides which text of captions is scored, before any metric and for all metrics alike.
 
-Language models write preambles, and texts that decline to describe.
+Language models also write preambles and refusals, which are no captions.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
 
 
 def shared_opening(captions: Captions) -> tuple[str, int]:
-    """The longest beginning that a third of the captions or more share, and how many share it.
+    """The longest beginning that at least a third of the captions share, and their number.
 
     Example:
         >>> texts = ["A detailed view of a man"] * 50 + ["a man"] * 50
@@ -324,7 +324,7 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts; ``<think>``, which counts as declined, if no word is left."""
+    """A caption without thoughts; ``<think>``, which counts as declined, if none is left."""
     answer = after_thoughts(text)
     return "<think>" if text and is_blank(answer) else answer
 

@@ -27,7 +27,7 @@ class Sentences:
 
     @property
     def person_number(self) -> IntArray:
-        """(S,) how many sentences about a person the caption has, up to and with each sentence.
+        """(S,) how many sentences about a person the caption has so far, each sentence included.
 
         Example:
             >>> words = Captions.from_texts(["A hall.", "A man sits.", "He reads."], [0, 0, 0])
@@ -41,7 +41,7 @@ class Sentences:
 
 
 def split_sentences(captions: Captions) -> Captions:
-    """(S,) the sentences of captions, whose image is the number of their caption.
+    """(S,) the sentences of captions; the image of a sentence is the number of its caption.
 
     What stands before a caption's content ("Sure! Here it is:") is a sentence of its own.
 

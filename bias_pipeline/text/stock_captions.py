@@ -156,11 +156,10 @@ def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
 def _copies(captions: Captions) -> BoolArray:
     """(C,) captions that repeat another caption of their image to fill its list.
 
-    A repeated caption counts if all captions of its image are equal; two equal captions count only
-    if no image has more than two, since otherwise they may be equal by chance. Repeated captions
-    of other images count, too, if all images have equally many captions and repeated captions
-    always come
-    last: annotators' own captions come in any order.
+    A repeated caption counts if all captions of its image are equal. Two equal captions count only
+    if no image has more than two captions, since otherwise they may be equal by chance. Repeated
+    captions of other images count, too, if all images have equally many captions and repeated
+    captions always come last: annotators' own captions come in any order.
     """
     images = captions.image_rows
     hashes = captions.read(_hash_words) + mix(images.astype(np.uint64))

@@ -107,8 +107,8 @@ def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions
     """Captions with some words removed and others added.
 
     All occurrences of a removed word are removed. An added word is placed as in another caption of
-    the same image: before the word that follows it there, else after the word that precedes it; if
-    the caption has neither, at the end.
+    the same image: before the word that follows it there, else after the word that precedes it
+    there, else at the end.
 
     Example:
         >>> both = Captions.from_texts(["a dog runs", "a big dog"], [0, 0])

@@ -65,7 +65,7 @@ FOREIGN = [*ROWS, caption(7), caption("x", "a")]
 SECOND = [(100, "second"), (101, "other"), (100, "third"), (101, "other")]
 SAMPLES, DRAWS = [*ROWS, *(caption(*each) for each in SECOND)], draws_of_two()
 SEVERAL, LENIENT = "dataset.multi_caption=true", "dataset.strict=false"
-NOT_SCORED = "left out, whose images are not scored here"
+NOT_SCORED = "of images not scored here"
 
 
 # --- what is read
@@ -230,7 +230,7 @@ def people_of_one_more_image() -> dict[str, Any]:
 
 
 NOTED = {
-    "part": ({}, "dataset.split=val", f"40 captions are {NOT_SCORED}"),
+    "part": ({}, "dataset.split=val", f"40 captions {NOT_SCORED} are left out"),
     "lenient": ({MINE: ROWS[6:]}, LENIENT, "6 of 60 labelled"),
     "no group": ({MINE: ROWS[:57]}, ALIKE, "3 images of no group have no caption"),
     "equal": ({MINE: [*ROWS, *ROWS[:2]]}, ALIKE, "2 repeated captions of the captioner"),
@@ -239,7 +239,7 @@ NOTED = {
     "described": (
         {MINE: FOREIGN[:61], CAPTIONS: people_of_one_more_image()},
         ALIKE,
-        f"1 caption is {NOT_SCORED}",
+        f"1 caption {NOT_SCORED} is left out",
     ),
 }
 

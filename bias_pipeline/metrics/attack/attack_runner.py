@@ -40,13 +40,13 @@ def _range(counts: IntArray) -> str:
 
 
 def _holding(captions: Captions, types: BoolArray) -> BoolArray:
-    """(N,) whether each caption contains a word that ``types``, (V,), flags."""
+    """(N,) whether each caption contains a word flagged in ``types`` (V,)."""
     rows = np.repeat(np.arange(len(captions)), captions.lengths)
     return np.bincount(rows, weights=types[captions.tokens], minlength=len(captions)) > 0
 
 
 def _wordless(side: str, captions: Captions, share: float) -> DataError:
-    """The error for a side of which ``share``, too many captions, contain no word.
+    """The error for a side in which too many captions (``share``) contain no word.
 
     It is a NotApplicableError if the human captions may be in another language, else a DataError.
     """
@@ -100,7 +100,7 @@ class AttackRunner:
     Attributes:
         trained: all predictions so far.
         notes: sentences for readers of the result.
-        wordless_share: side to the share of its captions without a word.
+        wordless_share: by side, the share of captions without a word.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
 
 
 def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:
-    """Share of test captions that also occur in training, since splits are by image."""
+    """Share of test captions that also occur in training; splits by image allow this."""
     identities = data.captions.identities
     verbatim = []
     for split in splits:
@@ -225,7 +225,7 @@ def over_alternatives(
 
 
 def _mean(scores: Mapping[str, Score], level: float) -> Score:
-    """Averages of the numbers that all scores have, with the predictions and tables of all."""
+    """Averages of the numbers that all scores have, with all predictions and tables."""
     all_scores = list(scores.values())
     shared = [
         name for name in all_scores[0].parts if all(name in other.parts for other in all_scores)
@@ -261,7 +261,7 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:
-    """Lines with the value of each number under each choice, if choices differ in it."""
+    """Lines with the value of each number under each choice, for numbers that differ."""
     return [
         {"choice": name, "part": str(part), "value": estimate.value, "seed_std": estimate.seed_std}
         for part in shared

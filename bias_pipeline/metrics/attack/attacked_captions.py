@@ -44,11 +44,11 @@ class AttackingMetric(Protocol):
 
     @property
     def trains_alone(self) -> bool:
-        """Whether no other metric can share its attackers."""
+        """Whether no other metric can share this metric's attackers."""
 
     @property
     def attack_settings(self) -> AttackSettings:
-        """Its settings and functions for attacking."""
+        """The metric's settings and functions for attacking."""
 
     def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         """The corpus as attackers read it."""
@@ -178,7 +178,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus; the attackers of the previous metric if it asked for the same."""
+    """The attackers of a corpus; the previous metric's attackers if its request was equal."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,

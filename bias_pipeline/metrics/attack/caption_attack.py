@@ -1,6 +1,6 @@
 """LIC and Leakage: attack model captions and human captions, then compare them.
 
-They differ only in the score of a guess, which is a parameter.
+LIC and Leakage differ only in how a guess is scored, which is a parameter.
 """
 
 from __future__ import annotations
@@ -112,7 +112,6 @@ class CaptionAttack(Metric, ABC):
 
     @property
     def _unit(self) -> str:
-        """Unit of the headline."""
         return self.scoring.unit if self.relation == "difference" else self.comparison.unit
 
     def without_intervals(self) -> Self:
@@ -160,13 +159,13 @@ class CaptionAttack(Metric, ABC):
 
     @property
     def trains_alone(self) -> bool:
-        """Whether no other metric can share its attackers."""
+        """Whether no other metric can share this metric's attackers."""
         return type(self).extra_parts is not CaptionAttack.extra_parts
 
     def _score_under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
-        """The score under transforms; at equal style also with annotators as the captioner."""
+        """The score under transforms; at equal style it includes the scores of annotators."""
         attacked = attacked_captions(self, transforms, corpus, splits)
         score = self._score(corpus, attacked.captioner)
         if attacked.align is not None and SCORE in score.parts:

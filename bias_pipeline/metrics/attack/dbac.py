@@ -49,7 +49,7 @@ class DBAC(Metric):
     * ``<direction>:counts``, ``:shared``, ``:none``: the score with each prior;
       ``:priors``: the score of the priors alone.
     * ``<direction>:quality:*``, ``:prior:*``, ``:mentions:*``: the factors of the score.
-    * ``<direction>:<given>:<other>``: the score of a pair. With several attributes also
+    * ``<direction>:<given>:<other>``: the score of a pair. Several attributes also give
       ``:group:NAME`` and ``:gap``.
     * ``a_to_t:learning:*``: the score of attackers that learn from fewer images.
 
@@ -153,7 +153,6 @@ class DBAC(Metric):
         return self.task
 
     def see(self, corpus: Corpus) -> CorpusView:
-        """The groups and tasks that the metric reads."""
         return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:

@@ -83,7 +83,7 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,) corpus rows of the images that both sides describe; for T→A with known objects."""
+        """(M,) corpus rows of images that both sides describe; for T→A, with known objects."""
         view = self.all_tasks
         usable = (
             view.labelled
@@ -139,7 +139,7 @@ class Direction:
 
     @property
     def by_labels(self) -> bool:
-        """Whether groups are counted by images' labels, not by who names them."""
+        """Whether groups are counted by images' labels, not by what captions name."""
         return not self.to_task and self.settings.prior == dbac.LABELS
 
     @property
@@ -156,7 +156,7 @@ class Direction:
 
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the values of the given and of the other variable."""
+        """Names of the values of the given variable, and of the other variable."""
         pair = (self.view.groups, self.view.tasks)
         return pair if self.to_task else pair[::-1]
 
@@ -260,22 +260,22 @@ class DirectionAttackers:
         self.n_seeds = len(seeds_in(splits))
 
     def with_fewer_images(self, share: float) -> DirectionAttackers:
-        """Attackers of the first seed and position that learn from a share of its images."""
+        """Attackers of the first seed and position; they learn from a share of the images."""
         return type(self)(self.direction, with_fewer_images(self.splits, share), 1)
 
     @cached_property
     def predictions(self) -> dict[str, list[Predictions]]:
-        """Side to its attackers' predictions, one for each caption position."""
+        """By side, the attackers' predictions, one for each caption position."""
         sides = SIDES if self.direction.supported_pairs.any() else ()
         return {side: self._attack(side) for side in sides}
 
     @cached_property
     def blocks(self) -> dict[str, list[_Block]]:
-        """Side to its attackers' guesses."""
+        """The attackers' guesses, by side."""
         return {side: list(self._blocks(side)) for side in self.predictions}
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
+        """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
         one = self.direction
         model, human = (self._side(side, weights) for side in SIDES)
         given = one.given_shares(weights)

@@ -29,7 +29,8 @@ class _Side:
 
     Attributes:
         sets: (P, M) set of each image's caption, one line for each position.
-        counts: (M, G * O) number of an image's captions by its given value and by their set.
+        counts: (M, G * O) number of an image's captions by the image's given value and the
+        captions' set.
         quality: (P, S, M) the attackers' quality, 0 where a seed does not test the image.
         tested: (P, S, M) 1 where a seed tests the image, else 0.
     """
@@ -44,7 +45,7 @@ class ObjectSetAttackers(DirectionAttackers):
     """Attackers of both sides; guesses are weighted by the frequency of sets of objects."""
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
+        """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
         part = self.direction.part
         given = self._shares_of_given(weights)
         shares = {side: self._shares(side, weights) for side in SIDES}
@@ -77,7 +78,7 @@ class ObjectSetAttackers(DirectionAttackers):
 
     @cached_property
     def _named_sets(self) -> dict[str, IntArray]:
-        """Side to the set of objects, or of groups, that each of its captions names."""
+        """By side, the set of objects, or of groups, that each caption names."""
         one = self.direction
         tables = {
             side: one.all_tasks.mentions(side) if one.to_task else one.view.groups_named(side)

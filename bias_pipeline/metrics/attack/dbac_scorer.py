@@ -281,8 +281,8 @@ class DirectionScorer:
     def _resample(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
         """Images of amplified pairs with the weight that makes group and task independent.
 
-        The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012):
-        below 1 the image should be drawn less often when the captioner is trained again.
+        The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012). An
+        image with a weight below 1 should be drawn less often when the captioner is trained again.
         """
         for g, o, estimate in self._amplified_pairs(estimates):
             holders = self._images_of_pair(g, o)

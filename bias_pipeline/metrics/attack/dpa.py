@@ -108,7 +108,8 @@ class DPA(Metric):
 
     ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: they guess the group from
     the labelled tasks. One side is what the model's caption names (Psi_M), the other side is labels
-    with as many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
+    with equally many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1,
+    1).
 
     ``a_to_t:object:NAME`` is the score of one task, ``a_to_t:accuracy`` the accuracy that labels
     were brought to, ``<direction>:learning:*`` the score of attackers that learn from fewer images.
@@ -279,7 +280,7 @@ class _Direction:
 
     @cached_property
     def predictions(self) -> dict[str, Predictions]:
-        """Side to its attackers' predictions; they are trained when this is first read."""
+        """The attackers' predictions by side; attackers are trained at the first use."""
         train = self.metric.probe.fit_predict
         model = self._label_inputs("model", self.question.predicted), self.splits
         by_seed = [  # every seed has its own label noise
@@ -321,7 +322,7 @@ class _Direction:
 
     @cached_property
     def _guesses(self) -> dict[str, list[GuessSums]]:
-        """Side to the guesses of each seed's attackers."""
+        """The guesses of each seed's attackers, by side."""
         place = np.full(len(self.view.corpus), -1)
         place[self.question.images] = np.arange(len(self.question.images))
         return {
@@ -340,7 +341,7 @@ class _Direction:
         return np.stack([self.metric.scoring.link(mean) for mean in means], axis=1)
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
+        """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
         question, of = self.question, self.question.part
         model, human = (self._quality(side, weights) for side in ("model", "human"))
         values = {of(): normalised_difference(model.mean(axis=-1), human.mean(axis=-1))}

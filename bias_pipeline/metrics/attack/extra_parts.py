@@ -1,10 +1,10 @@
 """Numbers beside the headline: groups, learning curves, equal style.
 
-Scores of single groups say which is worst, and how far the groups are apart. A learning curve says
-how a score grows with the number of images: the same attackers learn from half and from a quarter
-of their images and are tested on all. A score whose curve is not level has no meaning without the
-number of images. At equal style there are the coverage of the vocabulary and the score of one
-annotator against the others.
+Scores of single groups say which group is worst, and how far the groups are apart. A learning curve
+says how a score grows with the number of images: the same attackers learn from half and from a
+quarter of their images and are tested on all. A score whose curve is not level has no meaning
+without the number of images. At equal style, the coverage of the vocabulary and the score of one
+annotator against the others are added.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
-    """The score with one annotator as the captioner, or a note why it cannot be scored."""
+    """The score with one annotator as the captioner, or a note why there is none."""
     people = one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])

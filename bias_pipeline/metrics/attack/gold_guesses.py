@@ -1,10 +1,10 @@
 """LIC and Leakage corrected by gold labels: guesses are scored under machine and gold labels.
 
-Attackers learn machine labels of other images, so what they guess for an image does not depend on
-its own label, and the guess can be scored under its true label as well as under its machine label.
-The corrected score is a score of weighted images (prediction-powered inference, PPI++): gold
-images count 1 under their true labels and minus lambda under machine labels, and all other images
-count lambda under machine labels.
+Attackers learn machine labels of other images, so a guess for an image does not depend on the
+image's own label, and can be scored under the true label as well as under the machine label. The
+corrected score is a score of weighted images (prediction-powered inference, PPI++): gold images
+count 1 under their true labels and minus lambda under machine labels, and all other images count
+lambda under machine labels.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CorrectedGuesses(CaptionAttack, CorrectableByGold):
     """A metric that scores each guess of the group by one label."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Score the guesses for gold images under both labels."""
+        """Score the guesses for gold images under machine and gold labels."""
         check_drawn_at_random(CorpusView(corpus, self.attribute, None), gold)
         sets = [
             GuessesUnderBothLabels.from_attackers(self, attackers, score, corpus, gold)
@@ -223,8 +223,8 @@ class GuessesUnderBothLabels:
     def _with_training(self, estimate: Estimate, machine: Estimate) -> Estimate:
         """The estimate, with the variance of what attackers would learn from other images.
 
-        The machine's number has the same variance, since attackers learn from all images. It is
-        added once.
+        The machine's number has the same variance, since attackers learn from all images. This
+        variance is added once.
         """
         draws, whole = estimate.draws, machine.draws
         if draws is None or whole is None or not draws.image_std > 0:

@@ -1,7 +1,8 @@
 """LIC and Leakage: does a captioner leak the attribute more than annotators do?
 
-Both score the attackers of :class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`;
-``metric.scoring`` says how a guess becomes a number.
+LIC and Leakage score the attackers of
+:class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`; ``metric.scoring`` says how a
+guess becomes a number.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ _COST = Cost(per_caption=0.0, per_attacked=1e-5)
 class LIC(CorrectedGuesses):
     """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
 
-    ``model`` is LIC_M, ``human`` LIC_D (mean over five caption positions, each with its own
-    attackers), both 1 / K^2 for a uniform prediction. ``score`` is their difference on the images
-    that have both. ``lic_from:accuracy`` and ``lic_from:confidence`` are its two parts. At equal
-    style (``alignment=matched``) conclusions rest on ``matched:beyond``.
+    ``model`` is LIC_M, ``human`` LIC_D (mean over caption positions, each with its own attackers).
+    A uniform prediction gives 1 / K^2. ``score`` is LIC on the images that both sides describe.
+    ``lic_from:accuracy`` and ``lic_from:confidence`` are its two parts. At equal style
+    (``alignment=matched``) conclusions rest on ``matched:beyond``.
 
     Example:
         >>> LIC.info.neutral
@@ -77,7 +78,7 @@ class Leakage(CorrectedGuesses):
     """Leakage amplification = accuracy on model captions - accuracy on human captions.
 
     Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies, 1 / K by
-    chance. It uses the same predictions as LIC, and has the same parts at equal style.
+    chance. Leakage uses the same predictions as LIC, and has the same parts at equal style.
 
     Example:
         >>> Leakage.info.range

@@ -1,4 +1,4 @@
-"""Assumed group: captions that name a group of people whose group annotators could not see."""
+"""Assumed group: do captions name a group that annotators could not see?"""
 
 from __future__ import annotations
 
@@ -55,15 +55,16 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 
 @dataclass(eq=False, kw_only=True)
 class AssumedGroup(CorrectedByGold):
-    """How often captions name a group that annotators could not see, minus annotators' share.
+    """Share of captions that name a group annotators could not see, minus annotators' share.
 
-    Only images whose label says so (``LabelMap.unsure``) count. In each caption only the first
+    Only images labelled as unsure (``LabelMap.unsure``) count. In each caption only the first
     sentence that mentions a person counts, so that long captions can be compared with short ones.
-    ``score`` uses the images that both sides describe: it is ``model:paired`` minus
-    ``human:paired``. ``model`` and ``human`` are the shares on all images that the side describes.
+    ``score`` is ``model:paired`` minus ``human:paired``, two shares on the images that both sides
+    describe. ``model`` and ``human`` use all images of their side.
 
-    * ``whole``, ``whole:model``, ``whole:human``: whole captions, compared with as many annotators'
-      captions as the caption has sentences on persons. So a "he" in a later sentence counts.
+    * ``whole``, ``whole:model``, ``whole:human``: whole captions, so a "he" in a later sentence
+      counts. A caption is compared with as many annotators' captions as it has sentences on
+      persons.
     * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: the share that names
       several groups at once.
     * ``ratio``, ``ratio:human``, ``ratio:labelled``: how many captions name the first group
@@ -103,7 +104,7 @@ class AssumedGroup(CorrectedByGold):
 
     words: str | None = "hendricks"  # which word list names a group; see `CountingMetric`
     persons: Context  # words for persons
-    # What of each caption counts: its first sentence that mentions a person, or any of its words
+    # What counts: the first sentence of a caption that mentions a person, or the whole caption
     # (longer captions then name a group more often, and there is no `whole`)
     sentence: Literal["first", "any"] = "first"
 

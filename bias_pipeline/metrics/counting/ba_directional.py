@@ -39,17 +39,17 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
 
     ``a_to_t``: given the group, are its usual tasks named more often than they are labelled?
     ``t_to_a``: given the task, is its usual group named more often? A group and a task are usual
-    for each other if the labels have both together more often than if they were independent.
+    for each other if they occur together in the labels more often than by chance.
 
     * ``<direction>:object:NAME``, ``:group:NAME``: the mean over groups for one task, and the mean
       over tasks for one group.
-    * ``t_to_a:images``, ``t_to_a:named``: the scores with the denominators of both public codes;
-      their signs may differ. Conclusions rest on ``named``, since captions that name no group lower
+    * ``t_to_a:images``, ``t_to_a:named``: the score with the denominator of each public code; the
+      two may differ in sign. Conclusions rest on ``named``, since captions that name no group lower
       ``images``.
-    * ``t_to_a:published:*``: the numbers as published. Our numbers take the sign of a pair from
-      other images than its size.
+    * ``t_to_a:published:*``: the numbers by the published formula. Our numbers take a pair's sign
+      and size from different images.
 
-    ``a_to_t`` of a captioner that names few objects is below 0 whatever its bias: read it with
+    For a captioner that names few objects ``a_to_t`` is below 0 whatever the bias: read it with
     ``mentions:model`` and ``mentions:human``.
     """
 

@@ -30,13 +30,12 @@ UNDEFINED = PartName("undefined")
 class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), on captions.
 
-    The usual groups of an object are those with more than 1/K of its labelled images. An
-    object's growth is how much the share of its usual groups rises from labels to captions.
-    ``score`` is the mean growth, and ``object:NAME`` the growth of one object.
-    ``predictions:joint``, ``:task`` and ``:group`` are the score if captions give group and object,
-    only the object, or only the group. The metric ignores how frequent each group is. Usual groups
-    are found on other images than those that give the growth. ``published:*`` uses the same images
-    for both, as the paper does.
+    The usual groups of an object are those with more than 1/K of its labelled images. An object's
+    growth is how much the share of its usual groups rises from labels to captions. ``score`` is the
+    mean growth, and ``object:NAME`` the growth of one object. ``predictions:joint``, ``:task`` and
+    ``:group`` are the score if captions give group and object, only the object, or only the group.
+    The metric ignores how frequent each group is. Usual groups and growth are taken from different
+    images. ``published:*`` takes them from the same images, as the paper does.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

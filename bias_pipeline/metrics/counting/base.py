@@ -145,7 +145,6 @@ class TaskMetric(CountingMetric):
     exclude_tasks: Sequence[str] = ("person",)  # tasks to leave out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check the names of tasks."""
         check_excluded(self.exclude_tasks, self.task)
 
     def see(self, corpus: Corpus) -> CorpusView:
@@ -200,7 +199,7 @@ def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
 
 
 def least_share(min_support: float, n_images: int) -> float:
-    """The share of captions that must name a task; from 1 on, ``min_support`` counts images.
+    """The share of captions that must name a task; a ``min_support`` of 1 or more counts images.
 
     Example:
         >>> least_share(0.005, 8000), least_share(40, 8000)

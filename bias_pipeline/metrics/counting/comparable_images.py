@@ -1,4 +1,4 @@
-"""Features of what images show, independent of the captioner, by which pictures are compared."""
+"""Features of what images show, by which pictures are compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ComparableImages:
 
     Attributes:
         corpus: the captions.
-        attribute: whose groups are compared.
+        attribute: the attribute whose groups are compared.
         table: concepts that describe persons; their words are no features of the picture.
         rows: (M,) the images' rows.
     """
@@ -41,8 +41,8 @@ class ComparableImages:
     def features(self) -> sparse.csr_array:
         """(M, P) what images show: objects, and for each word the share of annotators who write it.
 
-        Without objects and annotators, the features are the words of the model's captions, without
-        their descriptions of persons.
+        Without objects and annotators, the features are the words of the model's captions, except
+        descriptions of persons.
         """
         blocks = []
         if len(self.corpus.human):

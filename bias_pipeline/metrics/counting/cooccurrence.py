@@ -54,16 +54,16 @@ UNDEFINED = PartName("undefined")
 class Cooccurrence(TaskMetric, CountedInOneStep):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
-    An object's skew is half the sum over groups of |share - 1/K|, where the share is how often
-    captions that name the object name the group: 0 if all groups are named equally often. ``model``
-    and ``human`` are means over objects, weighted by how often annotators name them, and ``score``
-    is the mean increase. Human captions alone decide which objects count.
+    An object's skew is half the sum over groups of |share - 1/K|. A group's share is taken among
+    captions that name the object and one group; equal shares give 0. ``model`` and ``human`` are
+    mean skews over objects, weighted by how often annotators name the object. ``score`` is the mean
+    increase from annotators to captioner. Human captions alone decide which objects count.
 
-    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: the
-      share of the first group in a side's captions of the object that name one group.
+    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: the first
+      group's share in a side's captions that name the object and one group.
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
     * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
-    * ``undefined``: how many objects the captioner never names in a caption that names exactly one
+    * ``undefined``: the number of objects that the captioner never names together with exactly one
       group.
     """
 

@@ -34,11 +34,12 @@ OVERALL = PartName("overall")
 class Declines(CorrectedByGold):
     """Largest minus smallest share of a group's images that the captioner declines to describe.
 
-    ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). A caption that is an
-    error of a service, a prompt, a request or tags also counts as declining. ``group:NAME`` is the
-    share of a group's images, ``overall`` the share of all labelled images, and ``hedged:NAME`` the
-    share of captions that name a group behind a hedge ("appears to be a man"). The p value of
-    ``score`` is exact (Fisher's test; for more than two groups, labels are permuted).
+    ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). A caption also counts as
+    declining if it is a service's error message, a prompt, a request or a list of tags.
+    ``group:NAME`` is the share of a group's images, ``overall`` the share of all labelled images,
+    and ``hedged:NAME`` the share of captions that name a group behind a hedge ("appears to be a
+    man"). The p value of ``score`` is exact (Fisher's test; for more than two groups, labels are
+    permuted).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -52,7 +52,7 @@ class _Examples:
         self.concepts = [k for k, name in enumerate(images.table.concepts) if name in listed]
 
     def _captions_of(self, side: str) -> tuple[Captions, Descriptions, IntArray]:
-        """A side's captions, their descriptions, and the group of each; -1 if it does not count."""
+        """A side's captions, their descriptions, and each caption's group (-1: does not count)."""
         captions = self.images.corpus.side(side)
         descriptions = self.images.model if side == "model" else self.images.human
         return captions, descriptions, self.codes[captions.image_rows]
@@ -126,6 +126,6 @@ def take_in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int
 
 
 def _caption_line(marked: Marked) -> Line:
-    """A caption and which of its words are marked, counted from 0."""
+    """A caption, and the places of its marked words, from 0."""
     places = [str(place) for place, (_, is_marked) in enumerate(marked) if is_marked]
     return {"caption": " ".join(word for word, _ in marked), "marked": " ".join(places)}

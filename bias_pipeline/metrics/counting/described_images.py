@@ -66,7 +66,7 @@ class DescribedImages(ComparableImages):
         """The share of the captioner's surplus words that count here; NaN without annotators.
 
         Words are surplus if annotators use them less often. ``alignment=matched_both`` removes
-        these, so no other metric compares them.
+        surplus words, so no other metric compares them.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()

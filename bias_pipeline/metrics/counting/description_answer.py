@@ -129,7 +129,7 @@ class _Test:
 
 
 def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
-    """Says how often each group gets a concept, which more often, and how far beyond annotators."""
+    """Says how often each group gets a concept, and how far the gap exceeds annotators'."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
     more = contrast.group if shown.values[concept] > 0 else contrast.others
@@ -153,7 +153,7 @@ def _rates(contrast: DescriptionContrast, concept: int) -> str:
 def differing_sentences(contrast: DescriptionContrast) -> list[str]:
     """Sentences on concepts that differ between groups by 5 points or more, the largest first.
 
-    Each says what annotators would show at that rate, if this is known.
+    Each sentence adds the difference of annotators at the captioner's rate, if it is known.
     """
     differences = contrast.differences
     shown, beyond = differences.shown, differences.excess
@@ -244,8 +244,8 @@ def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
 def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
-    It also has all large differences, even those that annotators explain, and how alike the groups'
-    pictures are.
+    The data add how alike the groups' pictures are, and the largest clear differences, even if
+    annotators explain them.
     """
     return {
         **asdict(answer),

@@ -42,8 +42,8 @@ class GroupDescriptions(ComparedGroups):
     """How differently captions describe the groups' persons, beyond what annotators would show.
 
     Words are joined to concepts (``conf/concepts``). A concept's difference is measured on pictures
-    with the same objects and the same words of annotators. The difference that annotators would
-    show if they described persons as often is subtracted.
+    with the same objects and the same words of annotators. The metric subtracts the difference that
+    annotators would show if they used the concept as often.
 
     * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, second group minus first.
     * ``own:NAME``: the captioner's own difference.
@@ -97,7 +97,7 @@ class GroupDescriptions(ComparedGroups):
         )
 
     def contrasts(self, images: DescribedImages) -> list[DescriptionContrast]:
-        """A contrast of each group with the others; of two groups, of the second with the first."""
+        """A contrast of each group with the others; for two groups, only of the second."""
         compared = self.group_contrasts(images)
         if not len(images.concepts):
             return []

@@ -194,6 +194,6 @@ class DifferentialFairness(TaskMetric):
 
 
 def _naming(view: CorpusView, sides: CaptionSides, part: PartName) -> tuple[Float64Array, int]:
-    """(T,) captions of a part that name each task, and how many captions there are."""
+    """(T,) how many captions of a part name each task, and how many captions there are."""
     chosen = sides.images[part][view.images(part.side)]
     return np.asarray(view.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

@@ -54,7 +54,7 @@ class OutcomeMetric(CorrectedByGold):
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """For each part, (N,) True for the labelled images that it rests on."""
+        """For each part, (N,) True for the labelled images that the part rests on."""
 
     @abstractmethod
     def numbers(
@@ -139,7 +139,7 @@ class GenderError(OutcomeMetric):
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """The images of each part; has ``:paired`` parts only if one side describes more images."""
+        """The images of each part; ``:paired`` parts exist only if the sides' images differ."""
         images = described_images(view, view.labelled)
         if all((mask == images[MODEL]).all() for mask in images.values()):
             return {part: mask for part, mask in images.items() if not part.detail}

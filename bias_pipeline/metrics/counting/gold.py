@@ -1,8 +1,8 @@
 """Shares of captions corrected by gold labels (``dataset.gold``), cell by cell.
 
-If a machine labels the images, most captions that seem wrong are errors of the machine. Images
-with the same outcome of their caption and the same machine label are a cell; true labels of a cell
-are drawn from its gold images.
+If a machine labels the images, most captions that seem wrong disagree only with a wrong label. A
+cell is the images with the same machine label and the same outcome of the caption. True labels of a
+cell are drawn from its gold images.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 class CorrectedByGold(CountingMetric, CorrectableByGold):
-    """A metric that uses only the label of an image and what captions say of it."""
+    """A metric that uses only an image's label and what captions say of the image."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
         """Draw the true labels of each cell of captions and machine labels from gold labels."""
@@ -79,11 +79,12 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The metric's numbers from (B, T, O) captions of each part by true label and outcome.
+        """The metric's numbers.
 
-        The T labels are the K groups, unsure and other. The O outcomes are each group that a
-        caption names alone, no group, several groups, and declined. ``:paired`` parts have the
-        captions of images that both sides describe. The view has the machine's labels.
+        ``tables`` has (B, T, O) captions of each part. The T true labels are the K groups, unsure
+        and other. The O outcomes are each group that a caption names alone, no group, several
+        groups, and declined. ``:paired`` parts have the captions of images that both sides
+        describe. The view has the machine's labels.
         """
 
 
@@ -134,7 +135,7 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
 
 
 def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
-    """Refuse gold labels if their images have other captions or machine labels than all images."""
+    """Refuse gold labels if gold images differ from all images in captions or machine labels."""
     captions = caption_outcomes(view, "model", view.named_group("model"))
     _check_random(true_labels(view.corpus, gold, captions), captions, gold)
 
@@ -151,7 +152,7 @@ def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabel
 
 @dataclass(frozen=True)
 class _Corrected:
-    """The numbers of a metric: drawn from their posterior, of gold images alone, and counted."""
+    """A metric's numbers in three forms: from the posterior, of gold images alone, and counted."""
 
     labels: TrueLabels
     groups: Sequence[str]
@@ -234,7 +235,7 @@ class _Corrected:
         return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
 
     def worth(self, name: PartName, number: Estimate, alone: Estimate) -> float:
-        """How many times as many evenly drawn gold labels alone give as narrow an interval."""
+        """How many times as many gold labels alone, evenly drawn, give an equal interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if self.labels.drawn_evenly or not width > 0:
             return worth_of(number, alone, drawn_evenly=self.labels.drawn_evenly)
@@ -286,7 +287,7 @@ def _without_sign(signed: Interval) -> Interval:
 
 
 def _rarer(number: CountedNumber) -> float:
-    """How many of a share's gold captions have the event or lack it, whichever is rarer."""
+    """How many of a share's gold captions have the event, or lack it if fewer do."""
     value, observations = float(number.values[0]), number.observations
     if math.isnan(value) or observations is None:
         return 0.0

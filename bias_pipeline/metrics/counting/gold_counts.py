@@ -1,8 +1,8 @@
 """Counts of many small cells corrected by gold labels: one step from the numbers by machine labels.
 
 A pair of a group and an object may have a handful of gold images, too few for a denominator.
-Therefore the machine's number of all images is moved by how much true labels of the gold images
-would change it, to first order.
+Therefore the number by machine labels of all images is moved, to first order, by what true labels
+of the gold images change.
 """
 
 from __future__ import annotations

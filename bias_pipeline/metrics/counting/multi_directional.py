@@ -42,8 +42,8 @@ MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 class MultiDirectional(LabelledTaskMetric):
     """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
 
-    A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are means of
-    the absolute change over groups and sets, so chance alone makes them larger than 0.
+    A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are mean
+    absolute changes over groups and sets, so chance alone makes both directions larger than 0.
     ``<direction>:signed`` is the mean with the sign of BA->, and ``<direction>:variance`` the
     variance of the changes. ``mals`` and ``mals:variance`` are the mean and the variance of
     Multi_MALS. Changes are taken against the corpus's own labels.

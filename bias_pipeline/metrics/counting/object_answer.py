@@ -107,7 +107,7 @@ def _object_sentence(contrast: ObjectContrast, place: int) -> str:
 
 
 def _gap_sentences(contrast: ObjectContrast) -> list[str]:
-    """Says how often captions invent objects by group, and what pictures explain of the gap."""
+    """Says how often captions invent objects by group, and how much of the gap pictures explain."""
     if not any(contrast.invented):
         return [f"no caption of {contrast.group} or {contrast.others} names an absent object"]
     group, others = (f"{100 * share:.1f}" for share in contrast.invented)

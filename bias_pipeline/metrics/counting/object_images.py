@@ -97,7 +97,7 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
     """The corpus without the annotator who is the captioner, if there is one, and a note.
 
     If the captioner is an annotator, each object that a caption names would count as present, since
-    the annotator named it. A captioner is an annotator if nearly all of its captions are human
+    an annotator names it. A captioner is an annotator if nearly all of its captions are human
     captions of the same images.
     """
     known = corpus.model.image_rows[:_TRIED]

@@ -177,7 +177,7 @@ class InventedObjects(ComparedGroups):
         )
 
     def _recall(self, images: ObjectImages, members: BoolArray) -> Amount | None:
-        """How much more recall differs than annotators' recall; None without annotators."""
+        """How much recall differs beyond annotators' recall; None without annotators."""
         if not len(images.corpus.human):
             return None
         more = images.model.recall - images.human.recall
@@ -214,7 +214,7 @@ def _examples(images: ObjectImages) -> Iterator[dict[str, object]]:
 
 
 def _foreign(corpus: Corpus, attribute: Attribute) -> str:
-    """A message if the captions are not in English, as the objects' names are; else empty."""
+    """A message if captions are not in English, the language of object names; else empty."""
     shares = language_shares(corpus, attribute)
     if attribute.language != ENGLISH:  # shares of captions in the attribute's language
         sides = ((side, corpus.side(side)) for side in SIDES)
@@ -268,7 +268,7 @@ class _Parts(ComparedParts):
             yield from self._objects(contrast)
 
     def _inventions(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The share of captions that name absent objects, and the share of mentions that do."""
+        """The shares of captions that name absent objects, and of mentions of absent objects."""
         model = self.objects.model
         yield PartName("invented", group=group), self._share(model.invents[rows])
         absent, named = model.absent[rows].sum(axis=1), model.named[rows].sum(axis=1)

@@ -32,11 +32,12 @@ _CELLS = 20_000_000  # the most cells of all tables of bundles together
 class ResamplingBlocks:
     """Groups of images that are resampled as a whole.
 
-    A hash of its id puts each image into a bundle. The sums over bundles vary as much as sums over
-    images, so intervals have the same expected width as if images were resampled, but a million
-    images take no longer. An image is in the same bundle, with the same weights, whatever captioner
-    is scored and however many images it describes. The argument ``keys`` has hashes of all images'
-    ids; the attribute ``keys`` has a key for each bundle, by which it is resampled.
+    Each image belongs to a bundle by a hash of its id. The sums over bundles vary as much as sums
+    over images, so intervals have the same expected width as if images were resampled, but a
+    million images take no longer. An image is in the same bundle, with the same weights, whatever
+    captioner is scored and however many images the captioner describes. The argument ``keys`` has
+    hashes of all images' ids; the attribute ``keys`` has a key for each bundle, by which the bundle
+    is resampled.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
@@ -137,7 +138,7 @@ def estimates_of(
 
 
 def _single_if_exact(sums: Float64Array) -> Float64Array | Float32Array:
-    """Sums, in single precision if all their products with weights are exact in it."""
+    """Sums, in single precision if it holds all products with weights exactly."""
     most = len(LIMITS) * np.abs(sums).sum(axis=0).max(initial=0)
     whole = most < 2**24 and np.array_equal(sums, np.rint(sums))
     return sums.astype(np.float32) if whole else sums

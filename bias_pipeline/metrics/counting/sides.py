@@ -4,8 +4,8 @@ BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with the groups
 captions. Other metrics compare the captioner, who writes one caption per image, with annotators,
 who write several. Noise makes some numbers larger, such as a maximum. Such numbers are therefore
 computed for each position of human captions, each time from as many captions as the captioner
-wrote, and averaged. If an image has fewer captions than positions, its first caption follows its
-last.
+wrote, and averaged. If an image has fewer captions than positions, its captions are used again from
+the first.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LabelledTaskMetric(TaskMetric):
     unclear: Unclear = "keep"
 
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
-        """Labels and predictions on the images that have both.
+        """Labels and predictions on the images that have labels and captions.
 
         ``read`` turns (R, T) tasks of observations into the (R, M) columns that are counted.
         """
@@ -188,7 +188,7 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
-    """For each part, the images that its side describes; for ``:paired``, that both describe.
+    """For each part, the images that its side describes; for ``:paired``, images of both.
 
     Parts without images are left out.
     """
@@ -238,7 +238,7 @@ class CaptionSides:
     ) -> dict[str, sparse.csr_array]:
         """A table for each part; annotators have one for each caption position.
 
-        ``make`` returns an (N, ...) table for a side and (C,) flags of chosen captions.
+        ``make`` takes a side and (C,) flags of chosen captions, and returns an (N, ...) table.
         """
         tables = {}
         for part, images in self.images.items():

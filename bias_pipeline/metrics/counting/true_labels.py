@@ -1,4 +1,4 @@
-"""Counts captions by true label, although gold labels show it for some images only.
+"""Counts captions by true label, although gold labels show true labels of some images only.
 
 Each draw weights every image by an exponential number. So the images of each cell, and the gold
 labels of each cell, are drawn from their posterior (a Dirichlet distribution, as in the Bayesian
@@ -101,7 +101,7 @@ class TrueLabels:
         return sums.reshape(n_cells, -1)
 
     def p_random(self, captions: CaptionOutcomes) -> float:
-        """P of gold images as unevenly spread over cells as here, if they were drawn at random."""
+        """How often gold images drawn at random are as unevenly spread over cells as here."""
         cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(

@@ -30,8 +30,8 @@ PREDICTIONS: tuple[Predicted, ...] = get_args(Predicted)
 def association(counts: Counts) -> IntArray:
     """Which way group and task are correlated in the labels: 1, -1, and 0 if independent.
 
-    Integers are compared, n c(a, t) with c(a) c(t), since in floating point 3/15 does not equal
-    5/15 9/15.
+    Integers are compared, n c(a, t) with c(a) c(t), since in floating point 3/15 differs from
+    (5/15) (9/15).
 
     Args:
         counts: only the labels' counts are used; they must be whole numbers.
@@ -126,9 +126,9 @@ def mals_tasks(
 
     Args:
         counts: of the images that are scored.
-        predictions: what b~ is computed from: ``joint`` predictions of both (the paper), the
-            predicted ``task`` with the labelled group, or the predicted ``group`` with the labelled
-            task.
+        predictions: what b~ is computed from: ``joint`` predictions of group and task (the paper),
+            the predicted ``task`` with the labelled group, or the predicted ``group`` with the
+            labelled task.
         training: labels that give b* (default: the labels of ``counts``).
 
     Returns:
@@ -286,7 +286,7 @@ def multi_summary(
 def multi_mals(
     counts: Counts, *, training: Counts | None = None
 ) -> tuple[Float64Array, Float64Array]:
-    """Multi_MALS: mean over sets of absolute changes in their usual groups' shares; variance.
+    """Multi_MALS: mean and variance over sets of absolute changes in usual groups' shares.
 
     Args:
         counts: see :func:`multi_pairs`.

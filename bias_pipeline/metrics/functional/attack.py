@@ -160,7 +160,7 @@ def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
 def normalised_difference(model: Float64Array, human: Float64Array) -> Float64Array:
     """(model - human) / (model + human), 0 without bias, in [-1, 1] for scores above 0 (DBAC, DPA).
 
-    NaN where both are 0.
+    NaN where both scores are 0.
 
     Example:
         >>> float(normalised_difference(np.float64(0.6), np.float64(0.4)).round(3))

@@ -5,8 +5,8 @@ With G the group (0 or 1), Y what captions say and X what the picture shows, the
     theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
 
 (Robinson 1988). A picture of a kind that only one group has counts little: its weight is
-proportional to ``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the
-other folds; it is enough that one of them is right.
+proportional to ``g_i^2`` (overlap weights). The two expectations are ridge regressions fitted on
+the other folds; the difference is right if one expectation is.
 """
 
 from __future__ import annotations

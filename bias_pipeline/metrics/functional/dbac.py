@@ -47,7 +47,7 @@ class Side:
 def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Float64Array:
     """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
-    With an ideal attacker that sees only the other variable, Q = P(given | other) and this is
+    With an ideal attacker that sees only the other variable, Q = P(given | other) and omega =
     P(other | given), by Bayes. The omega of a value that is never named is 0, since any quality
     would be multiplied by 0.
 
@@ -68,7 +68,7 @@ def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Fl
 def dbac(model: Float64Array, human: Float64Array, epsilon: float = EPSILON) -> Float64Array:
     """(omega_M - omega_H) / (omega_M + omega_H + epsilon), in (-1, 1) (eq. 7 and 8).
 
-    NaN where both are 0, as there is nothing to compare.
+    NaN where both omegas are 0, as there is nothing to compare.
 
     Example:
         >>> dbac(np.array([0.32, 0.0]), np.array([0.35, 0.0])).round(4).tolist()
@@ -111,7 +111,8 @@ def dbac_score(
             mean of P(given).
         prior: where P(other) comes from. ``counts``: for each side from its own captions, as
             published; a captioner that only names more things then scores above 0 (+1/3 if it names
-            twice as many). ``shared``: for both sides from human captions, which avoids this.
+            twice as many). ``shared``: for both sides from human captions, which avoids this
+            effect.
             ``none``: P(other) is left out.
         epsilon: see :func:`dbac`.
 

@@ -80,7 +80,7 @@ class Differences:
 
     @property
     def score_interval(self) -> tuple[float, float]:
-        """The 95 % interval; amounts are never below 0, so neither is its upper end."""
+        """The 95 % interval; its upper end is never below 0, since amounts never are."""
         half = _Z * SCORE_ERRORS * self.score_error
         return self.score - half, max(self.score, 0.0) + half
 
@@ -103,8 +103,9 @@ class Differences:
     def p_values(self) -> tuple[Float64Array, Float64Array]:
         """P of each tested concept and of each tested class, corrected for their number.
 
-        The captioner's difference and the difference beyond annotators are both divided by their
-        errors, and the smaller decides. Both must have the same sign and be at least a point.
+        The captioner's difference and the difference beyond annotators are each divided by their
+        error, and the smaller quotient decides. The two differences must have the same sign and be
+        at least a point.
         """
         concepts, classes = self.agreeing()
         number = len(concepts) + len(classes)
@@ -124,7 +125,7 @@ class Differences:
     def spread_p(self) -> float:
         """P of the score, two-sided: tests for a bias that is spread over many concepts.
 
-        It is 1 if the score is below a point, or if no concept or class can be named.
+        P is 1 if the score is below a point, or if no concept or class can be named.
         """
         if self.score < LEAST or not (
             len(self.named_beside_score()) or len(self.classes_beside_score())

@@ -1,10 +1,10 @@
 """How differently captions describe two groups, beyond what annotators would show.
 
-A captioner's difference theta of a concept is taken on comparable pictures
+A captioner's difference theta in a concept is taken on comparable pictures
 (:mod:`~bias_pipeline.metrics.functional.comparable`). Annotators' captions differ between the
 groups too, and more so the more often they have the concept. So their difference ``h`` **at the
-captioner's rate** is subtracted. With p the captioner's rate, and q_s the rate of s of an image's K
-annotators joined, drawn at random,
+captioner's rate** is subtracted. Let p be the captioner's rate, and q_s the joint rate of s
+annotators, drawn at random from an image's K annotators.
 
 * p <= q_1: h = t_1 p / q_1, where t_s is the difference that s annotators show;
 * q_s <= p <= q_{s+1}: h lies between t_s and t_{s+1} as p does between the rates;
@@ -100,7 +100,7 @@ class Annotators:
 
     @property
     def n_joined(self) -> int:
-        """K: nine of ten images have at least so many annotators."""
+        """K: nine of ten images have at least this many annotators."""
         return int(np.sort(self.numbers)[len(self.numbers) // 10])
 
     def share_of(self, speakers: int) -> Float64Array:
@@ -211,7 +211,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """How many times the annotators would have ``rate``, if the annotators have ``level``."""
+    """How many times as many annotators have ``rate``, if the annotators have ``level``."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
@@ -235,7 +235,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset of a line for the difference of ``times`` as many annotators."""
+    """Slope and offset that turn a difference into that of ``times`` as many annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 
@@ -249,7 +249,7 @@ def _extend_hazards(level: float, difference: float, times: float) -> tuple[floa
 
 
 def _shrinkage(comparison: Comparison, annotators: Annotators, level: Float64Array) -> Float64Array:
-    """(Q,) factors that shrink annotators' differences that rest on few mentions."""
+    """(Q,) factors that shrink annotators' differences if these rest on few mentions."""
     effective = 1 / (comparison.weights**2).sum()  # images
     mentions = level * annotators.numbers.mean() * effective
     return mentions / (mentions + _PRIOR)

@@ -19,7 +19,7 @@ from bias_pipeline.metrics.functional.attack import normalised_difference
 def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
     """Labels with random errors, as accurate as the predictions.
 
-    As many labels are changed as predictions are wrong; each of them becomes one of the other
+    As many labels are changed as predictions are wrong; each changed label becomes one of the other
     classes.
 
     Args:
@@ -47,11 +47,11 @@ def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIn
 def exchange_labels(
     labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray
 ) -> IntArray:
-    """Labels exchanged between random images until as many are wrong as predictions are.
+    """Labels exchanged between random images until as many labels as predictions are wrong.
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
-    wrong labels may be one too high or too low, for example always if there are two classes and an
-    odd number of wrong predictions. It cannot exceed what an exchange of all labels reaches.
+    wrong labels may be off by one; with two classes and an odd number of wrong predictions it
+    always is. The number cannot exceed what an exchange of all labels reaches.
 
     Args:
         labels: see :func:`flip_labels`.

@@ -54,9 +54,9 @@ def true_label_counts(cells: Float64Array, gold: Float64Array) -> Float64Array:
 def machine_weight(
     true: Float64Array, machine: Float64Array, spread: float, n_gold: int, n_rest: int
 ) -> float:
-    """Lambda of PPI++, in [0, 1]: how much labels of the machine count for the smallest variance.
+    """Lambda of PPI++, in [0, 1]: the weight of machine labels with the smallest variance.
 
-    It is 0 if machine labels say nothing of true labels, or if every image has a gold label.
+    Lambda is 0 if machine labels say nothing of true labels, or if every image has a gold label.
     ``true`` and ``machine`` (n,) are what each gold image adds to the number by its true label and
     by its machine label; ``spread`` is the variance of what images add by machine labels.
 

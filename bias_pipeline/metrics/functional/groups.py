@@ -2,9 +2,9 @@
 
 ``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; the
 last column counts captions that name no group or several. For images whose group annotators could
-not see, it is (..., K + 2): images whose caption names each of K groups alone, no group, and
-several groups; an image with many captions counts with a share in each column. ``pairs`` is (...,
-K, T): how often group a and object t are named together.
+not see, ``outcomes`` is (..., K + 2): images whose caption names each of K groups alone, no group,
+and several groups; an image with many captions counts with a share in each column. ``pairs`` is
+(..., K, T): how often group a and object t are named together.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
-        numerator: which group is divided by the other. Published tables have men by women;
-            Hendricks et al. 2018 women by men.
+        numerator: which group is divided by the other. Published tables divide men by women;
+        Hendricks et al. 2018 divide women by men.
 
     Example:
         >>> counts = np.array([30.0, 10.0])
@@ -351,11 +351,11 @@ def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
 def mention_distance(
     model: Float64Array, human: Float64Array, images: Float64Array, offset: float = HENDRICKS_OFFSET
 ) -> Float64Array:
-    """(..., K) mean over objects of |model's rate - annotators' rate| of naming it with each group.
+    """(..., K) mean over objects of |model's rate - annotators' rate| of naming object and group.
 
-    A rate is the captions that name object and group over the images that contain the object
-    (plus the offset). An object that no image contains is left out, where the public loop would
-    add the previous object's value again.
+    A rate is the captions that name object and group over the images that contain the object (plus
+    the offset). An object that no image contains is left out; the public loop would add the
+    previous object's value again.
 
     Args:
         model: pairs of the captioner.

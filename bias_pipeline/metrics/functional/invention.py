@@ -76,7 +76,7 @@ def mean(values: Float64Array) -> Amount:
 
 
 def mean_gap(values: Float64Array, members: BoolArray) -> Amount:
-    """The mean of a group's values minus the mean of the others.
+    """The mean of a group's values minus the mean of the other values.
 
     Example:
         >>> mean_gap(np.array([1.0, 1.0, 0.0]), np.array([True, False, False])).value

@@ -186,7 +186,7 @@ def clipped_counts(
 def clipped_matches(
     clipped: Sequence[sparse.csr_array], owner: IntArray, n_candidates: int
 ) -> Float64Array:
-    """(C, 4) n-grams of each candidate that also occur in a reference, clipped to its count.
+    """(C, 4) n-grams that each candidate shares with references, clipped to their counts.
 
     Args:
         clipped: see :func:`clipped_counts`.
@@ -238,11 +238,11 @@ def cider_d(
 ) -> Float64Array:
     """(C,) CIDEr-D of each candidate, in [0, 10]: mean similarity to its references.
 
-    Similarity is a cosine of n-gram counts weighted by log(documents / document frequency), each
-    count of the candidate clipped to the reference's, times exp(-(difference in length)^2 / (2
-    sigma^2)); its mean over n = 1 to 4, times 10. As in the authors' tool, counts are not divided
-    by the caption's length, and an n-gram that occurs in no document has the same weight as one
-    that occurs in a single document.
+    Similarity is a cosine of n-gram counts, times exp(-(difference in length)^2 / (2 sigma^2)); its
+    mean over n = 1 to 4 is multiplied by 10. Counts are weighted by log(documents / document
+    frequency), and each count of the candidate is clipped to the reference's count. As in the
+    authors' tool, counts are not divided by the caption's length, and an n-gram that occurs in no
+    document has the same weight as one that occurs in a single document.
 
     Args:
         candidates: C captions; each must have a reference.

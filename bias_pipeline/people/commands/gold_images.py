@@ -34,7 +34,7 @@ def check_gold_size(options: Namespace) -> None:
 
 
 def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, float]:
-    """The chance of being drawn by drawn image; machine and captions disagree on half of them."""
+    """By drawn image, the chance of being drawn; half are images where caption and label differ."""
     here = machine_labelled(options)
     corpus = here.corpus()
     shown = {short_id(image) for image in photos}

@@ -69,7 +69,7 @@ _MOST_DIGITS = 9
 class Guard:
     """Answers only requests that name this server and come from its own pages.
 
-    Its headers allow a page to do little.
+    The headers of an answer allow a page to do little.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:

@@ -81,7 +81,7 @@ class CaptionsBehind:
         return flags
 
     def describing_words(self, texts: Sequence[str], concepts: Collection[str]) -> list[list[bool]]:
-        """For each caption's words, whether the word says one of these concepts of a person."""
+        """For each caption's words, whether a word describes a person by one of these concepts."""
         words = describing_words(Captions.from_texts(list(texts)), self.concepts)
         names = self.concepts.concepts
         return [

@@ -154,7 +154,7 @@ _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three or more raters say about errors, or else those of two."""
+    """What answers of three raters or more, or else of two raters, say about errors."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)

@@ -217,7 +217,7 @@ class PublishedBackbone(PictureBackbone):
     """The last grid, or the tokens, of a published vision network.
 
     The network is frozen, and its regions are stored as float16 for all seeds, recipes and sides of
-    a metric. A captioner that is fitted may tune the network; it then reads pixels.
+    a metric. A captioner that is fitted may tune the network; the captioner then reads pixels.
     """
 
     name: str  # the network's name in `encoder.backbone`

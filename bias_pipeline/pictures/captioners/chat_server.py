@@ -293,7 +293,7 @@ def fault_within(response: Any, server: ChatServer) -> Fault | None:
 
 
 def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
-    """The fault that a response with an error status means."""
+    """The fault behind a response with an error status."""
     detail = _detail(response)
     fields = detail if isinstance(detail, dict) else {"message": detail}
     words = redact(" ".join(str(fields.get("message") or "").split()))[:_SHOWN]

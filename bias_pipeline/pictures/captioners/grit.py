@@ -170,7 +170,8 @@ class Grit(PromptCaptioner):
     Without ``weights`` the whole network is trained from scratch, only on the answers. (GRIT's own
     detector was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.)
     With ``weights``, the detector comes from the file and is frozen. If the file is a captioner's,
-    grid network and decoder start from its weights; if it is a detector's, they start from scratch.
+    grid network and decoder start from the file's weights; if the file is a detector's, they start
+    from scratch.
     """
 
     prompt: Prompt  # the prompt for the group

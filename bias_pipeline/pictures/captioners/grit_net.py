@@ -130,7 +130,7 @@ class CaptionAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Map queries (B, Q, C) to the same; ``visible`` limits what they see of (B, S, C)."""
+        """Map queries (B, Q, C) to the same; ``visible`` limits what queries see of (B, S, C)."""
         q, k, v = (
             vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
             for vectors in (self.fc_q(queries), *self._keys_and_values(context))
@@ -236,7 +236,7 @@ class ParallelLayer(nn.Module):
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
-        """Map words (B, L, C) to the same shape; ``visible`` (L, L) says which words they see."""
+        """Map words (B, L, C) to the same shape; ``visible`` (L, L) says what each word sees."""
         words = self.self_att(words, words, visible) * present
         grid = self.vis_att1(words, visual.grid) * present
         regions = self.vis_att2(words, visual.regions) * present

@@ -276,7 +276,7 @@ class SatNet(nn.Module):
 
 
 def _mean(regions: Tensor, present: Tensor) -> Tensor:
-    """(B, D) the mean of those regions (B, R, D) that are ``present`` (B, R)."""
+    """(B, D) the mean of the regions (B, R, D) that are ``present`` (B, R)."""
     share = present.to(regions.dtype)[..., None]
     return (regions * share).sum(dim=1) / share.sum(dim=1)
 

@@ -61,7 +61,7 @@ _GENTLE = 0.1  # the share of the captioner's learning rate with which a publish
 
 @dataclass(frozen=True)
 class _Gentle(Optimizer):
-    """An optimiser that moves the weights of a published vision network less than the others."""
+    """An optimiser that moves the weights of a published vision network less than other weights."""
 
     optimizer: Optimizer
 

@@ -2,9 +2,9 @@
 
 With ``fit --equalizer``, a captioner learns to name a group by the person and not by the scene. The
 two losses of Hendricks, Burns, Saenko, Darrell and Rohrbach (2018), "Women also Snowboard", are
-added to the cross-entropy of words. Both are computed at every word of a caption that names one of
-two groups; p(g) is the sum of the probabilities of all words of group g. The appearance confusion
-loss, on the picture with people hidden, is |p(first) - p(second)|. The confident loss, on the whole
+added to the cross-entropy of words. The two losses are computed at every word that names one of two
+groups; p(g) is the sum of the probabilities of all words of group g. The appearance confusion loss,
+on the picture with people hidden, is |p(first) - p(second)|. The confident loss, on the whole
 picture, is p(the other group) / (p(the caption's group) + 1e-5). Both losses are summed over a
 caption's words and averaged over captions.
 """

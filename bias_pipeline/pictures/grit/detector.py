@@ -23,9 +23,9 @@ def deformable_attention(
 ) -> Tensor:
     """(B, Q, M * D) what queries read at places of several grids (the paper's equation 3).
 
-    ``values`` (B, S, M, D) are the patches of all L grids one after the other, for each of M
-    heads; ``places`` (B, Q, M, L, P, 2) the x and y at which each head samples, in [0, 1] within
-    the picture, zero outside; ``weights`` (B, Q, M, L, P) the weight of each sample.
+    ``values`` (B, S, M, D) are the patches of all L grids one after the other, for each of M heads;
+    ``places`` (B, Q, M, L, P, 2) are the x and y at which each head samples, in [0, 1] within the
+    picture, zero outside; ``weights`` (B, Q, M, L, P) are the weights of the samples.
 
     Example:
         >>> values = torch.arange(4.0).reshape(1, 4, 1, 1)  # one grid of two by two

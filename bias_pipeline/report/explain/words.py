@@ -12,8 +12,8 @@ A network's log-odds are not a sum over words, but integrated gradients approxim
 sum (``gradients.py``). The coefficient of a word is then the mean of what the word adds at its
 places in test captions, and the "intercept" is the prediction for a caption without information.
 
-Both methods use attackers like those of the score: new attackers for every seed, on both sides, on
-the same splits of the images that both sides describe. The human side is the mean over caption
+The two methods use attackers like the score's: new attackers for every seed, on both sides, on the
+same splits of the images that both sides describe. The human side is the mean over caption
 positions, each with attackers of its own. The captioner added the difference of the sides.
 """
 

@@ -186,8 +186,8 @@ class Debiased:
 class Debias(TextEdits, ABC):
     """How a debiasing is fitted.
 
-    All have the same settings, so that sweeps can compare them; settings in :attr:`unused` are
-    ignored.
+    All debiasings have the same settings, so that sweeps can compare methods; settings in
+    :attr:`unused` are ignored.
 
     Attributes:
         k: how many directions or neurons are removed.

@@ -209,8 +209,8 @@ def relevance(examples: Examples) -> Float64Array:
     """(D,) how much groups differ in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
 
     m are the groups' means and s their standard deviations. With more than two groups, the value is
-    the maximum over pairs of groups (our choice). It is infinite if the means differ and a group
-    has no variance, and NaN if the means are equal and a group has no variance.
+    the maximum over pairs of groups (our choice). The value is infinite if the means differ and a
+    group has no variance, and NaN if the means are equal and a group has no variance.
 
     Example:
         >>> vectors = np.array([[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]])
@@ -240,8 +240,8 @@ def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray)
     """(N, D) vectors with the most relevant dimensions moved to the other group's mean.
 
     Each vector keeps its deviation from its group's mean; only the mean is replaced by the other
-    group's mean. This needs the group of each vector, so it is not a debiasing. Source: Chen and
-    Dou, section 4.2, Figure 10.
+    group's mean. The function needs the group of each vector, so it is not a debiasing. Source:
+    Chen and Dou, section 4.2, Figure 10.
 
     Example:
         >>> examples = Examples(np.array([[1.0, 7.0], [5.0, 7.0]]), np.array([0, 1]),
@@ -313,7 +313,7 @@ class MeanNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class ClipClip(Debias):
-    """Sets the k dimensions with the most mutual information with the group to 0.
+    """Sets to 0 the k dimensions that have the most mutual information with the group.
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
     as in the authors' code, a dimension cut from one side no longer counts in similarities, so

@@ -1,8 +1,8 @@
 """Loads a FIBER from its folder; gives vectors of photos and texts, and scores of pairs.
 
-The file of weights is a checkpoint of Lightning: ``state_dict`` beside what training needed. It is
-read without running code. Four fifths of the file are queues of negative examples, which are never
-read.
+The file of weights is a checkpoint of Lightning: ``state_dict`` beside what training needed. The
+file is read without running code. Four fifths of the file are queues of negative examples, which
+are never read.
 
 The names of weights are those of Microsoft's Swin transformer and of RoBERTa; FIBER adds its own
 attention between the two. Every weight must be present with the right size, and every name in the
