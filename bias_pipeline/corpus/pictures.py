@@ -195,9 +195,14 @@ class Pictures:
             text += f"\nedit {sorted(edit.spec.items())!r}"
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @cached_property
+    def pixels_digest(self) -> str:
+        """SHA-256 (hex) of everything that decides the pixels; only edits read regions."""
+        return self.digest if self.edits else replace(self, regions=None).digest
+
     def digest_of_row(self, row: int) -> str:
         """SHA-256 (hex) of everything that decides how one picture looks."""
-        return self.take(np.array([row])).digest
+        return self.take(np.array([row])).pixels_digest
 
     def copies(self) -> Iterator[IntArray]:
         """The rows of each set of equal files; a file is read only if another has its size."""

@@ -352,7 +352,7 @@ def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
 
 def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
     """(N, side, side, 3) all pictures; memory-mapped from a file if there is a cache."""
-    key = f"pixels {VERSION} {side} {pictures.digest}"
+    key = f"pixels {VERSION} {side} {pictures.pixels_digest}"
     shape = (len(pictures), side, side, 3)
     rows = ((row, read_pixels(pictures, row, side)) for row in range(len(pictures)))
     return mapped_table(cache, key, lambda: Filling(shape, np.uint8, rows))

@@ -75,7 +75,7 @@ def regions_of(
 ) -> Regions:
     """(N, ...) features of N pictures, memory-mapped if there is a cache."""
     spec = {"job": "regions", **settings}
-    key = f"regions {spec} {pictures.digest}"
+    key = f"regions {spec} {pictures.pixels_digest}"
 
     def make() -> Filling:
         extractor = load()

@@ -2,9 +2,10 @@
 
 Usage: python -m experiments.photos.fairer [DATA [OUTPUTS]]
 
-With DATA the captioner of experiments.photos.study is fitted to its photos once more, drawn by the
-weights of `analysis rebalance`. Both caption the photos to score; the first also captions photos
-with blurred backgrounds and judges its captions itself. Scores are fairer_rows.csv, differences
+With DATA the captioner of experiments.photos.study is fitted to its photos twice more: drawn by the
+weights of `analysis rebalance`, and with the losses of the Equalizer, whose people are hidden by
+their outlines. All caption the photos to score; the first also captions photos with blurred
+backgrounds and judges its captions itself. Scores are fairer_rows.csv, differences
 from the captioner as usual fairer_changes.csv; fairer_naming.csv counts what captions name. Without
 DATA the tables are made from these files. What is in OUTPUTS already is not done again.
 """
@@ -36,8 +37,9 @@ from experiments.study import cell, markdown, read_rows, rows_at, sweep, write_p
 HERE = Path(__file__).resolve().parent
 ROWS, CHANGES = HERE / "fairer_rows.csv", HERE / "fairer_changes.csv"
 NAMING, PAGE = HERE / "fairer_naming.csv", HERE / "FAIRER.md"
-USUAL, REBALANCED = "as usual", "rebalanced"
+USUAL, REBALANCED, EQUALIZED = "as usual", "rebalanced", "equalized"
 BLURRED = "as usual, background blurred"
+CAPTIONERS = (USUAL, REBALANCED, EQUALIZED, BLURRED)
 # Study, part and name of each line.
 SCORES = (
     ("quality", "model", "CIDEr-D"),
@@ -60,7 +62,7 @@ SCORES = (
     ("labels", "t_to_a", "DBAC T→A, prior=labels"),
 )
 METRICS = ",".join(dict.fromkeys(study for study, _, _ in SCORES[:-1] if " " not in study))
-PAIRS = {f"{name} minus {USUAL}": (name, USUAL) for name in (REBALANCED, BLURRED)}
+PAIRS = {f"{name} minus {USUAL}": (name, USUAL) for name in CAPTIONERS[1:]}
 # The captioner as its own attacker; the words are such as captions contain.
 SELF = (
     "metric=imagecaptioner2", "metric.leaks=[]", "encoder=hf",
@@ -95,12 +97,15 @@ def captions(photos: Path, out: Path) -> dict[str, Path]:
     """The file of captions of each captioner, and one of photos with blurred backgrounds."""
     usual = fit(photos, out)
     rebalanced = fit(photos, out, "rebalanced", "--weights", str(weights(photos, out, usual)))
-    scored = link_photos(photos, labels_of(out / "test.csv"), out / "scored")
     outlines = places(photos, out)["outlines"]
+    hiding = ("image_masking=person_segment", f"dataset.regions={outlines}")
+    equalized = fit(photos, out, EQUALIZED, "--equalizer", *hiding)
+    scored = link_photos(photos, labels_of(out / "test.csv"), out / "scored")
     blur = ("--image-masking", "background", "--regions", str(outlines))
     return {
         USUAL: caption(out / "images", usual, OURS),
         REBALANCED: caption(scored, rebalanced, rebalanced.name),
+        EQUALIZED: caption(scored, equalized, equalized.name),
         BLURRED: caption(scored, usual, f"{OURS}_blurred", *blur),
     }
 
@@ -111,7 +116,7 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
     out.mkdir(parents=True, exist_ok=True)
     divide(photos, out)
     files = captions(photos, out)
-    naming_rows(files, labels_of(out / "test.csv")).to_csv(NAMING, index=False, float_format="%.4f")
+    naming_rows(files, labels_of(out / "test.csv")).to_csv(NAMING, index=False, float_format="%.6g")
     words = (*scored_photos(photos, out), *COMMON[1:])
     everyone = (*words, "captioner=" + ",".join(map(str, files.values())))
     frames = [
@@ -144,12 +149,11 @@ def write(rows: pd.DataFrame) -> None:
     naming = pd.read_csv(NAMING).set_index("captioner")
     shares = ["none", "right", "wrong", "men"]
     naming[shares] *= 100
-    captioners = (USUAL, REBALANCED, BLURRED)
     judged = rows[rows["study"] == "self"].set_index("part")
     itself = {title: cell(judged.loc[part]) for part, title in JUDGED.items()}
     tables = {
         "Scores (per cent where they are fractions)": markdown(
-            score_table(rows, SCORES, captioners)
+            score_table(rows, SCORES, CAPTIONERS)
         ),
         "Minus the captioner as usual (*: p < 0.05 after Holm)": markdown(
             change_table(read_rows(CHANGES))

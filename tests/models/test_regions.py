@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels
+from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels, Region
+from bias_pipeline.data.image_masking import ImageMasking
 from bias_pipeline.data.photos import UnreadableError
 from bias_pipeline.models.blocks import BlockStore
 from bias_pipeline.models.picture_vectors import labels_in, regions_of
@@ -75,6 +76,18 @@ def test_a_picture_is_looked_at_once(first, then, settings, looked_at, tmp_path)
     look_at(tmp_path, pictures(*first), Eyes())
     eyes = Eyes()
     look_at(tmp_path, pictures(*then), eyes, **settings)
+    assert eyes.shades == looked_at
+
+
+@pytest.mark.parametrize(("edited", "looked_at"), [(False, []), (True, [1])])
+def test_annotated_regions_count_only_if_pictures_are_edited(tmp_path, edited, looked_at):
+    def annotated_picture(left: float) -> Pictures:
+        one = Pictures((Plain(1),), ((Region("person", (left, 0, 1, 1), (4, 4)),),))
+        return one.with_edit(ImageMasking("box")) if edited else one
+
+    look_at(tmp_path, annotated_picture(0), Eyes())
+    eyes = Eyes()
+    look_at(tmp_path, annotated_picture(2), eyes)
     assert eyes.shades == looked_at
 
 
