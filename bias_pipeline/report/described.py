@@ -35,8 +35,9 @@ HABIT = (
 )
 _READ = (
     "How many captions of each group have a concept. “own difference” compares pictures that "
-    "show the same (in points, with its 95 % interval). “beyond annotators” subtracts the "
-    "difference of annotators who describe as often. The first lines are the clearest."
+    "are described alike (in points, with its 95 % interval). “beyond annotators” subtracts "
+    "the difference that annotators would show at the captioner's rate. The first lines are "
+    "the clearest."
 )
 
 Line = Mapping[str, str]
