@@ -123,7 +123,9 @@ def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
     def read(text: str) -> Path:
         path = Path(text)
         if path.suffix.lower() not in endings:
-            raise ArgumentTypeError(f"{text} is written as {kind}; end it in {endings[0]}")
+            raise ArgumentTypeError(
+                f"{text} is written as {kind}; its name must end in {endings[0]}"
+            )
         return path
 
     return read

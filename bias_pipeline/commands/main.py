@@ -307,7 +307,8 @@ WORDS = (
     ),
     Command(
         "analysis rebalance",
-        "weights of training images against pairs that a captioner names too often",
+        "weights of training images, against groups and objects that a captioner names "
+        "together too often",
         f"RUN --out FILE.parquet {KEYS}",
     ),
     Command(

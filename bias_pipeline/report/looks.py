@@ -143,8 +143,8 @@ def _read(path: Path) -> list[Look]:
     lines = content.decode("utf-8", "replace").split("\n")
     if lines.pop():
         raise DataError(
-            f"{path}, line {len(lines) + 1}: has no line end, so compare --history did not "
-            "write it, or not all of it; correct or remove the line"
+            f"{path}, line {len(lines) + 1}: has no line end, so it was not, or not wholly, "
+            "written by compare --history; correct or remove the line"
         )
     return [_look(path, number, line) for number, line in enumerate(lines, 1)]
 

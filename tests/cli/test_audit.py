@@ -505,7 +505,7 @@ def test_a_report_is_written_beside_the_runs(ok, tmp_path):
     ("words", "code", "message"),
     [
         *(
-            (f"--out {name}", 2, "is written as HTML; end it in .html")
+            (f"--out {name}", 2, "is written as HTML; its name must end in .html")
             for name in ("bias.pdf", "bias", "bias.html.gz", ".")
         ),
         ("empty", 3, "empty"),
