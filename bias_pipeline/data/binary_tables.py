@@ -190,9 +190,8 @@ def _batch_size(file: ParquetFile) -> int:
 
 def _too_large(path: Path, row: int) -> DataError:
     return DataError(
-        f"{path}: from row {row:,} on it has more than {MAX_TEXT:,} characters of text or "
-        f"more than {MAX_ROWS:,} rows, and no more are read; split the file, or cut its "
-        "captions"
+        f"{path}: row {row:,} goes beyond the {MAX_TEXT:,} characters or the {MAX_ROWS:,} "
+        "rows that are read; split the file, or cut its captions"
     )
 
 
