@@ -40,7 +40,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "ids of another column": (
         lambda: bp.score("lic", OTHERS, LABELS),
-        "or name the column that does with dataset={'id_column': COLUMN}",
+        "or name the column that has such ids with dataset={'id_column': COLUMN}",
     ),
     "human captions of other images": (
         lambda: bp.score("lic", CAPTIONS, LABELS, OTHERS),
@@ -109,7 +109,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
             encoder="sat",
             **{"encoder.backbone": "annotations"},
         ),
-        "the data have no objects of the pictures, which encoder={'backbone': 'annotations'} needs",
+        "objects of the pictures, and encoder={'backbone': 'annotations'} needs objects",
     ),
     "a key that no group has": (
         lambda: bp.score("lic", CAPTIONS, LABELS, **{"encoders.order": 1}),

@@ -16,9 +16,9 @@ PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"
 MAP = "--map"
 GOLD = (
-    "labels by people for images drawn at random, if a machine made LABELS; they correct the "
-    "numbers that docs/labels.md lists. A table with the columns image_id and value, and rater "
-    "and chance if known (rate --gold-size writes it)"
+    "if a machine made LABELS: a table of labels by people for images drawn at random, with "
+    "the columns image_id, value and, if known, rater and chance (rate --gold-size writes "
+    "it). It corrects the numbers that docs/labels.md lists"
 )
 _LONGEST = 250  # characters; a longer usage is not printed with an error
 
@@ -123,7 +123,9 @@ def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
     def read(text: str) -> Path:
         path = Path(text)
         if path.suffix.lower() not in endings:
-            raise ArgumentTypeError(f"{text} is written as {kind}; end it in {endings[0]}")
+            raise ArgumentTypeError(
+                f"{text} is written as {kind}; its name must end in {endings[0]}"
+            )
         return path
 
     return read
@@ -155,8 +157,8 @@ def add_column_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=GROUP",
-        help="what a label means: a group, as M=male, or a listed label of no group; repeat for "
-        "other labels",
+        help="what a label of your file means: a group (M=male), or a label without a group "
+        "that the attribute lists; repeat for other labels",
     )
 
 
@@ -184,8 +186,8 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help="share of the labelled images in the captions' file that a number must use; from "
-        f"less, nothing is concluded (default: {COVERAGE})",
+        help="least share of the labelled images with captions that a number must use; "
+        f"nothing is concluded from a number that uses fewer (default: {COVERAGE})",
     )
 
 
@@ -198,9 +200,9 @@ def add_limits(parser: ArgumentParser) -> None:
         type=number(Share),
         default=LIMITS.negligible,
         metavar="SHARE",
-        help="equivalence margin: an attacker's score at equal style counts as no bias if its "
-        "whole interval lies less than this above the annotators' score (default: "
-        f"{LIMITS.negligible})",
+        help="equivalence margin: an attacker's score at equal style counts as no bias if the "
+        "upper end of its interval is less than this above the annotators' score "
+        f"(default: {LIMITS.negligible})",
     )
 
 

@@ -153,8 +153,8 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
     once |= {arguments.LIMIT: options.limit, arguments.QUICK: options.quick}
     if options.stream and (given := [option for option, value in once.items() if value]):
         raise UsageError(
-            f"--stream counts all images by the labels as they are, so not with {given[0]}; leave "
-            "one of the two out"
+            "--stream counts all images by the labels as they are and does not go with "
+            f"{given[0]}; leave one of the two out"
         )
     if options.gold and options.label_noise:
         raise UsageError("--gold corrects label errors, and --label-noise adds some; give one")
@@ -305,8 +305,9 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="how often labels are wrong, as rate --gather writes it: also print how scores "
-        "would change if as many more labels were wrong; takes many times as long (see --minutes)",
+        help="a table of how often labels are wrong (rate --gather writes it): also print how "
+        "scores would change if as many more labels were wrong; this takes many times as "
+        "long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
@@ -338,8 +339,9 @@ def parser() -> Parser:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="read captions that do not fit into memory, block by block; only questions that need "
-        "no attacker are answered, all files are Parquet, and image ids are whole numbers",
+        help="read captions that do not fit into memory, block by block; all files must be "
+        "Parquet and image ids whole numbers, and only questions that need no attacker "
+        "are answered",
     )
     parser.add_argument(
         "--tables", action="store_true", help="also print a table of all numbers on each question"
@@ -519,15 +521,15 @@ def _announce(
         warn(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
         if plan.too_rich:
             warn(
-                f"{which}annotators use only {plan.reach:.0%} of the model's words as often: at "
-                f"equal style ({', '.join(plan.matched)}) the others are removed "
-                f"(alignment={MATCHED_BOTH})"
+                f"{which}annotators use only {plan.reach:.0%} of the model's words as often "
+                "as the model: the other words are removed for scores at equal style "
+                f"({', '.join(plan.matched)}; alignment={MATCHED_BOTH})"
             )
         if plan.by_sentence:
             warn(
-                f"{which}compared by the first sentence of each caption too (lic, without "
-                f"preambles), since annotators use {plan.first_sentence:.0%} of its words as "
-                "often"
+                f"{which}first sentences are compared too (lic, without preambles): "
+                f"annotators use {plan.first_sentence:.0%} of their words as often as the "
+                "model"
             )
         if plan.left_out:
             alone = source.command_for(name, plan.left_out)

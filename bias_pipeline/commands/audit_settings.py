@@ -51,8 +51,8 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": number(Share),
             "metavar": "SHARE",
-            "help": "refuse a side's captions if a larger share is blank or declines (default: "
-            f"{BLANK_LIMIT})",
+            "help": "refuse the model's or the human captions if a larger share of them is blank "
+            f"or declines (default: {BLANK_LIMIT})",
         },
     ),
     "--multi-caption": (

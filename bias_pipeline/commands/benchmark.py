@@ -66,8 +66,8 @@ from bias_pipeline.run.presets import preset
 
 _SEEDS = 2  # as in an audit; counting metrics have no seeds
 _ABOUT = f"""\
-Score captions of the benchmark's images: a row of six numbers, each the number that decides its
-question in an audit, and a card that says what they rest on. The list, version {VERSION}, is the
+Score captions of the benchmark's images, and write a row of six numbers and a card that says what
+they rest on. Each number decides one question of an audit. The list, version {VERSION}, is the
 {{n}} images of COCO val2014 in Karpathy's test part that people labelled male, female or
 Unsure (Zhao, Wang and Russakovsky, 2021). Neither pictures nor labels nor captions come with the
 program: name your copies.
@@ -89,8 +89,8 @@ examples:
   {PROGRAM} benchmark list --photos val2014 --out listed
 """
 _TABLE_ABOUT = f"""\
-Print rows of the benchmark as one table. Rows of two versions of the list or of a metric, or about
-the whole list and about a part, are refused.
+Print rows of the benchmark as one table. Rows are refused if they differ in the version of
+the list or of a metric, or if only some of them are about the whole list.
 
 example:
   {PROGRAM} benchmark table */row.json

@@ -160,8 +160,9 @@ def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
     if min(means) < _LEAST_WORDS * max(means):
         raise DataError(
             f"the captions have {means[0]:.1f} words on average and the English ones "
-            f"{means[1]:.1f}: at most twice as many can be compared. A language without blanks "
-            "between words cannot be checked"
+            f"{means[1]:.1f}; captions can be compared if one language has at most twice as "
+            "many words as the other. A language without blanks between words cannot be "
+            "checked"
         )
     lengths = np.minimum(pair[0].lengths, pair[1].lengths)
 
@@ -217,8 +218,8 @@ def _difference(lists: Number, english: Number) -> Compared:
     """
     if lists.draws is None or english.draws is None:
         raise DataError(
-            "captions of the labelled images are too few, or name no group by the words of one "
-            "language; add captions, or words to the lists"
+            "too few captions are of labelled images, or no caption in one of the languages "
+            "names a group; add captions, or words to the lists"
         )
     difference = paired_difference(lists.draws, english.draws)
     numbers = (lists.value, english.value, difference.ci_low, difference.ci_high)

@@ -124,7 +124,7 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         silent = int((~labelled).sum()) - sum(grouping.strata.values())
         if silent:
             facts[f"{attribute}: unlabelled"] = str(silent)
-        facts["labelled, with captions of both sides"] = _coverage(corpus, labelled)
+        facts["labelled, with model and human captions"] = _coverage(corpus, labelled)
     facts["images with objects"] = (
         "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
     )

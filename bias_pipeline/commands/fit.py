@@ -58,8 +58,9 @@ def parser() -> Parser:
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
-        help="for debias: let load_debias.py also debias prompts of a generator with the same "
-        "text model, by the edit of CLIP's outputs, or by an edit fitted to the states of tokens",
+        help="for debias: let load_debias.py also debias prompts of a generator that has the "
+        "same text model, with the edit of CLIP's outputs (outputs) or with an edit "
+        "fitted to token states (states)",
     )
     _add_captioner_options(parser)
     for name, kind, about in (

@@ -96,7 +96,7 @@ def plan_command(words: list[str]) -> int:
         f"Gold labels that give this share an interval of {width} on either side:",
         f"  drawn evenly, without machine labels        {_label_count(needed.evenly)}",
         f"  drawn by rate --gold-size, with correction  {_label_count(needed.drawn)}",
-        f"  drawn best, from each kind as often as is useful  {_label_count(needed.best)}",
+        f"  drawn where they reduce the error most      {_label_count(needed.best)}",
     )
     if math.isinf(needed.drawn):
         print_out(

@@ -281,10 +281,12 @@ WORDS = (
         "make pictures that do not show the group of a person",
         f"--scenes|--model FOLDER --out DIR {KEYS}",
     ),
-    Command("anonymous filter", "keep the pictures whose group raters cannot tell", "DIR"),
+    Command(
+        "anonymous filter", "keep the pictures of people whose group raters cannot tell", "DIR"
+    ),
     Command(
         "anonymous score",
-        "which groups raters and attackers read from captions of such pictures",
+        "which groups raters and attackers read from captions of pictures that show no group",
         "DIR [--reference dataset=...] ...",
     ),
     Command("metrics", "what each metric can detect", "[--cards]"),
@@ -305,7 +307,8 @@ WORDS = (
     ),
     Command(
         "analysis rebalance",
-        "weights of training images against pairs that a captioner names too often",
+        "weights of training images, against groups and objects that a captioner names "
+        "together too often",
         f"RUN --out FILE.parquet {KEYS}",
     ),
     Command(

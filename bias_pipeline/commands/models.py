@@ -113,7 +113,10 @@ def _where(captioner: PublishedCaptioner, captions: Collection[str]) -> str:
     if captioner.lic in captions:
         return f"dataset=lic captioner={captioner.lic}"
     if captioner.lic:
-        return f"absent: captions of LIC's authors, data fetch lic (captioner={captioner.lic})"
+        return (
+            "absent: data fetch lic says where LIC's authors have its captions "
+            f"(captioner={captioner.lic})"
+        )
     if not captioner.kind:
         return "absent: score a file of its captions, dataset=coco captioner=FILE"
     fetched = fetched_models(captioner.kind)

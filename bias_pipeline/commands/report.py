@@ -131,8 +131,8 @@ def parser() -> Parser:
         "--maps",
         type=Path,
         metavar="DIR",
-        help="a folder that explain gradcam wrote: its maps, which show where the captioner "
-        "looked for the word that names a group, are folded beside the examples",
+        help="a folder that explain gradcam wrote: its maps are folded beside the examples "
+        "and show where the captioner looked for the word that names a group",
     )
     parser.add_argument(
         "--card",
@@ -144,9 +144,9 @@ def parser() -> Parser:
         "--eval-results",
         type=_hub_dataset,
         metavar="OWNER/NAME",
-        help="with --card: also write the numbers as .eval_results/bias_pipeline.yaml beside the "
-        "card, as evaluations of this data set of the Hugging Face hub, and their tasks as "
-        "eval.yaml, for the repository of the data set",
+        help="with --card, for this data set of the Hugging Face hub: also write the numbers "
+        "as its evaluations (.eval_results/bias_pipeline.yaml beside the card), and "
+        "their tasks as eval.yaml for its repository",
     )
     parser.add_argument(
         "--error",

@@ -221,9 +221,9 @@ def compare_parser() -> Parser:
         "--margin",
         type=number(NotNegative),
         metavar="DIFFERENCE",
-        help=f"like {FLAG}, with a margin in the metric's unit (0.01 is one point): exit code 0 "
-        f"only if each difference lies below it with its whole interval, {WORSE} if a difference "
-        f"lies above it, {UndecidedError.exit_code} otherwise",
+        help=f"like {FLAG}, with a margin in the metric's unit (0.01 is one point): exit code "
+        f"{WORSE} if the whole interval of a difference lies above the margin, 0 only if "
+        f"all intervals lie below it, {UndecidedError.exit_code} otherwise",
     )
     parser.add_argument(
         "--history",
@@ -280,9 +280,9 @@ def compare_parser() -> Parser:
 def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
     if not comparison.decided:
         raise UndecidedError(
-            "gate failed: nothing could be decided, for the reasons above; compare captioners that "
-            "describe the same images in as many words and name groups as often"
-            f"{untried_ways(results)}"
+            "gate failed: nothing could be decided, for the reasons above; compare "
+            "captioners that describe the same images in equally many words and name groups "
+            f"equally often{untried_ways(results)}"
         )
     first = comparison.decided[0].first
     worse = "worse" if comparison.decided[0].margin is None else "worse by more than the margin"

@@ -63,8 +63,9 @@ class HoldOut(SplitRule):
         """
         if self.validation_share and self.order == "file":
             raise UsageError(
-                f"split: validation_share={self.validation_share}, but order=file draws no such "
-                "part, as the published code; set split.validation_share=0 or split.order=hashed"
+                f"split: validation_share={self.validation_share}, but order=file draws no "
+                "such part, like the published code; set split.validation_share=0 or "
+                "split.order=hashed"
             )
         if self.validation_share and not self.trains:
             raise UsageError(

@@ -190,8 +190,8 @@ def _batch_size(file: ParquetFile) -> int:
 
 def _too_large(path: Path, row: int) -> DataError:
     return DataError(
-        f"{path}: its texts are more than the {MAX_TEXT:,} characters, or its rows more than the "
-        f"{MAX_ROWS:,}, that are read, from row {row:,} on; split the file, or cut its captions"
+        f"{path}: row {row:,} goes beyond the {MAX_TEXT:,} characters or the {MAX_ROWS:,} "
+        "rows that are read; split the file, or cut its captions"
     )
 
 

@@ -206,6 +206,6 @@ def _way_to_fit(captions: Collection[str], images: Collection[str]) -> str:
             f"sed 's/{face[2]}//' does, and keep the images with one face"
         )
     return (
-        "write both alike, or name the column that does with --id-column COLUMN "
-        "(dataset.id_column=COLUMN)"
+        "write the ids of both alike, or name the column that has such ids with --id-column "
+        "COLUMN (dataset.id_column=COLUMN)"
     )

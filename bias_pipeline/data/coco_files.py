@@ -175,7 +175,7 @@ def _as_samples(columns: Collection[str]) -> str:
     if SAMPLE not in columns or DECODING in columns:
         return ""
     return (
-        f"; to score all samples, add {DECODING!r} to every entry, a text such as 'temperature 1'"
+        f"; to score all samples, add {DECODING!r} to every entry (a text such as 'temperature 1')"
     )
 
 

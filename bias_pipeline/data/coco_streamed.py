@@ -192,8 +192,8 @@ class _Columns(NamedTuple):
             )
         if layout.names.get(path):
             raise DataError(
-                f"{path}: {self.image!r} and another column may name the pictures, which is "
-                f"{_NOT_READ}; drop the other one, {_LEAVE_OUT}"
+                f"{path}: {self.image!r} and another column may both name the pictures, and "
+                f"such files are {_NOT_READ}; drop the other column, {_LEAVE_OUT}"
             )
         return self._replace(rows=replace(self.rows, blocks=iter([first] if first else [])))
 
@@ -386,8 +386,8 @@ class _Reading:
             if self.mends[side].by_all_texts:
                 raise DataError(
                     f"{paths[side]}: has words in parts (cut at a line's end, by blanks of no "
-                    "width, or sub-words), which are joined by all captions of a file; join them "
-                    f"in the file, {_LEAVE_OUT}"
+                    "width, or sub-words), and only all captions of a file tell how to join "
+                    f"them; join them in the file, {_LEAVE_OUT}"
                 )
             read = read_texts(columns, side)
             self.writers[side].add(Captions.from_texts(read.texts, read.rows), first)
@@ -431,6 +431,6 @@ def _check_single(path: Path, texts: Collection[str]) -> None:
     """Refuse cells that may have several captions: only all cells of a file decide this."""
     if texts and may_be_joined(texts, Layout()):
         raise DataError(
-            f"{path}: cells of captions may have several captions with a separator between them, "
-            f"which all cells of a file decide; write a row for each caption, {_LEAVE_OUT}"
+            f"{path}: a cell may have several captions with a separator between them, and "
+            f"only all cells of a file tell; write a row for each caption, {_LEAVE_OUT}"
         )

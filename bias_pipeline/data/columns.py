@@ -260,6 +260,7 @@ def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
             raise UsageError(f"dataset.label_map: {text!r} must be LABEL=GROUP, such as M=male")
         if words.setdefault(plain_name_of(label), meaning) != meaning:
             raise UsageError(
-                f"dataset.label_map: {label!r} cannot be {words[label]} and {meaning}; keep one"
+                f"dataset.label_map: {label!r} cannot be both {words[label]} and {meaning}; "
+                "keep one"
             )
     return words

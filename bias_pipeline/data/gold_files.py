@@ -19,7 +19,7 @@ from bias_pipeline.data.tables import Rows, check_file, open_rows
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_you_mean, inflect
 from bias_pipeline.stats.raters import answer_counts, fleiss
 
-_WHAT = "gold labels: a table of image_id, value, and rater and chance if known"
+_WHAT = "gold labels: a table of image_id, value and, if known, rater and chance"
 _IMAGE, _VALUE, _ATTRIBUTE, _RATER, _CHANCE = "image_id", "value", "attribute", "rater", "chance"
 _SHOWN = 8
 

@@ -185,9 +185,9 @@ class LabelledImages:
             return {}
         if as_is == most and not clear:
             raise DataError(
-                f"{path}: its image ids may be the numbers in the names of the files, or those of "
-                f"{other.name}: both find {most} of {len(self.ids)} labelled images; write the "
-                f"names of the files as ids, such as {min(self.ids)}"
+                f"{path}: its image ids may be the numbers in the names of the files, or the "
+                f"image ids of {other.name}: both find {most} of {len(self.ids)} labelled "
+                f"images; write the names of the files as ids, such as {min(self.ids)}"
             )
         self.notes.append(
             f"{path.name}: image ids are the ids of {other.name}, joined by file_name"

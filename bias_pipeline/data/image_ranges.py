@@ -251,6 +251,7 @@ def _check_whole(rows: Rows, column: Array, whole: Any, first: int) -> None:
         place = int(np.argmax(bad))
         rows.refuse(
             first + place,
-            f"id {str(column[place].as_py())[:80]!r} is no whole number of at most 18 digits, and "
-            "--stream sorts by number; number alike in all files, or leave out --stream",
+            f"id {str(column[place].as_py())[:80]!r} is no whole number of at most 18 digits, "
+            "and --stream sorts by number; number the images alike in all files, or leave "
+            "out --stream",
         )

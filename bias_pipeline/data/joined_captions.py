@@ -109,8 +109,8 @@ def split_cells(
     most = np.bincount([len(each) for each in parts.values()]).argmax()
     layout.add_note(
         path,
-        f"{kind.what} from cells with {most} captions, between them {_SIGNS[name].shown!r}, such "
-        f"as {_example(next(iter(several.values())))}",
+        f"{kind.what} from cells with mostly {most} captions, separated by "
+        f"{_SIGNS[name].shown!r}, such as {_example(next(iter(several.values())))}",
     )
     return {**captions, **several}
 
@@ -220,9 +220,9 @@ def _refuse(
 ) -> NoReturn:
     raise DataError(
         f"{path}: {(counts > 1).sum()} of {len(counts)} cells of {kind.what} have "
-        f"{_SIGNS[name].shown!r}, such as {_example(lists[0])}, in different numbers. Add "
-        f"dataset.separator={name} if it is between captions, or dataset.separator=none if each "
-        "cell is one caption"
+        f"{_SIGNS[name].shown!r}, such as {_example(lists[0])}, some more often than others. "
+        f"Add dataset.separator={name} if it is between captions, or dataset.separator=none "
+        "if each cell is one caption"
     )
 
 

@@ -282,13 +282,14 @@ def _with_sets(
             what = "itself an edit" if original in originals else "not in the file"
             raise DataError(
                 f"{path}: image {image} is an edit of {original}, which is {what}; the column "
-                "'edit' has the id of the picture that was edited, and is empty for a picture"
+                "'edit' has the id of the picture that was edited, and is empty for a "
+                "picture that is no edit"
             )
         label, edited = (group_of(labels.raw[one]) for one in (original, image))
         if edited not in (label, None):
             raise DataError(
-                f"{path}: image {image} is labelled {edited}, and {original}, from which it was "
-                f"edited, {label}; an edit must not change the group"
+                f"{path}: image {image} is labelled {edited}, but it is an edit of "
+                f"{original}, which is labelled {label}; an edit must not change the group"
             )
     return replace(labels, sets=named, edits=originals)
 
@@ -555,7 +556,9 @@ def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) 
             f"{map_option(idle[0], layout.label_map[idle[0]])}: no label in {field!r} "
             f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], common)}"
         )
-    layout.add_note(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
+    layout.add_note(
+        path, f"the map has {', '.join(map(repr, idle))}, but no label in {field!r} is written so"
+    )
 
 
 def repetition_note(repeated: int, what: str = "labels") -> tuple[str, ...]:

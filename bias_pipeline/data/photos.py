@@ -331,9 +331,9 @@ def _check_shape(file: Path, annotated: tuple[int, int], actual: tuple[int, int]
     ratio = annotated[1] * actual[0] / (annotated[0] * actual[1])
     if annotated != (1, 1) and not 1 / _STRETCH <= ratio <= _STRETCH:
         raise DataError(
-            f"{file}: its annotations are of {annotated[1]} x {annotated[0]} pixels, another "
-            f"shape than {actual[1]} x {actual[0]}; name the annotations of these pictures "
-            "(dataset.regions)"
+            f"{file}: the picture has {actual[1]} x {actual[0]} pixels, and its annotations "
+            f"are of another shape, {annotated[1]} x {annotated[0]}; name the annotations of "
+            "these pictures (dataset.regions)"
         )
 
 

@@ -81,8 +81,8 @@ class PictureFiles:
         short = {short_id(image): each for image, each in regions.items()}
         if len(short) < len(regions):
             raise DataError(
-                f"{source}: two images have one file_name without its folder; give each picture "
-                "a name of its own"
+                f"{source}: two images have the same file_name without folders; give each "
+                "picture a name of its own"
             )
         return PictureFiles(photos, short)
 
@@ -285,8 +285,9 @@ def _check_distinct(pictures: PictureFiles, images: Sequence[str], place: str) -
         other = first.setdefault(short_id(image), image)
         if other != image and pictures.photo(image) is not None:
             raise DataError(
-                f"images {other} and {image} would both have picture {short_id(image)} in {place}; "
-                "write ids without folders, each once, and call the pictures by them"
+                f"images {other} and {image} would both have picture {short_id(image)} in "
+                f"{place}; write ids without folders, each once, and name each picture by its "
+                "id"
             )
 
 

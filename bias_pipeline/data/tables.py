@@ -247,7 +247,7 @@ class Rows:
             old, new = next(iter(changed))
             n = inflect(sum(changed.values()), "labels")
             layout.add_note(
-                self.path, f"mojibake or hidden signs mended in {n}: {old!r} is {new!r}"
+                self.path, f"mojibake or hidden signs mended in {n}: {old!r} is read as {new!r}"
             )
 
     def note_printed(self, layout: Layout) -> None:

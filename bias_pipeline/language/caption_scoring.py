@@ -106,8 +106,8 @@ def annotated_objects(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     known = sum(objects is not None for objects in of_images)
     if not any(objects_of_images):
         raise NotApplicableError(
-            f"dataset {corpus.dataset!r} has no objects for these images, which the Gender Score "
-            "needs as visual context"
+            f"dataset {corpus.dataset!r} has no objects for these images, and the Gender "
+            "Score needs objects as visual context"
         )
     counts = Counter(name for objects in objects_of_images for name in objects)
     shares = {name: count / known for name, count in counts.items()}

@@ -309,8 +309,8 @@ class GenderScore(CountingMetric):
         images = {part: mask & shown for part, mask in sides.images.items()}
         if not images[MODEL].any():
             raise NotApplicableError(
-                "no image with a group and a caption has objects, which the Gender Score needs as "
-                "visual context"
+                "no image with a group and a caption has objects, and the Gender Score needs "
+                "objects as visual context"
             )
         return CaptionSides(
             sides.positions, {part: mask for part, mask in images.items() if mask.any()}

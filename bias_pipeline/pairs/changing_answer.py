@@ -192,9 +192,9 @@ def _base(compared: GroupsCompared) -> Iterator[str]:
     equal, n_sets = compared.n_equal, compared.n_sets
     text = f"captions without words for the person are equal in {equal} of {n_sets} sets"
     if equal == n_sets:
-        yield f"{text}: they change in at most {per_100(1 - 0.05 ** (1 / n_sets))} %"
+        yield f"{text}: captions change in at most {per_100(1 - 0.05 ** (1 / n_sets))} % of sets"
     else:
-        yield f"{text}; any difference between pictures may change the others"
+        yield f"{text}; in the other sets any difference between pictures may change captions"
 
 
 def _power(compared: GroupsCompared) -> Iterator[str]:

@@ -113,9 +113,9 @@ class Counterfactual(Metric):
     def _pictures(self, corpus: Corpus) -> SetPictures:
         if corpus.set_ids is None:
             raise NotApplicableError(
-                f"dataset {corpus.dataset!r} has no sets of pictures that differ in a person's "
-                f"group alone, which {self.info.name} compares; name each picture's set in a "
-                "column 'set' of the labels, or use dataset=pairs"
+                f"dataset {corpus.dataset!r} has no sets of pictures that differ only in a "
+                f"person's group, and {self.info.name} compares such sets; name each "
+                "picture's set in a column 'set' of the labels, or use dataset=pairs"
             )
         others = [
             other

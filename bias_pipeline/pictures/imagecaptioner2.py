@@ -103,8 +103,8 @@ class ImageCaptioner2(CaptionAttack):
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(
-                    f"dataset {transformed.dataset!r} has no objects of the pictures, which "
-                    "encoder.backbone=annotations needs"
+                    f"dataset {transformed.dataset!r} has no objects of the pictures, and "
+                    "encoder.backbone=annotations needs objects"
                 )
             return np.ones(len(transformed), bool)
         if transformed.pictures is None:

@@ -213,8 +213,8 @@ def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
     if math.isnan(p_value):
         return f"Undecided: {answer.limits} it {clause}."
     return (
-        f"Undecided: it {clause}; of {len(verdict.overall)} questions one may say so by chance (p "
-        f"{p_cell(p_value)} after Holm)."
+        f"Undecided: it {clause}, but one of {len(verdict.overall)} questions may show this "
+        f"by chance (p {p_cell(p_value)} after Holm)."
     )
 
 
@@ -285,7 +285,7 @@ def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -
     return [f"{shown}. {who} cannot tell whether pictures and habit explain it."]
 
 
-_ONE_WAY = "It is about A→T alone; nothing is known of T→A"
+_ONE_WAY = "This answer is about A→T alone; nothing is known of T→A"
 # By question, the data without which no run can test it.
 _NEEDS: Mapping[str, str] = {
     "leakage": "human captions of the same images (--captions FILE, in Python human=...)",

@@ -228,7 +228,7 @@ def table_of(rows: Sequence[BenchmarkRow]) -> Table:
     if first.images == "part":
         about += ": each row is about other images, so small differences say nothing"
     head = ["captioner", *METRICS, "no gender", "images", "unsure"]
-    starred = "; * is more than annotators, beyond chance"
+    starred = "; * marks a Yes: more than annotators, beyond chance"
     return Table(f"{about}{starred}", head, lines)
 
 
@@ -236,8 +236,8 @@ def _check_alike(first: BenchmarkRow, row: BenchmarkRow) -> None:
     both = f"{first.captioner} and {row.captioner} cannot stand in one table: "
     if first.version != row.version:
         raise DataError(
-            f"{both}they are rows of lists {first.version} and {row.version}; score the captions "
-            "of one again"
+            f"{both}they are rows of lists {first.version} and {row.version}; score the "
+            "captions of the older again"
         )
     if first.images != row.images:
         raise DataError(

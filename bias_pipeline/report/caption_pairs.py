@@ -72,7 +72,7 @@ def caption_pairs(
     matches = list(_matches(images, len(rows[0]), most))
     if not matches:
         raise NotApplicableError(
-            f"dataset {corpus.dataset!r}: no two pictures, one of each group, show the same scene; "
+            f"dataset {corpus.dataset!r}: no two pictures of different groups show the same scene; "
             "caption more pictures"
         )
     names = [grouping.names[number] for number in chosen]
@@ -199,9 +199,9 @@ def read_pairs(path: Path) -> list[CaptionPair]:
         if _study_of(first) != _study_of(pair):
             rows.refuse(
                 number,
-                f"is of {' '.join(_study_of(pair))}, those above of "
-                f"{' '.join(_study_of(first))}; make one file for each captioner with analysis "
-                "pairs",
+                f"is of {' '.join(_study_of(pair))}, and the pairs above are of "
+                f"{' '.join(_study_of(first))}; make one file for each captioner with "
+                "analysis pairs",
             )
         pairs[pair.pair] = pair
     if not pairs:

@@ -197,8 +197,9 @@ def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[
         )
     if len(every_pair) < len(leaderboards):
         print_text(
-            f"of more than {ALL_PAIRS} captioners each is tested against the first only: those "
-            "with a do not differ significantly from it; fairest (or best) first"
+            f"with more than {ALL_PAIRS} captioners each is tested against the first only: "
+            "captioners with the letter a do not differ significantly from it; fairest (or "
+            "best) first"
         )
     print_out()
     for decision in decisions:

@@ -98,8 +98,8 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
     terms = result.facts.audit.get("shown_under")
     if grid is not None:
         return (
-            "Pictures: the nearest that the most unequal and the most equal queries retrieve with "
-            "the first seed, as the model saw them. A query says nothing about the people shown. "
+            "Pictures: those nearest to the most unequal and the most equal queries (first "
+            "seed), as the model saw them. A query says nothing about the people shown. "
             f"Terms: {terms}."
         )
     if terms:

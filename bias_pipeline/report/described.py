@@ -34,9 +34,10 @@ HABIT = (
     "beyond annotators."
 )
 _READ = (
-    "How many captions of each group have a concept. “own difference” compares pictures that "
-    "show the same (in points, with its 95 % interval). “beyond annotators” subtracts the "
-    "difference of annotators who describe as often. The first lines are the clearest."
+    "How many captions of each group have a concept. “own difference” compares pictures with "
+    "the same objects or like descriptions (in points, with its 95 % interval). “beyond "
+    "annotators” subtracts the difference that annotators would show at the captioner's rate. "
+    "The first lines are the clearest."
 )
 
 Line = Mapping[str, str]

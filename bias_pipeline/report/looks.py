@@ -143,8 +143,8 @@ def _read(path: Path) -> list[Look]:
     lines = content.decode("utf-8", "replace").split("\n")
     if lines.pop():
         raise DataError(
-            f"{path}, line {len(lines) + 1}: does not end, so it was not written by compare "
-            "--history, or not to the end; correct or remove it"
+            f"{path}, line {len(lines) + 1}: has no line end, so it was not, or not wholly, "
+            "written by compare --history; correct or remove the line"
         )
     return [_look(path, number, line) for number, line in enumerate(lines, 1)]
 

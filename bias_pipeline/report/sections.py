@@ -403,7 +403,10 @@ def _places(front: Front, names: Sequence[str]) -> Table:
         ]
         for place in front.places
     ]
-    head = ["captioner", *names, "beaten by", "share of resamplings without a better one"]
+    head = ["captioner", *names, "beaten by", "share of resamplings in which none is better"]
     return Table(
-        "Best first; beaten by a captioner as good and as fair, and better on one", head, lines
+        "Best first. A captioner is beaten by one that is at least as good and as fair, and "
+        "better or fairer",
+        head,
+        lines,
     )

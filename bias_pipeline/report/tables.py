@@ -41,8 +41,9 @@ MARKS = {
     UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
     UNMOVED: "every resampling of the images gives this number, but it is not certain: what none "
     "of n images shows may still be true of up to 4/n of all images",
-    UNREACHED: f"at equal style, annotators use less than {LIMITS.reach:.0%} of its words, or more "
-    f"than {LIMITS.removed:.0%} of them were removed: no verdict",
+    UNREACHED: f"at equal style, annotators use less than {LIMITS.reach:.0%} of the captioner's "
+    f"words as often, or more than {LIMITS.removed:.0%} of its words were removed: no "
+    "verdict",
     UNTESTED: "the word lists are not in the language of the captions, or are unchecked: no "
     "verdict",
     TOO_LONG: f"its captions are more than {LIMITS.longer:g} times as long as human captions, "

@@ -38,7 +38,7 @@ JUDGED = tuple(question for question in QUESTIONS if question in BY_RULES + BY_M
 WRONG_IF: Mapping[str, str] = {
     "leakage": "attackers use a harmless habit in which the captions differ from human captions",
     "misgendering": "the annotators' labels are wrong in the same images",
-    "assuming": "people can see the group where annotators could not, and mention it less often",
+    "assuming": "the group can be seen after all, and annotators merely mention it less often",
     "tasks": "the word lists miss words that this captioner uses for groups or objects",
     "describing": "the pictures show a difference that neither objects nor annotators mention",
     "inventing": "the objects are there, and neither the file of objects nor annotators name them",

@@ -93,7 +93,8 @@ class RetrievalFairness(Metric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=1.0,
-        direction="higher is fairer; below null, queries that name no group prefer one",
+        direction="higher is fairer; below the part null, queries that name no group prefer one "
+        "group",
         family="retrieval",
         question="retrieval",
         sources={
@@ -371,8 +372,8 @@ class RetrievalFairness(Metric):
         notes = [f"fewer than k={self.k} pictures are labelled with {name}" for name in few]
         if any(ranking.cut for ranking in ranked):
             notes.append(
-                f"equally near pictures are at the end of the first {self.k}: with "
-                f"metric.ties={self.ties} skews have no null"
+                f"further pictures are as near as the last of the first {self.k}: with "
+                f"metric.ties={self.ties} skews have no part null"
             )
         return notes
 

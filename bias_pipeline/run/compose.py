@@ -392,7 +392,9 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
     """The cell of a configuration given as plain data; its references are resolved first."""
     for key in written:
         if not isinstance(key, str):
-            raise UsageError(f"{key} is not the name of a key; keys at the top are words")
+            raise UsageError(
+                f"{key} is not the name of a key; a key at the top of a configuration is a text"
+            )
     written = {key: node for key, node in written.items() if key != "hydra"}
     references = References(written)
     tree = references.resolve()

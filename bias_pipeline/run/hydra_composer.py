@@ -266,7 +266,7 @@ class Loader(ConfigLoaderImpl):
         if isinstance(inner := OmegaConf.select(config, key), DictConfig):
             add = f"to add one, write a plus sign, +{key}.NAME=..."
             fix = listed_names(map(str, inner)) if inner else add
-            return f"{key} is set to keys that it lacks; {fix}"
+            return f"{key} has no such keys as it is set to; {fix}"
         groups = [] if above else _groups()
         known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
         choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE

@@ -263,7 +263,9 @@ def expand(options: Namespace) -> list[str]:
     for override in overrides:
         key, _, values = override.partition("=")
         if key == "captioner" and values != "all" and "all" in values.split(","):
-            raise UsageError(f"{override}: all must be the only value, as {ALL_CAPTIONERS}")
+            raise UsageError(
+                f"{override}: all cannot stand beside other values; write {ALL_CAPTIONERS}"
+            )
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
             folders = further_folders(options.config_dir)

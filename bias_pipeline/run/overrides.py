@@ -461,7 +461,9 @@ def check_names(options: Namespace) -> None:
             if not value.strip():
                 raise UsageError(f"{override}: a name is missing; {listed_names(known)}")
             if value == "all" and key == "metric":
-                raise UsageError(f"{override}: all must be the only value, as {key}=all")
+                raise UsageError(
+                    f"{override}: all cannot stand beside other values; write {key}=all"
+                )
             if plain and value not in (*known, CHOICE):
                 unknown = f"{key}={value} is unknown; {did_you_mean(value, known)}"
                 raise UsageError(plugins.advice(key, value) or unknown)

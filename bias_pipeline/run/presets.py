@@ -81,7 +81,9 @@ def _as_yaml(value: Any, key: str) -> object:
         return str(value)
     if value is None or isinstance(value, str | int | float):
         return value
-    raise UsageError(f"{key}={value!r} must be a text, a number, or a list or mapping of them")
+    raise UsageError(
+        f"{key}={value!r} must be a text, a number, or a list or mapping of texts and numbers"
+    )
 
 
 def _choices(settings: Mapping[str, object]) -> dict[str, Any]:

@@ -192,8 +192,9 @@ ENGLISH_PARTS: Mapping[str, str] = {
     "changing": "concepts of descriptions",
 }
 _LEFT_OUT = (
-    "the lists are in another language, and these are English, so they are left out: "
-    f"{', '.join(dict.fromkeys(ENGLISH_PARTS.values()))}, synonyms, stock sentences and preambles"
+    "the attribute's lists are in another language, so English parts are left out: "
+    f"{', '.join(dict.fromkeys(ENGLISH_PARTS.values()))}, synonyms, stock sentences and "
+    "preambles"
 )
 
 
@@ -219,7 +220,7 @@ def unchecked_reason(attribute: Attribute) -> str:
     for verb, one in (("leak", check.leak), ("misname", check.wrong)):
         if one["high"] > NEGLIGIBLE and one["low"] > 0:
             shares = f"{one['lists']:.1%} against {one['english']:.1%}"
-            return f"{verb} {shares}; the latter is English lists, on the same images ({_CHECK})"
+            return f"{verb} {shares} with English lists on the same images ({_CHECK})"
     return ""
 
 
@@ -260,8 +261,8 @@ def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[s
         return []
     lists = f"{LANGUAGE_WORDS} {list_name(attribute.language)}"
     return [
-        f"warning: {lists}, and only {few} seem to be: the others seem to name no group of "
-        f"{attribute.name}; {remedy}"
+        f"warning: {lists}, and only {few} seem to be in it: the other captions seem to name "
+        f"no group of {attribute.name}; {remedy}"
     ]
 
 

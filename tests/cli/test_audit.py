@@ -293,7 +293,8 @@ def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few_s
     )
     words = ("--attributes", few_scenes.labels, "--captions", few_scenes.people)
     text = ok("audit", longer, *words, "--notes")
-    assert "% of the model's words as often: at equal style (lic) the others are removed" in text
+    removed = "% of the model's words as often as the model: the other words are removed for scores"
+    assert f"{removed} at equal style (lic; alignment=matched_both)" in " ".join(text.split())
     assert re.search(r"on the \d\d % of its words that annotators use as often", text)
 
 
@@ -311,7 +312,7 @@ def test_paragraphs_are_compared_by_their_first_sentence_too(
     )
     words = ("--attributes", few_scenes.labels, "--captions", few_scenes.people, *options)
     text = ok("audit", longer, *words, "--notes")
-    tried = "compared by the first sentence of each caption too (lic, without preambles), since"
+    tried = "first sentences are compared too (lic, without preambles): annotators use"
     assert (tried in " ".join(text.split())) is (not options)
     assert ("--unit sentence" in text) is (not options)
 
@@ -504,7 +505,7 @@ def test_a_report_is_written_beside_the_runs(ok, tmp_path):
     ("words", "code", "message"),
     [
         *(
-            (f"--out {name}", 2, "is written as HTML; end it in .html")
+            (f"--out {name}", 2, "is written as HTML; its name must end in .html")
             for name in ("bias.pdf", "bias", "bias.html.gz", ".")
         ),
         ("empty", 3, "empty"),

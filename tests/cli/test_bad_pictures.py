@@ -94,7 +94,9 @@ OF_ANOTHER_SIZE = outline_people(size=[9, 9], counts=[0, 81])
     [
         pytest.param(truncate, "person_box", "100.png: .*; repair or remove it", id="truncated"),
         pytest.param(huge, "person_box", "100.png: more than .* pixels", id="huge"),
-        pytest.param(turn, "person_box", "pixels, another shape than 30 x 40", id="turned"),
+        pytest.param(
+            turn, "person_box", "has 30 x 40 pixels, and its annotations are", id="turned"
+        ),
         pytest.param(BEYOND, "person_segment", "entry 0: .* do not fill 40 x 30", id="beyond"),
         pytest.param(CODED, "person_segment", "100.png: a mask in its annotations", id="coded"),
         pytest.param(OF_ANOTHER_SIZE, "person_segment", "entry 0: its mask is of 9 x 9", id="size"),

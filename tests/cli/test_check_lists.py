@@ -115,7 +115,7 @@ def test_captions_in_the_wrong_order_of_languages_are_refused(ends, german):
 def test_lists_whose_words_no_caption_has_are_refused(ends, german):
     german({"male": "zwei Herren", "female": "zwei Damen"})
     text = ends(3, "data", "check_lists", *CHECK, *LIST_OPTIONS)
-    assert "name no group by the words of one language" in text
+    assert "no caption in one of the languages names a group" in text
 
 
 def test_captions_are_compared_at_the_same_number_of_words(ends, german):

@@ -30,7 +30,7 @@ def test_validate_tells_what_is_there(ok, tmp_path):
         "gender male 29",
         "gender female 28",
         "gender: Unsure (no group) 1",
-        "labelled, with captions of both sides 50 of 57 (88%)",
+        "labelled, with model and human captions 50 of 57 (88%)",
         "images with objects 60",
     }
 

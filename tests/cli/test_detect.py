@@ -51,7 +51,7 @@ def test_nothing_certain_enough_is_told(ok, ends, words):
         ("facebook/no-detr", 5, "models prefetch facebook/no-detr"),
         ("nowhere.pth", 5, "fetch torchvision's weights"),
         ("nobody", 3, "is 'person', so it cannot find people"),
-        ("efficientnet_lite0", 2, "metric.context takes it"),
+        ("efficientnet_lite0", 2, "metric.context takes classifiers"),
     ],
 )
 def test_a_model_that_cannot_is_a_sentence(name, code, message, ends, words, monkeypatch):

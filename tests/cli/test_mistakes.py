@@ -30,8 +30,8 @@ MISTAKES = [
     ("metric=dbac metric.learning_curve=false", "imagecaptioner2, leakage, lic have it."),
     ("data validate my/captions.json", "file, write captioner=my/captions.json"),
     ("attribute=all", "attribute=all is unknown"),
-    ("metric=all,lic", "all must be the only value, as metric=all"),
-    ("captioner=all,faithful", "all must be the only value, as captioner=all"),
+    ("metric=all,lic", "all cannot stand beside other values; write metric=all"),
+    ("captioner=all,faithful", "all cannot stand beside other values; write captioner=all"),
     ("paths.outputs=a,b", "needs quotes within quotes: 'paths.outputs=\"a,b\"'"),
     (
         "dataset.n_images=200 attribute=ethnicity",
@@ -74,7 +74,7 @@ MISTAKES = [
     ("dataset.captioners.mine.a_to_t=1", "a plus sign, +dataset.captioners.mine.a_to_t=..."),
     ("attribute=null", "attribute=null is unknown; Known: age,"),
     ("dataset.captioners={a:{a_to_t:1}}", "a plus sign, +dataset.captioners.NAME=..."),
-    ("logger={a:1}", "logger is set to keys that it lacks; Known: csv, wandb."),
+    ("logger={a:1}", "logger has no such keys as it is set to; Known: csv, wandb."),
     ("hydra/launcher=submitit_slrm", "is unknown; did you mean 'submitit_slurm'? Known: basic"),
     ("encoder=ngram,bilstm encoder.order=1", "is unknown for encoder=bilstm; Known: bidirectional"),
     # Values that are none

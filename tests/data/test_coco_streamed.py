@@ -212,7 +212,7 @@ def files_of_twelve(tmp_path: Path, **columns: Sequence[object]) -> dict[str, st
         ),
         ({"id": with_row(FEW, 2, 2)}, "labels.parquet, row 2: image id 2 occurs twice with diff"),
         ({"caption": with_row(["a man"] * 12, 5, "a wo-\nman")}, "parquet: has words in parts"),
-        ({"caption": ["a man | a dog"] * 12}, "parquet: cells of captions may have several"),
+        ({"caption": ["a man | a dog"] * 12}, "parquet: a cell may have several captions"),
     ],
 )
 def test_a_fault_names_the_file_the_row_and_a_fix(columns, message, tmp_path):
@@ -247,4 +247,4 @@ def test_a_streamed_audit_says_what_it_does_not_test(files, tmp_path, capsys, sm
 def test_a_streamed_audit_refuses_options_that_read_captions_anew(option, files, capsys):
     words = ["audit", files["captions"], "--attributes", files["labels"], "--stream", *option]
     assert main(words) == 2
-    assert f"so not with {option[0]}; leave one of the two out" in capsys.readouterr().err
+    assert f"does not go with {option[0]}; leave one of the two out" in capsys.readouterr().err

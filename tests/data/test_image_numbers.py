@@ -202,7 +202,9 @@ def test_words_say_that_all_files_have_one_programs_numbers(tmp_path):
 def test_numbers_that_can_be_read_in_two_ways_are_refused(tmp_path):
     same = [{**row, "caption": "a man"} for row in captions(number_of)]
     files = {"attributes": labels(name), "captioner": same, "captions": people()}
-    with pytest.raises(DataError, match=r"captioner\.json: its image ids may be .* or those of "):
+    with pytest.raises(
+        DataError, match=r"captioner\.json: its image ids may be .* or the image ids of "
+    ):
         load(tmp_path, files)
 
 

@@ -159,7 +159,7 @@ def test_annotators_may_be_numbers_from_0(tmp_path):
     ("text", "message"),
     [
         ("male", "'male' must be LABEL=GROUP, such as M=male"),
-        ("M = female", "'M' cannot be male and female"),
+        ("M = female", "'M' cannot be both male and female"),
     ],
 )
 def test_a_label_map_of_texts_says_what_each_label_means(text, message):
@@ -220,7 +220,9 @@ def test_a_majority_has_more_votes_than_any_other(labels):
 def test_a_map_may_say_more_than_one_file_holds_and_that_is_told(tmp_path):
     layout = Layout(label_map={"M": "male", "W": "female", "N": "male"})
     read(tmp_path, "id,bb_gender\n7,M\n8,W\n", layout=layout)
-    assert layout.notes() == ["labels.csv: no label in 'bb_gender' is 'N', though mapped"]
+    assert layout.notes() == [
+        "labels.csv: the map has 'N', but no label in 'bb_gender' is written so"
+    ]
 
 
 # --- labels that say that nobody could tell
@@ -286,7 +288,7 @@ def test_labels_that_a_program_spoiled_are_those_that_are_meant(
     counted = "labels.csv: mojibake or hidden signs mended in 2 labels: "
     (note,) = (note for note in layout.notes() if "mended" in note)
     assert note.startswith(counted), note
-    assert note.endswith("is 'Männlich'")
+    assert note.endswith("is read as 'Männlich'")
 
 
 def test_a_hidden_sign_beside_a_group_is_no_other_label(tmp_path):

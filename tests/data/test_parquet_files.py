@@ -138,7 +138,7 @@ def test_a_large_file_with_too_much_text_is_refused_before_its_rows_are_read(
     assert len(model_captions(path).captions) == 60
     monkeypatch.setattr(binary_tables, "MAX_TEXT", n_characters - 1)
     monkeypatch.setattr(binary_tables, "blocks_of_batches", lambda *_: pytest.fail("rows are read"))
-    with pytest.raises(DataError, match=r"its texts are more than the [\d,]+ characters"):
+    with pytest.raises(DataError, match=r"goes beyond the [\d,]+ characters"):
         model_captions(path)
 
 

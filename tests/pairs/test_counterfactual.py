@@ -381,7 +381,7 @@ def test_a_limit_keeps_the_edits_of_its_pictures(tmp_path):
     [
         ("x,a,male,nobody", "an edit of nobody, which is not in the file"),
         ("x,a,male,a-m-crop", "an edit of a-m-crop, which is itself an edit"),
-        ("x,a,female,a-m", "labelled female, and a-m, from which it was edited, male"),
+        ("x,a,female,a-m", "labelled female, but it is an edit of a-m, which is labelled male"),
     ],
 )
 def test_an_edit_of_no_picture_is_refused(tmp_path, row, fault):

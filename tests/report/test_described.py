@@ -66,7 +66,7 @@ def test_each_concept_has_both_rates_beside_annotators_and_its_own_difference(se
 
 def test_the_answer_stands_first_and_what_it_cannot_see_beside_it(section):
     assert section.texts[0].startswith("Focused (male 2")
-    assert "said of male more often, on pictures with the same objects by" in section.texts[0]
+    assert "said of male more often, by" in section.texts[0]
     assert HABIT in section.texts
     assert not any("stereotype" in text.lower() for text in section.texts)
 

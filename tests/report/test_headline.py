@@ -146,7 +146,7 @@ def test_a_yes_that_many_questions_make_by_chance_is_no_headline():
     assert text_of(weak).startswith("BIAS: ")
     text = text_of(weak, assuming(0.0), NOT_SHOWN)
     assert text.startswith("Undecided: it names the wrong gender more ")
-    assert "of 3 questions one may say so by chance (p 0.090 after Holm)" in text
+    assert "but one of 3 questions may show this by chance (p 0.090 after Holm)" in text
 
 
 def test_other_attributes_count_among_the_questions():

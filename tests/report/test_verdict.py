@@ -463,8 +463,11 @@ ONE_WAY = {**ATTACKED, "part": "a_to_t"}
 @pytest.mark.parametrize(
     ("values", "known"),
     [
-        ({"a_to_t": 0.0}, "It is about A→T alone; nothing is known of T→A, which needs"),
-        ({"a_to_t": 0.0, "t_to_a": 0.0}, "It is about A→T alone; nothing is known of T→A."),
+        ({"a_to_t": 0.0}, "This answer is about A→T alone; nothing is known of T→A, which needs"),
+        (
+            {"a_to_t": 0.0, "t_to_a": 0.0},
+            "This answer is about A→T alone; nothing is known of T→A.",
+        ),
     ],
 )
 def test_an_answer_on_one_direction_says_so(values, known):

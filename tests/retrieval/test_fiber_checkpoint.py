@@ -131,7 +131,7 @@ NOBODY, SMALLER = (
         ("vit_model.patch_embed.proj.weight", {}, "'swin.patch_embed.proj.weight' is absent"),
         ("itm_score.fc.bias", {}, "'matching.bias' is absent"),
         ("cross_modal_image_pooler_itc.dense.bias", {}, "'dual_image.pooler.bias' is absent"),
-        ("i2t", {}, "0 blocks of 9 read texts"),  # a Swin alone
+        ("i2t", {}, "of 9 blocks 0 read texts"),  # a Swin alone
         ("nothing", NOBODY, "'vqa_classifier.0.weight' is not a weight of FIBER"),
         ("nothing", SMALLER, "is of 3 numbers and not of 128"),
     ],

@@ -136,7 +136,7 @@ def test_all_that_are_equally_near_are_counted_and_leave_no_null():
     few, more = (compute(*ALONE, f"metric.ties={ties}", copies=True) for ties in ("stable", "all"))
     assert value(more, "skew:max") > value(few, "skew:max")
     assert "null:skew:max" not in more.parts
-    assert any("equally near pictures are at the end" in note for note in more.notes)
+    assert any("skews have no part null" in note for note in more.notes)
 
 
 def test_where_none_are_equally_near_ties_play_no_part():

@@ -279,7 +279,7 @@ def test_variants_that_one_captioner_lacks_are_named_as_the_reason(outputs, tmp_
         main([*SWEEP, "scoring=confidence", "captioner=faithful", f"paths.outputs={folder}"]) == 0
     )
     assert main(["analysis", "consistency", str(folder), "--over", "scoring"]) == 3
-    assert "no two captioners were scored under every variant" in capfd.readouterr().err
+    assert "no two captioners were scored under all variants" in capfd.readouterr().err
 
 
 def test_a_single_captioner_varies_too():

@@ -70,12 +70,13 @@ VARIANTS = [
     Variant(
         "human captions in one cell, between semicolons",
         {"people.csv": csv({"image_id": list(PEOPLE), "caption": map("; ".join, PEOPLE.values())})},
-        "human captions from cells with 2 captions, between them ';', such as 'a person stands",
+        "human captions from cells with mostly 2 captions, separated by ';', such as "
+        "'a person stands",
     ),
     Variant(
         "human captions in one cell, between line ends",
         {"people.json": json.dumps({i: "\n".join(texts) for i, texts in PEOPLE.items()})},
-        "human captions from cells with 2 captions, between them 'line ends'",
+        "human captions from cells with mostly 2 captions, separated by 'line ends'",
     ),
     Variant(
         "human captions in one cell, between signs that only some cells have",

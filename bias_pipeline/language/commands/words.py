@@ -165,7 +165,8 @@ def analysis_alignment_parser() -> Parser:
 
 def _print_reach(results: Sequence[Reach]) -> None:
     caption = (
-        "Share of unknown words of human captions with a similar word, by cosine distance, per cent"
+        "Share of unknown words in human captions that have a similar word, by cosine "
+        "distance, per cent"
     )
     header = ["captioner", "words", "running", *(f"{delta:g}" for delta in DELTAS)]
     header.append(f"delta of {ENOUGH:.0%}")
@@ -183,7 +184,10 @@ def _print_reach(results: Sequence[Reach]) -> None:
 
 
 def _print_likeness(results: dict[str, Likeness]) -> None:
-    caption = "METEOR 1.5, its authors' program, of aligned human captions with their originals"
+    caption = (
+        "METEOR of aligned human captions against their originals (METEOR 1.5, its authors' "
+        "program)"
+    )
     rows: list[list[Cell]] = [
         [
             name,

@@ -149,8 +149,10 @@ class DPA(Metric):
             ),
         },
         says={
-            "a_to_t": "the {attribute} predicts the tasks it names better than the labelled tasks",
-            "t_to_a": "tasks predict the {attribute} it names better than the labelled one",
+            "a_to_t": "the {attribute} predicts the tasks in captions better than the labelled "
+            "tasks",
+            "t_to_a": "tasks predict the {attribute} in captions better than the labelled "
+            "{attribute}",
         },
         readings={"t_to_a": EvidenceRule("t_to_a", named=True)},
         untested=("a_to_t",),
@@ -262,7 +264,7 @@ class DPA(Metric):
             predicted=place[named[rows]],
             classes=tuple(view.groups[k] for k in groups),
             lacking=lacking,
-            note=f"T→A leaves out {', '.join(rare)}: captions or labels have it in fewer "
+            note=f"T→A leaves out {', '.join(rare)}: captions or labels have each in fewer "
             f"than {SMALLEST_GROUP} images whose caption names one group"
             if rare
             else "",

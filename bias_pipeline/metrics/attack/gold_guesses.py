@@ -75,14 +75,14 @@ class CorrectedGuesses(CaptionAttack, CorrectableByGold):
         sample, sizes = sets[0].sample, sets[0].sizes
         notes = [
             *sample.label_notes(),
-            "attackers learnt machine labels: the score says what such attackers know of the true "
-            f"{self.attribute.name}, of the images that the machine gives a group",
+            "attackers learnt machine labels: the score says what such attackers know of the "
+            f"true {self.attribute.name} in images that have a group by machine",
         ]
         if sizes.min() < FEWEST_OF_A_GROUP:
             few = sample.groups[int(sizes.argmin())]
             notes.append(
-                f"gold labels correct {self.info.name} from {FEWEST_OF_A_GROUP} images of each "
-                f"group on; they have {sizes.min()} of {few}"
+                f"gold labels of at least {FEWEST_OF_A_GROUP} images of each group correct "
+                f"{self.info.name}; these have {sizes.min()} of {few}"
             )
         corrected: dict[PartName, Estimate] = {}
         alone: dict[PartName, Estimate] = {}

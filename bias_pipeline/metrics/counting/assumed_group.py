@@ -287,5 +287,5 @@ def _notes(model: BoolArray, paired: BoolArray, human: BoolArray) -> list[str]:
         return []
     return [
         f"{lacking} images of people whose group is unknown have a model caption and no human "
-        "captions: they count in model, not in score"
+        "captions: they count in the part model, not in the score"
     ]

@@ -135,12 +135,13 @@ def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
     more = contrast.group if shown.values[concept] > 0 else contrast.others
     text = (
         f"{contrast.concepts[concept]} ({_rates(contrast, concept)} of captions): said of {more} "
-        f"more often, on pictures {contrast.alike} by "
+        "more often, by "
     )
+    where = f"on pictures {contrast.alike}"
     if contrast.differences.references[concept] is Reference.HARDLY:
-        return f"{text}{size}; annotators hardly ever say it"
+        return f"{text}{size} {where}; annotators hardly ever say it"
     difference = 100 * abs(float(shown.values[concept]))
-    return f"{text}{difference:.1f} points; {size} go beyond what annotators would show"
+    return f"{text}{difference:.1f} points {where}; {size} go beyond what annotators would show"
 
 
 def _rates(contrast: DescriptionContrast, concept: int) -> str:
@@ -179,9 +180,9 @@ def _class_sentence(contrast: DescriptionContrast, kind: int) -> str:
     size = _points(float(excess.values[kind]), CONCEPT_ERRORS * float(excess.errors[kind]))
     of = contrast.group if excess.values[kind] > 0 else contrast.others
     return (
-        f"words of {contrast.classes[kind]} go with {of}: on pictures {contrast.alike} by "
-        f"{100 * abs(float(shown.values[kind])):.1f} points; {size} go beyond what annotators "
-        "would show"
+        f"words of {contrast.classes[kind]} go with {of}: by "
+        f"{100 * abs(float(shown.values[kind])):.1f} points on pictures {contrast.alike}; "
+        f"{size} go beyond what annotators would show"
     )
 
 

@@ -56,7 +56,8 @@ class MultiDirectional(LabelledTaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; unless absolute=false it is from 0 to 1, and above 0 by chance",
+        direction="lower is fairer; from 0 to 1 unless absolute=false, and chance alone makes it "
+        "larger than 0",
         family="counting",
         question="tasks",
         sources={ZHAO_2023: "eq. 3-6"},

@@ -203,7 +203,10 @@ def filter_command(words: Sequence[str]) -> int:
         f"{inflect(len(images), f'of {len(pictures.photos)} pictures are')} kept; "
         f"{', '.join(of_answers)}"
     )
-    print_out("captioners describe this folder; their files go into captioners/NAME.json, then")
+    print_out(
+        "let captioners describe this folder, put their files there as captioners/NAME.json, "
+        "and run"
+    )
     print_out(f"  {PROGRAM} anonymous score {shlex.quote(str(options.folder))}")
     return 0
 
@@ -211,12 +214,12 @@ def filter_command(words: Sequence[str]) -> int:
 ANSWERED, CAPTIONS = "answers", "captions.json"
 METRICS = ("lic", "imagecaptioner2")  # the metrics in the columns of Table 5
 _SCORE_ABOUT = (
-    "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
-    "how often raters name a group when they read a caption (GT of AnonymousBench), which groups "
-    "they name, and how often they are right where the true group is known. Attackers that learn "
-    "from labelled data (--reference) read the same captions, and correlations over captioners "
-    "say how well metrics agree with raters. Prints the commands that ask raters about "
-    "captioners without answers"
+    "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about "
+    "them: how often raters name a group when they read a caption (GT of AnonymousBench), "
+    "which groups they name, and how often they are right where the true group is known. "
+    "Attackers that learn from labelled data (--reference) read the same captions, and "
+    "correlations over captioners say how well metrics agree with raters. The command also "
+    "prints how to ask raters about captioners that have no answers yet"
 )
 
 

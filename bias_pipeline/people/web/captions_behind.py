@@ -214,8 +214,8 @@ class Library:
         scored = result.facts.corpus
         if scored.n_images > MOST_IMAGES:
             raise DataError(
-                f"this run scored {scored.n_images:,} images; captions and pictures are shown of "
-                f"runs with up to {MOST_IMAGES:,}, so only numbers are shown"
+                f"this run scored {scored.n_images:,} images; captions and pictures are shown "
+                f"only of runs with up to {MOST_IMAGES:,} images, so you see numbers alone"
             )
         behind = self._read(result)
         if behind.corpus.digest != scored.digest:

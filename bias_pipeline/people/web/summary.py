@@ -285,12 +285,12 @@ def pair_lines(folder: Path) -> list[str]:
         f"{study.first.captioner}: in {_percent(answers.treated_differently)} of the answers one "
         f"caption treats its person differently, mean over {inflect(len(answers.pairs), 'pairs')} "
         "with 95 % interval over pairs",
-        f"the caption of {one} in {_percent(answers.of_group(0))}, of {two} in "
+        f"answers name the caption of {one} in {_percent(answers.of_group(0))}, of {two} in "
         f"{_percent(answers.of_group(1))}; {two} more often by {_points(answers.leaning)}",
         f"{FIRST} is chosen more often than {SECOND} by {_points(answers.by_place)}; each group is "
         "A in half of the pairs",
-        "over pairs, raters' share with the number of concepts that one caption alone says of its "
-        f"person: r = {_correlation(answers.with_concepts)}",
+        "over pairs, correlation of raters' share with the number of concepts that only one "
+        f"caption says of its person: r = {_correlation(answers.with_concepts)}",
     ]
 
 
@@ -362,8 +362,8 @@ def print_correlations(folders: Sequence[Path], runs: Path) -> None:
         )
         return
     caption = (
-        "Over captioners: how each number goes with raters' share that says “differently” "
-        "(Pearson, 95 % interval)"
+        "Over captioners: correlation of each number with the share of answers that say "
+        "“differently” (Pearson, 95 % interval)"
     )
     rows = [
         [*line.name, _correlation(line.correlation), NumberCell(line.correlation.n, digits=0)]

@@ -230,8 +230,8 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
             reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
             words = (
-                f"the certificate of {server.host} does not fit ({reason}); use the name that it "
-                "is made for, and name the file of its authority in SSL_CERT_FILE"
+                f"the certificate of {server.host} does not fit ({reason}); use the host name "
+                "for which it was made, or name its authority's file in SSL_CERT_FILE"
             )
             return Fault(words, ResourceError(words))
         if isinstance(cause, UnfitAnswerError):

@@ -255,7 +255,8 @@ def add_server_options(parser: Parser) -> None:
         "--to-batch",
         type=file_of("JSON Lines", ".jsonl"),
         metavar="FILE",
-        help="send nothing; write the requests that are left for a service that takes batches",
+        help="send nothing; write the requests without an answer into FILE, for a service "
+        "that takes batches",
     )
     group.add_argument(
         "--from-batch",

@@ -70,8 +70,8 @@ def _detect(options: Namespace) -> None:
     model: Pretrained | None = None
     if is_timm(options.model):
         raise UsageError(
-            f"--model {options.model}: a classifier says what a picture shows and not where, so it "
-            "cannot be masked; metric.context takes it"
+            f"--model {options.model}: a classifier says what a picture shows and not where, "
+            "so nothing can be masked; metric.context takes classifiers"
         )
     if path.suffix in SUFFIXES:
         files: Mapping[str, str] = {"weights": digest_of(check_weights(path))}

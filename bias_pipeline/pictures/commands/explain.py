@@ -68,8 +68,8 @@ def gradcam_parser() -> Parser:
         "--people",
         choices=_PEOPLE,
         default=_PEOPLE[0],
-        help="the people outside of whose masks heat is measured: all people, the largest "
-        "person, or the people in the foreground (default: all)",
+        help="heat is measured outside the masks of these people: all, the largest person, or "
+        "the people in the foreground (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(

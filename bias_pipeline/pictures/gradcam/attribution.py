@@ -360,7 +360,9 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
     }  # fmt: skip
     lines += [f"{count} of {len(rows)} {what}" for what, count in counts.items() if count]
     used = {row["word"] for row in rows}
-    lines += [f"no caption has {word!r} as its first word" for word in words if word not in used]
+    lines += [
+        f"{word!r} is in no caption the first of the words" for word in words if word not in used
+    ]
     return lines
 
 

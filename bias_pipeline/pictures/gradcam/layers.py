@@ -193,8 +193,8 @@ class LayerSearch:
         attentions = self.attentions()
         if name == ATTENTION and not attentions:
             raise UsageError(
-                f"--layer {name}: no layer of {self.captioner.name} gives weights of its words' "
-                "attention to places of the picture; leave --layer out"
+                f"--layer {name}: no layer of {self.captioner.name} says how much words "
+                "attend to places of the picture; leave --layer out"
             )
         layers = [*self.grids(), *attentions]
         chosen = attentions if name == ATTENTION else [one for one in layers if one.name == name]

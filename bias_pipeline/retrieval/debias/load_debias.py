@@ -94,7 +94,7 @@ def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
     if embedding.shape != mark.shape or not torch.allclose(embedding, mark, rtol=0.02, atol=1e-4):
         raise ValueError(
             f"{folder} was fitted to another text model than the generator's; fit it with "
-            "encoder.model=MODEL, whose text model the generator has"
+            "encoder.model=the CLIP that has the generator's text model"
         )
 
 

@@ -195,9 +195,9 @@ def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     )
     if not 0 < size.n_pairs <= min(size.text_layers, sum(depths)) or text_size % TEXT_HEAD:
         raise DataError(
-            f"{path}: {size.n_pairs} blocks of {sum(depths)} read texts, in {size.text_layers} "
-            f"layers with vectors of {text_size} numbers; the file is of another network, or is "
-            "cut off"
+            f"{path}: of {sum(depths)} blocks {size.n_pairs} read texts, and texts have "
+            f"{size.text_layers} layers with vectors of {text_size} numbers; the file is of "
+            "another network, or is cut off"
         )
     return size
 

@@ -79,8 +79,9 @@ def metrics_parser() -> Parser:
 _NOTES = (
     "5 %, 10 %, 20 %: trials in which an audit of the metric alone detected a planted bias of this "
     "size, with the measured number of images nearest to yours; a dash where it gave no answer",
-    "people words: a word that annotators use more for the group, in that share of captions; "
-    "scenes a_to_t, t_to_a: settings of simulated captioners (docs/which_metric.md)",
+    "people words: the planted bias is a word that annotators use for the group in that "
+    "share of captions; scenes a_to_t, t_to_a: settings of simulated captioners "
+    "(docs/which_metric.md)",
 )
 
 
@@ -161,8 +162,9 @@ def _variants_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Var
     if not tables:
         subject = "no captioner was" if fewest == 1 else "no two captioners were"
         raise DataError(
-            f"{folder}: {subject} scored under every variant of {', '.join(over)} that the runs "
-            "have, at least two; run a sweep such as captioner=all encoder=ngram,lstm"
+            f"{folder}: {subject} scored under all variants of {', '.join(over)} in the runs, "
+            "or there is only one variant; run a sweep such as captioner=all "
+            "encoder=ngram,lstm"
         )
     return tables
 
@@ -375,8 +377,9 @@ def rebalance_command(words: Sequence[str]) -> int:
     print_table(Table(caption, header, lines))
     print_out(
         f"{options.out}: weights of {inflect(len(weights), 'images')}, {weights.min():.2f} to "
-        f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal "
-        f"weights; use them with fit sat --weights {shlex.quote(str(options.out))}"
+        f"{weights.max():.2f}, as precise as equal weights of "
+        f"{percent(effective_share(weights))} % of the images; use them with fit sat "
+        f"--weights {shlex.quote(str(options.out))}"
     )
     return 0
 

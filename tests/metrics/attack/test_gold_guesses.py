@@ -95,7 +95,7 @@ def test_few_gold_images_of_a_group_give_no_value():
     assert np.isnan(rows["score"].value)
     assert np.isnan(rows["score"].ci_low)
     assert not np.isnan(rows["score:gold"].value)
-    assert "from 30 images of each group on; they have" in "\n".join(result.notes)
+    assert "of at least 30 images of each group correct" in "\n".join(result.notes)
 
 
 def test_notes_say_what_the_corrected_score_is_of():

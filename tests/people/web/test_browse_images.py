@@ -341,7 +341,7 @@ def test_captions_of_more_images_than_memory_should_hold_are_not_shown(
 ):
     monkeypatch.setattr("bias_pipeline.people.web.captions_behind.MOST_IMAGES", 10)
     text = client_of(runs_copy).get(f"/run/{runs[1].run_id}/images").text
-    assert "this run scored 160 images; captions and pictures are shown of runs with up" in text
+    assert "this run scored 160 images; captions and pictures are shown only of runs" in text
     assert len(shares_added(text)) == 50
 
 

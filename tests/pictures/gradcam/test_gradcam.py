@@ -140,7 +140,7 @@ def test_attention_of_words_to_the_picture_is_a_layer(kind, name):
     ("kind", "layer", "message"),
     [
         ("sat", "next_word", r"has no such layer with a grid.* seeing, "),
-        ("git", "attention", "gives weights of its words' attention"),
+        ("git", "attention", "says how much words attend to places"),
     ],
 )
 def test_a_layer_that_it_does_not_have_is_refused(kind, layer, message):
@@ -319,7 +319,7 @@ def test_words_never_written_are_named():
         PlantedCaptioner(), corpus_of(1 - CORNER), ExplainedWords(GENDER, ("man", "woman"))
     )
     assert describe_attribution(rows, ["man", "woman"])[-1] == (
-        "no caption has 'woman' as its first word"
+        "'woman' is in no caption the first of the words"
     )
 
 
