@@ -70,7 +70,11 @@ def test_nothing_of_a_masked_person_is_left_in_a_squeezed_photo(tmp_path, maskin
 @pytest.mark.parametrize(
     ("region", "masking", "message"),
     [
-        (Region("person", (0, 0, 20, 20), (40, 20)), "box", "annotations are of another shape, 20 x 40"),
+        (
+            Region("person", (0, 0, 20, 20), (40, 20)),
+            "box",
+            "annotations are of another shape, 20 x 40",
+        ),
         (
             Region("person", (0, 0, 1, 1), (20, 40), counts=b"1"),
             "segment",
