@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 def command(words: list[str]) -> int:
     from bias_pipeline.report.exports import CONTENTS, export
     from bias_pipeline.report.page import report_of_folder, save_page
-    from bias_pipeline.report.text_formats import benchmark_file, evaluation_results, model_card
+    from bias_pipeline.report.text_formats import (
+        FRAMEWORK,
+        benchmark_file,
+        evaluation_results,
+        model_card,
+    )
 
     options = parser().parse_args(words)
     if options.error and not options.export:
@@ -33,6 +38,16 @@ def command(words: list[str]) -> int:
         )
     if options.eval_results and not options.card:
         raise UsageError("--eval-results writes beside --card FILE.md; add --card")
+    benchmark = options.card.parent / "eval.yaml" if options.eval_results else None
+    if (
+        benchmark
+        and benchmark.exists()
+        and FRAMEWORK not in benchmark.read_text("utf-8", "replace")
+    ):
+        raise UsageError(
+            f"{benchmark} is of another program, and --eval-results would replace it; name a card "
+            "in another folder"
+        )
     _check_export(options.export, options.folder)
     REPORT.require()
     check_places(options.card)
@@ -58,7 +73,7 @@ def command(words: list[str]) -> int:
             raise cannot_write(place, error) from error
         write_file(place, evaluation_results(report, options.eval_results).encode())
         print_out(place)
-        benchmark = options.card.parent / "eval.yaml"
+    if benchmark:
         write_file(benchmark, benchmark_file(report, options.eval_results).encode())
         print_out(benchmark)
     return 0

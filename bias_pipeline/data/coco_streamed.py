@@ -156,7 +156,7 @@ class StreamedCocoDataset(CocoDataset):
         return _Files(
             replace(labels, rows=table.rows),
             _Columns(model, image, [text]).as_in_file(layout),
-            _Columns(*human, _annotations(*human)).as_in_file(layout) if human else None,
+            _Columns(*human, _annotations(*human[:2])).as_in_file(layout) if human else None,
             _Columns(*things, []).as_in_file(layout) if things else None,
             self.caption_index,
         )
@@ -198,9 +198,8 @@ class _Columns(NamedTuple):
         return self._replace(rows=replace(self.rows, blocks=iter([first] if first else [])))
 
 
-def _annotations(rows: Rows, image: str, texts: Sequence[str]) -> str:
+def _annotations(rows: Rows, image: str) -> str:
     """The column of annotations' ids in a file of human captions; empty if it has none."""
-    del texts
     return _ANNOTATION if image != _ANNOTATION and _ANNOTATION in (rows.columns or ()) else ""
 
 

@@ -105,7 +105,7 @@ _WRITTEN = frozenset(
 _PEOPLES = frozenset(
     words_of(
         "humancaption, humancaptions, reference, references, ref, refs, groundtruth, gt, "
-        "gtcaption, captionlist, comment"
+        "gtcaption, captionlist"
     )
 )
 
@@ -117,7 +117,7 @@ HUMAN = Kind(
     "caption",
     "human captions",
     "human_caption_column",
-    (_PEOPLES | {"caption"}, _LOOSE),
+    (_PEOPLES | {"caption"}, _LOOSE | {"comment"}),
     _PEOPLES | {"caption", "cap", "human", "text", "sentence", "sent", "comment", "description"},
 )
 

@@ -29,6 +29,7 @@ _TOKEN = re.compile(
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _FENCED = re.compile(r"\s*```(?:json|text)?\s*\n(.*\S)\s*```\s*", re.DOTALL | re.IGNORECASE)
+_CAPTIONS = MODEL.names | HUMAN.names
 _DEPTH = 8
 _NEAR = 60  # characters in a message
 
@@ -107,7 +108,8 @@ def printed_texts(text: str) -> list[str] | None:
     if not may_be_printed(text):
         return None
     if fenced := _FENCED.fullmatch(text):
-        return printed_texts(fenced[1]) or [fenced[1]]
+        inside = printed_texts(fenced[1])
+        return [fenced[1]] if inside is None else inside
     text = text.strip()
     try:
         value = _value_of(text)
@@ -221,11 +223,17 @@ def texts_in(value: Any) -> list[str]:
         (['a dog', '', 'a cat'], ['a dog'])
         >>> texts_in({"raw": ["a dog", "a cat"], "sentid": [7, 8]})
         ['a dog', 'a cat']
+        >>> texts_in({"caption": "a dog", "tokens": ["a", "dog"]})
+        ['a dog']
     """
     if isinstance(value, Mapping):  # Hugging Face's datasets make a mapping of a list of mappings
-        lists = [part for part in value.values() if isinstance(part, list) and part]
-        texts = [part for part in lists if all(isinstance(text, str) for text in part)]
-        value = texts[0] if len(texts) == 1 else value
+        lists = [
+            part
+            for name, part in value.items()
+            if isinstance(part, list) and plain_name(str(name)) in _CAPTIONS
+        ]
+        alone = len(lists) == 1 and not any(isinstance(part, str) for part in value.values())
+        value = lists[0] if alone else value
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return [_text_of(item) for item in (value if isinstance(value, list) else [value])]

@@ -57,6 +57,11 @@ class ProgramOutput(ABC):
             layout.used.add(self.id_column)
         layout.add_note(rows.path, self.name)
 
+    @classmethod
+    def wrote(cls, first: Mapping[str, Any]) -> bool:
+        """Whether a file with this first entry is of this program."""
+        return cls.marks <= set(map(str, first))
+
     @abstractmethod
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
         """What an entry says; None if it is about no image."""
@@ -218,6 +223,10 @@ class MessageBatch(Batch):
     marks = frozenset({"custom_id", "result"})
     columns = ("custom_id", "result")
 
+    @classmethod
+    def wrote(cls, first: Mapping[str, Any]) -> bool:
+        return super().wrote(first) and isinstance(first["result"], Mapping)
+
     def answer_about(self, image: Any, row: Mapping[str, Any], where: str) -> Answer:
         result = row.get("result")
         return answer_of_message(image, result, self.rows.path, f"{where}: result")
@@ -229,6 +238,10 @@ class GeminiBatch(Batch):
     name = "answers of a batch of Gemini"
     marks = frozenset({"key", "response"})
     columns = ("key", "response", "error")
+
+    @classmethod
+    def wrote(cls, first: Mapping[str, Any]) -> bool:
+        return super().wrote(first) and isinstance(first["response"], Mapping)
 
     def answer_about(self, image: Any, row: Mapping[str, Any], where: str) -> Answer:
         return answer_of_candidates(image, row, self.rows.path, where)
@@ -288,6 +301,12 @@ class Chats(Conversations):
     columns = ("image", "images", "image_id", "id", "messages")
     speaker = ("role", "assistant")
     text = "content"
+
+    @classmethod
+    def wrote(cls, first: Mapping[str, Any]) -> bool:
+        """A column of captions beside the chat is believed before the chat."""
+        names = {plain_name(str(name)) for name in first}
+        return super().wrote(first) and names.isdisjoint(MODEL.usual[0])
 
     def text_of_turn(self, content: Any) -> Any:
         return text_of_parts(content) if isinstance(content, list) else content
@@ -372,6 +391,6 @@ def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows
     if {"custom_id", "body"} <= keys and "response" not in keys:
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")
     for program in _PROGRAMS:
-        if program.marks <= keys:
+        if program.wrote(first):
             return program(rows, first, layout).plain_rows()
     return None

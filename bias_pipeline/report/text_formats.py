@@ -278,6 +278,7 @@ def _add_outcome(case: ElementTree.Element, kind: str, sentence: str) -> None:
         element.set("message", printable(sentence))
 
 
+FRAMEWORK = "bias_pipeline"  # in eval.yaml
 _TASK = {"type": "image-to-text", "name": "Image Captioning"}
 _LEVEL = "the model's own level: without human captions there is no score"
 # Columns of a row that say how a number was made, if they are not empty.
@@ -319,7 +320,7 @@ def benchmark_file(report: Report, dataset: str) -> str:
     benchmark = {
         "name": f"Bias of captions on {dataset}",
         "description": "How differently a captioner treats groups of people; a task is a metric.",
-        "evaluation_framework": "bias_pipeline",
+        "evaluation_framework": FRAMEWORK,
         "tasks": [{"id": task} for task in tasks],
     }
     return yaml.safe_dump(benchmark, sort_keys=False, allow_unicode=True)

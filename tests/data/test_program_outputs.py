@@ -196,6 +196,37 @@ def test_conversations_without_a_picture_are_counted(tmp_path):
     assert notes == ["mine.jsonl: conversations of LLaVA, 1 conversation without a picture"]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "image_id": 7,
+            "caption": "a dog",
+            "messages": [{"role": "assistant", "content": "a cat"}],
+        },
+        {"image_id": 7, "caption": {"caption": "a dog", "tokens": ["a", "dog"]}},
+        {"image_id": 7, "caption": {"raw": ["a dog"], "tokens": ["a"], "sentid": [1]}},
+    ],
+    ids=["beside a chat", "beside tokens", "in a list beside tokens"],
+)
+def test_a_caption_is_believed_before_what_stands_beside_it(tmp_path, row):
+    assert read(tmp_path, [row])[0].captions == {"7": "a dog"}
+
+
+@pytest.mark.parametrize("names", [("key", "response"), ("custom_id", "result")])
+def test_a_table_with_the_names_of_a_batch_is_read_by_its_columns(tmp_path, names):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(dict(zip(names, ("7", "a dog"), strict=True))))
+    layout = Layout(id_column=names[0], caption_column=names[1])
+    assert model_captions(path, None, layout).captions == {"7": "a dog"}
+
+
+def test_a_comment_beside_a_human_caption_is_no_caption(tmp_path):
+    path = tmp_path / "people.jsonl"
+    path.write_text(json.dumps({"image_id": 7, "caption": "a dog", "comment": "hard to see"}))
+    assert human_captions(path)[0] == {"7": ("a dog",)}
+
+
 OTHER_SHAPE = {"custom_id": "8", "response": {"status_code": 200, "body": {"outputs": []}}}
 A_TEXT = [answer("7", "a dog"), {"custom_id": "8", "response": "a cat"}]
 NO_ID = {**sample(None), "doc": {"id": 3, "image": "<PIL image>"}}

@@ -171,6 +171,16 @@ def test_a_hostile_name_breaks_no_evaluation(name):
     assert len(entries_in(text)) == 1
 
 
+def test_tasks_of_another_program_are_not_replaced(tmp_path, capsys):
+    ResultStore(tmp_path / "runs").save(result("sat", **VALUES))
+    (tmp_path / "eval.yaml").write_text("evaluation_framework: inspect-ai")
+    card = str(tmp_path / "README.md")
+    words = ["report", str(tmp_path / "runs"), "--eval-results", "me/photos", "--card", card]
+    assert main(words) == 2
+    assert "eval.yaml is of another program" in capsys.readouterr().err
+    assert (tmp_path / "eval.yaml").read_text() == "evaluation_framework: inspect-ai"
+
+
 def test_the_door_writes_evaluations_beside_the_card(tmp_path, capsys):
     ResultStore(tmp_path / "runs").save(result("sat", **VALUES))
     words = ["report", str(tmp_path / "runs"), "--eval-results", "me/photos"]
@@ -181,4 +191,5 @@ def test_the_door_writes_evaluations_beside_the_card(tmp_path, capsys):
     (entry,) = entries_in(text)
     benchmark = yaml.safe_load((tmp_path / "eval.yaml").read_text())
     assert benchmark["tasks"] == [{"id": entry.task_id}]
+    assert main([*words, "--card", str(tmp_path / "README.md")]) == 0  # its own file is replaced
     assert main([*words[:-1], "nowhere", "--card", str(tmp_path / "README.md")]) == 2
