@@ -276,6 +276,14 @@ def one_step_from_machine(
     return add_training_once(summary(drawn, stats.level), machine, stats.level)
 
 
+def attackers_note(attribute: str) -> str:
+    """A note on what a corrected score of attackers says."""
+    return (
+        "attackers learnt machine labels: the score says how well such attackers guess the true "
+        f"{attribute} of images to which the machine gives a group"
+    )
+
+
 def add_training_once(estimate: Estimate, machine: Estimate, level: float) -> Estimate:
     """The estimate, with the variance of what attackers would learn from other images.
 

@@ -38,6 +38,7 @@ from bias_pipeline.metrics.gold import (
     CorrectableByGold,
     Correction,
     GoldSample,
+    attackers_note,
     one_step_correction,
 )
 from bias_pipeline.metrics.references import NAIR_2025
@@ -211,8 +212,7 @@ class DBAC(Metric, CorrectableByGold):
         n_gold = {name: one.n_gold for (whose, name), one in corrections.items() if not whose}
         notes = [
             *(next(iter(corrections.values())).notes if corrections else []),
-            "attackers learnt machine labels: the score says what such attackers know of the true "
-            f"{self.attribute.name}, of the images that the machine gives a group",
+            attackers_note(self.attribute.name),
         ]
         if len(set(n_gold.values())) > 1:
             notes.append(f"T→A rests on {n_gold['t_to_a']} gold labels, of images with objects")

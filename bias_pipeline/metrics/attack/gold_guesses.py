@@ -33,6 +33,7 @@ from bias_pipeline.metrics.gold import (
     Correction,
     GoldSample,
     add_training_once,
+    attackers_note,
     worth_of,
 )
 from bias_pipeline.metrics.value_names import (
@@ -75,8 +76,7 @@ class CorrectedGuesses(CaptionAttack, CorrectableByGold):
         sample, sizes = sets[0].sample, sets[0].sizes
         notes = [
             *sample.label_notes(),
-            "attackers learnt machine labels: the score says what such attackers know of the "
-            f"true {self.attribute.name} in images that have a group by machine",
+            attackers_note(self.attribute.name),
         ]
         if sizes.min() < FEWEST_OF_A_GROUP:
             few = sample.groups[int(sizes.argmin())]
