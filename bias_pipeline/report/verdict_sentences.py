@@ -94,7 +94,7 @@ def rank(metric: str) -> int:
     return LEADS.index(metric) if metric in LEADS else len(LEADS)
 
 
-def join_sentences(texts: Iterable[str], last: str = "and") -> str:
+def join_sentences(texts: Iterable[str]) -> str:
     """Texts joined into an enumeration.
 
     Example:
@@ -102,7 +102,7 @@ def join_sentences(texts: Iterable[str], last: str = "and") -> str:
         'a, b and c'
     """
     *most, final = texts
-    return f"{', '.join(most)} {last} {final}" if most else final
+    return f"{', '.join(most)} and {final}" if most else final
 
 
 def clause_of(question: str, form: int, attribute: str, metric: str = "") -> str:
