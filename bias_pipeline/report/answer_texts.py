@@ -392,7 +392,7 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
     for result in results:
         rows = {row.part: row for row in result.rows}
         for name in HEADLINES:
-            row, move = rows.get(name), rows.get(_part(name))
+            row, move = rows.get(name), rows.get(NOISE if name == "score" else f"{name}:{NOISE}")
             if row is None or move is None or math.isnan(row.ci_low + move.value):
                 continue
             n_tested += 1
@@ -410,10 +410,6 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
         f"{first}, {len(names)} of {inflect(n_tested, 'headlines')} would leave {intervals}: "
         f"{', '.join(names[:_NAMED])}{more}."
     )
-
-
-def _part(headline: str) -> str:
-    return NOISE if headline == "score" else f"{headline}:{NOISE}"
 
 
 def _amount(move: Row) -> str:

@@ -296,7 +296,9 @@ def _decision_by(
     limits: Limits,
 ) -> Decision:
     """The decision by the part of the rule; without a rule, a doubt about the headline."""
-    _check_margin_of(margin, first, headline)
+    low, high = first.facts.metric.range.get(headline, (None, None))
+    if low is not None and high is not None:
+        _check_reach(margin, first.rows[0].metric, low, high)
     pair = (first, other)
     part = reading.part if reading else headline
     row = _row(first, part) or _row(first, headline)
@@ -363,13 +365,6 @@ def _row(result: Result, part: str) -> Row | None:
 def check_margin(margin: float | None, metric: Metric) -> None:
     """Refuse, before anything is computed, a margin above all differences of a metric."""
     _check_reach(margin, metric.info.name, *metric.headline_range)
-
-
-def _check_margin_of(margin: float | None, result: Result, headline: str) -> None:
-    """Refuse a margin above all possible differences of a stored headline."""
-    low, high = result.facts.metric.range.get(headline, (None, None))
-    if low is not None and high is not None:
-        _check_reach(margin, result.rows[0].metric, low, high)
 
 
 def _check_reach(margin: float | None, metric: str, low: float, high: float) -> None:

@@ -282,7 +282,11 @@ def smallest_bias_lines(balanced: float) -> list[list[str]]:
             reading_of(power.any_measurement),
             power.any_measurement.design,
             amount(power.smallest(balanced), power.any_measurement.unit),
-            *(_concluded_text(m) for m in power.at_size(balanced) if m.planted),
+            *(
+                ("–" if 2 * m.withheld > m.trials else f"{m.concluded}/{m.trials}")
+                for m in power.at_size(balanced)
+                if m.planted
+            ),
         ]
         for power in measured_powers()
     ]
@@ -346,10 +350,3 @@ def amount(score: float, unit: str) -> str:
         ('6.1 points', '0.39 nat')
     """
     return f"{percent(score)} points" if unit == "fraction" else f"{number(score)} {unit}"
-
-
-def _concluded_text(measurement: Measurement) -> str:
-    """How many of all trials concluded bias; a dash if most trials gave no answer."""
-    if 2 * measurement.withheld > measurement.trials:
-        return "–"
-    return f"{measurement.concluded}/{measurement.trials}"

@@ -46,7 +46,7 @@ from bias_pipeline.report.verdict_sentences import (
     finding_name,
     join_sentences,
 )
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         (
             "Seeds",
             "–".join(map(str, sorted({min(counts), max(counts)})))
-            if (counts := _seeds(rows))
+            if (counts := [len(row.seeds) for row in rows])
             else "–",
         ),
     ]
@@ -215,10 +215,6 @@ def _n_labelled(result: Result) -> int:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
     return max(counted, default=0)
-
-
-def _seeds(rows: Iterable[Row]) -> list[int]:
-    return [len(row.seeds) for row in rows]
 
 
 def _blanks(result: Result, side: str) -> int:
