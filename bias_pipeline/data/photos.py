@@ -75,21 +75,6 @@ def find_photos(folder: Path) -> dict[str, Path]:
         ) from error
     if not names:
         raise ResourceError(f"{folder}: no photos in it; known endings: {', '.join(ENDINGS)}")
-    return _by_id(folder, names)
-
-
-def _is_photo(entry: os.DirEntry[str]) -> bool:
-    if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
-        return False
-    try:
-        return entry.is_file() or (entry.is_symlink() and not Path(entry.path).exists())
-    except OSError as error:
-        raise ResourceError(
-            f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"
-        ) from error
-
-
-def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for name in names:
         # Bytes that are not UTF-8 and line breaks are refused; all blanks are allowed, such as the
@@ -103,6 +88,17 @@ def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
                 "keep one of the two, or rename one"
             )
     return paths
+
+
+def _is_photo(entry: os.DirEntry[str]) -> bool:
+    if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
+        return False
+    try:
+        return entry.is_file() or (entry.is_symlink() and not Path(entry.path).exists())
+    except OSError as error:
+        raise ResourceError(
+            f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"
+        ) from error
 
 
 def read_photo(path: Path) -> Image:

@@ -176,7 +176,12 @@ def fairness_of(
     )
     estimates = narrow_intervals(sampled, ranked, stats.level)
     of_all, of_each = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
-    apart = _distinct_rankings(ranked)
+    # With split.test_share=1 all seeds may be the same
+    by_content = {
+        (np.sort(ranking.pool).tobytes(), ranking.top_counts.tobytes()): ranking
+        for ranking in ranked
+    }
+    apart = list(by_content.values())
     counts = np.stack([ranking.top_counts for ranking in apart])
     if (counts == np.round(counts)).all():
         of_each = p_of_counts(
@@ -190,15 +195,6 @@ def fairness_of(
             for part, p_value in each
         },
     }
-
-
-def _distinct_rankings(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """The rankings without duplicates: with ``split.test_share=1`` all seeds may be the same."""
-    by_content = {
-        (np.sort(ranking.pool).tobytes(), ranking.top_counts.tobytes()): ranking
-        for ranking in ranked
-    }
-    return list(by_content.values())
 
 
 def narrow_intervals(

@@ -203,7 +203,14 @@ def lines_of(
     small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
-    beside = _means(ranked, skews)
+    seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
+    beside = [
+        {
+            str(name): float(np.mean([of_seed[name][0, query] for of_seed in seeds]))
+            for name in seeds[0]
+        }
+        for query in range(len(ranked[0].images))
+    ]
     too_many = _over_represented(ranked, groups)
     adjusted = holm([estimate.p_value for name, estimate in estimates.items() if name.object])
     lines = [
@@ -280,18 +287,6 @@ def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
         group = max(shares, key=lambda name: float(str(shares[name])))
         named.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
     return ", ".join(named)
-
-
-def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
-    """The skews of each query, averaged over seeds."""
-    seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
-    return [
-        {
-            str(name): float(np.mean([of_seed[name][0, query] for of_seed in seeds]))
-            for name in seeds[0]
-        }
-        for query in range(len(ranked[0].images))
-    ]
 
 
 RETRIEVED = "retrieved"  # the name of the table of retrieved pictures

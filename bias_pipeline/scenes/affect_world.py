@@ -292,24 +292,19 @@ def _utterances(
     felt = np.where(agrees, emotions, any_emotion)
     thoughts = stream.uniforms(["affect own thought"])[:, 0]
     actual = {**motifs, THOUGHT: draw(tables()[THOUGHT], [felt], thoughts)}
-    perceived = _perceive(stream, emotions, actual, dials.affect)
+    q = imagined_tables(dials.affect)
+    u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
+    coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
+    perceived = {
+        name: np.where(
+            coins[:, i] < abs(dials.affect), draw(q[name], [emotions], u[:, i]), actual[name]
+        )
+        for i, name in enumerate(SLOTS)
+    }
     return [
         Utterance(EMOTIONS[code], _text(row, EMOTIONS[code], d, dials))
         for code, row, d in zip(felt.tolist(), rows_of(perceived), draws, strict=True)
     ]
-
-
-def _perceive(
-    stream: Stream, emotions: IntArray, actual: Mapping[str, IntArray], affect: float
-) -> dict[str, IntArray]:
-    """The options that are perceived or thought; some of them are imagined."""
-    q = imagined_tables(affect)
-    u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
-    coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
-    return {
-        name: np.where(coins[:, i] < abs(affect), draw(q[name], [emotions], u[:, i]), actual[name])
-        for i, name in enumerate(SLOTS)
-    }
 
 
 def _text(

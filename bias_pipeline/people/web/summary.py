@@ -161,7 +161,15 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
     n_answers = (answers >= 0).sum(axis=1)
     both = answers[n_answers == 2]
     if len(both) >= _LEAST:
-        return _of_two(both, len(groups))
+        pairs = np.array([row[row >= 0] for row in both])
+        differ = float((pairs[:, 0] != pairs[:, 1]).mean())
+        low, high = error_range(differ, len(groups))
+        return [
+            f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, "
+            f"{low:.1%} (one makes all the errors) to {high:.1%} (both make equally many) of the "
+            "answers are wrong, and more if they make the same errors; dataset.label_noise shows "
+            "how far scores would move at either end"
+        ]
     return [
         f"how often labels err is estimated from {_LEAST} items or more that three raters could "
         f"tell (here {(n_answers >= LEAST_RATERS).sum()}), or that two could tell (here "
@@ -232,18 +240,6 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
 
 def _errors(answers: IntArray, n_groups: int) -> Float64Array:
     return np.asarray(1 - np.diag(label_confusion(answers, n_groups)), np.float64)
-
-
-def _of_two(answers: IntArray, n_groups: int) -> list[str]:
-    pairs = np.array([row[row >= 0] for row in answers])
-    differ = float((pairs[:, 0] != pairs[:, 1]).mean())
-    low, high = error_range(differ, n_groups)
-    return [
-        f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, "
-        f"{low:.1%} (one makes all the errors) to {high:.1%} (both make equally many) of the "
-        "answers are wrong, and more if they make the same errors; dataset.label_noise shows how "
-        "far scores would move at either end"
-    ]
 
 
 PAIRS_FILE = "pairs.csv"  # the table of a study of pairs
