@@ -162,7 +162,7 @@ def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np
     return vectors
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
+def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise ValueError(f"a line of {_LONGEST_LINE:,} bytes or more is no vector")

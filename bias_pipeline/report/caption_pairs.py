@@ -24,8 +24,8 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_
 from bias_pipeline.io.files import table_csv
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.counting.described_images import DescribedImages
-from bias_pipeline.stats.bootstrap import Interval
-from bias_pipeline.stats.compare import Correlation, pearson
+from bias_pipeline.stats.bootstrap import Estimate, Interval
+from bias_pipeline.stats.compare import pearson
 from bias_pipeline.text.descriptions import ConceptTable
 
 FIRST, SECOND, ALIKE = "A", "B", "alike"  # the answers of raters
@@ -258,7 +258,7 @@ class PairAnswers:
         return _mean(self.first)
 
     @property
-    def with_concepts(self) -> Correlation:
+    def with_concepts(self) -> Estimate:
         """Correlation over pairs of raters' share with the concepts that only one caption says."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 

@@ -26,8 +26,7 @@ from bias_pipeline.retrieval.estimates import Skews, mean_excess
 from bias_pipeline.retrieval.formulas import standard_scores
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.side_effects import Attacked, Recall
-from bias_pipeline.retrieval.skew import FairRanker
-from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.bootstrap import Estimate, Interval
 from bias_pipeline.stats.compare import holm
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ def lines_of(
     estimates: Mapping[PartName, Estimate],
     ranked: Sequence[Ranked],
     groups: Sequence[str],
-    null: FairRanker,
+    null: Interval,
     queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
@@ -220,8 +219,8 @@ def lines_of(
             "fairness": estimate.value,
             "ci_low": max(estimate.ci_low, 0.0),
             "ci_high": min(estimate.ci_high, 1.0),
-            "null": null.expected,
-            "below_null": null.expected - estimate.value,
+            "null": null.value,
+            "below_null": null.value - estimate.value,
             "p_value": estimate.p_value,
             "p_holm": p_holm,
             "over_represented": group,

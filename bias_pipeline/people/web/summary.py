@@ -41,8 +41,8 @@ from bias_pipeline.report.table import NumberCell, Table
 from bias_pipeline.report.tables import latest_results
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import label, with_settings
-from bias_pipeline.stats.bootstrap import Interval
-from bias_pipeline.stats.compare import FEWEST_CORRELATED, Correlation, pearson
+from bias_pipeline.stats.bootstrap import Estimate, Interval
+from bias_pipeline.stats.compare import FEWEST_CORRELATED, pearson
 from bias_pipeline.stats.raters import (
     LEAST_RATERS,
     answer_counts,
@@ -294,7 +294,8 @@ class NumberCorrelation(NamedTuple):
     """The correlation over captioners between a number and the raters' share."""
 
     name: tuple[str, str, str]  # metric, part, and settings in which its run differs
-    correlation: Correlation
+    correlation: Estimate
+    n_captioners: int
 
 
 def number_correlations(
@@ -315,7 +316,9 @@ def number_correlations(
                 key = (row.metric, row.part, label(result))
                 numbers.setdefault(key, {})[row.captioner] = row.value
     return [
-        NumberCorrelation(key, pearson([shares[name] for name in values], list(values.values())))
+        NumberCorrelation(
+            key, pearson([shares[name] for name in values], list(values.values())), len(values)
+        )
         for key, values in numbers.items()
     ]
 
@@ -351,7 +354,7 @@ def print_correlations(folders: Sequence[Path], runs: Path) -> None:
             f"{runs} has no number of the captioners, the attribute and the data set of these "
             "studies; name the folder of their runs, and folders of studies of pairs"
         )
-    most = max(line.correlation.n for line in lines)
+    most = max(line.n_captioners for line in lines)
     if most < FEWEST_CORRELATED:
         print_out(
             f"a correlation over captioners needs {FEWEST_CORRELATED} of them, and here are {most}"
@@ -362,7 +365,7 @@ def print_correlations(folders: Sequence[Path], runs: Path) -> None:
         "“differently” (Pearson, 95 % interval)"
     )
     rows = [
-        [*line.name, _correlation(line.correlation), NumberCell(line.correlation.n, digits=0)]
+        [*line.name, _correlation(line.correlation), NumberCell(line.n_captioners, digits=0)]
         for line in lines
     ]
     head = ["metric", "part", "settings", "r", "captioners"]
@@ -380,7 +383,7 @@ def _points(share: Interval) -> str:
     return f"{100 * share.value:.1f}{ends} points"
 
 
-def _correlation(correlation: Correlation) -> NumberCell | str:
+def _correlation(correlation: Estimate) -> NumberCell | str:
     if math.isnan(correlation.value):
         return "unknown"
-    return NumberCell(correlation.value, correlation.low, correlation.high)
+    return NumberCell(correlation.value, correlation.ci_low, correlation.ci_high)
