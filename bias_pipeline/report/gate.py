@@ -41,8 +41,7 @@ from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
-from bias_pipeline.stats.set_differences import size_difference
-from bias_pipeline.stats.sign_flips import FEWEST_SETS
+from bias_pipeline.stats.sign_flips import FEWEST_SETS, size_difference
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import join_words
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of, sibling_name
@@ -27,7 +28,6 @@ from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
 from bias_pipeline.report.table import number, percent
 from bias_pipeline.report.tables import ARROWS
 from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
-from bias_pipeline.report.verdict_sentences import join_sentences
 from bias_pipeline.stats.bootstrap import quantile
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _usability_of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        traits = join_sentences(_TRAITS[trait] for trait in rule.follows)
+        traits = join_words(_TRAITS[trait] for trait in rule.follows)
         return Usability(headline, part, NO, _DIFFERING.format(traits))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)

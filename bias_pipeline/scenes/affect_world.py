@@ -18,7 +18,8 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Drawn, Pixels
-from bias_pipeline.scenes.lexicon import enumeration, options, pick
+from bias_pipeline.errors import join_words
+from bias_pipeline.scenes.lexicon import options, pick
 from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, role_map
 from bias_pipeline.scenes.slots import Slot, check_dials, draw, normalise, read_slots
 from bias_pipeline.scenes.world import HUMANS, Stream, rows_of
@@ -325,7 +326,7 @@ def _text(
     frame = word("felt frame", _FELT_FRAMES) if felt else word("plain frame", _PLAIN_FRAMES)
     adjective, noun = FEELINGS[emotion]
     text = frame.format(
-        reason=enumeration(reasons),
+        reason=join_words(reasons),
         adjective=word("adjective", options(adjective)),
         noun=word("noun", options(noun)),
     )
