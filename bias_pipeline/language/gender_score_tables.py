@@ -133,8 +133,8 @@ def word_effects(
         return []
     rows = np.array([row for row, _, _ in deleted])
     starts = np.searchsorted(judged.of, rows, "left")
-    counts = np.searchsorted(judged.of, rows, "right") - starts
-    pairs, of = judged.pairs[ranges(starts, counts)], np.repeat(np.arange(len(rows)), counts)
+    n_pairs = np.searchsorted(judged.of, rows, "right") - starts
+    pairs, of = judged.pairs[ranges(starts, n_pairs)], np.repeat(np.arange(len(rows)), n_pairs)
     versions = list(zip(*(texts for _, _, texts in deleted), strict=True))
     _, _, scores = judge(how, versions, contexts, pairs, of)
     whole = bias_ratio(mean_over(judged.of, judged.score, len(judged.rows)))[rows]
