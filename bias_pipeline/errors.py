@@ -169,6 +169,17 @@ def inflect(number: object, words: str) -> str:
     return f"{number} {words}"
 
 
+def join_words(texts: Iterable[str]) -> str:
+    """Texts as an enumeration.
+
+    Example:
+        >>> join_words(["a cup"]), join_words(["a cup", "a fork", "a knife"])
+        ('a cup', 'a cup, a fork and a knife')
+    """
+    *most, final = texts
+    return f"{', '.join(most)} and {final}" if most else final
+
+
 def nearest_name(name: str, known: Sequence[str]) -> str:
     """The known name that is most similar to a name, ignoring case; empty if no name is similar.
 

@@ -87,7 +87,16 @@ class NeuralProbe(Probe):
         scaled = str(flags.get("precision")).startswith("16")
         alone = not single or scaled or (on_cpu and not encoder.frozen)
         self.ensemble = ensemble or (1 if alone else EVERYONE)
-        self._check_sharing(scaled)
+        if self.world > 1 and self.processes > 1:
+            raise ValueError(
+                f"processes={self.processes} and trainer.devices={self.world} exclude each other; "
+                "choose one of them"
+            )
+        if self.ensemble < 1 or (self.ensemble > 1 and (self.world > 1 or scaled)):
+            raise ValueError(
+                f"probe.ensemble={self.ensemble} must be 1 or more, and 1 with several "
+                "trainer.devices or with trainer.precision=16-mixed"
+            )
         self.recipe = Recipe(
             encoder,
             head,
@@ -120,18 +129,6 @@ class NeuralProbe(Probe):
                 "or set split.validation_share"
             )
         return replace(job, validation=validation)
-
-    def _check_sharing(self, scaled: bool) -> None:
-        if self.world > 1 and self.processes > 1:
-            raise ValueError(
-                f"processes={self.processes} and trainer.devices={self.world} exclude each other; "
-                "choose one of them"
-            )
-        if self.ensemble < 1 or (self.ensemble > 1 and (self.world > 1 or scaled)):
-            raise ValueError(
-                f"probe.ensemble={self.ensemble} must be 1 or more, and 1 with several "
-                "trainer.devices or with trainer.precision=16-mixed"
-            )
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -234,7 +231,10 @@ def _train_within_memory(
 ) -> list[ProbeResult]:
     """Train; if memory runs out, train fewer attackers at once, then smaller parts of batches."""
     try:
-        return _train_once(recipe, data, jobs)
+        if recipe.stacked:
+            return train_ensemble(recipe, data, jobs)
+        train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
+        return [train(recipe, data, job) for job in jobs]
     except RuntimeError as error:
         if not is_shortage(error):
             raise
@@ -264,15 +264,6 @@ def _train_within_memory(
 
 def _shortage(data: LabelledCaptions, job: TrainingJob, reason: str) -> dict[str, object]:
     return {"data": data.name, "seed": job.seed, "error": reason}
-
-
-def _train_once(
-    recipe: Recipe, data: LabelledCaptions, jobs: Sequence[TrainingJob]
-) -> list[ProbeResult]:
-    if recipe.stacked:
-        return train_ensemble(recipe, data, jobs)
-    train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
-    return [train(recipe, data, job) for job in jobs]
 
 
 def _train_together(recipe: Recipe, data: LabelledCaptions, job: TrainingJob) -> ProbeResult:

@@ -132,7 +132,10 @@ class Probe(Configurable, ABC):
         fitted = track(trained, len(missing))
         fresh: dict[str, ProbeResult] = {}
         for (key, _), result in zip(missing, fitted, strict=True):
-            self._store(key, result)
+            if self.cache is not None:
+                if result.losses:
+                    self.cache.put(key + LOSSES, np.array(result.losses))
+                self.cache.put(key, result.probs)
             fresh[key] = result
         answers: list[tuple[list[ProbeResult], Training]] = []
         for of_set, jobs in zip(keys, sets, strict=True):
@@ -153,12 +156,6 @@ class Probe(Configurable, ABC):
             return None
         losses = self.cache.get(key + LOSSES)
         return ProbeResult(probs, () if losses is None else tuple(losses.tolist()))
-
-    def _store(self, key: str, one: ProbeResult) -> None:
-        if self.cache is not None:
-            if one.losses:
-                self.cache.put(key + LOSSES, np.array(one.losses))
-            self.cache.put(key, one.probs)
 
     def _key(self, data: LabelledCaptions, job: TrainingJob) -> str:
         sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())

@@ -39,7 +39,6 @@ class Adam(Optimizer):
     betas: Sequence[Dropout] = (0.9, 0.999)  # decay of the means of gradients and of their squares
     eps: Positive = 1e-8  # added to the root of the latter
     weight_decay: NotNegative = 0.0  # added to gradients
-    amsgrad: bool = False  # whether the largest mean of squares counts
 
     @property
     def spec(self) -> Mapping[str, object]:

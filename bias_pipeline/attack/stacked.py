@@ -342,18 +342,15 @@ def decide(
         elif isinstance(first, nn.Dropout):
             vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], generators)
         elif isinstance(first, nn.BatchNorm1d):
-            vectors = _normalise_rows(layers, vectors, rows)
+            parts = [
+                layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)
+            ]
+            padded = _side_by_side(parts)
+            missing = vectors.shape[1] - padded.shape[1]
+            vectors = nn.functional.pad(padded, (0, 0, 0, missing)) if missing else padded
         else:
             vectors = first(vectors)
     return vectors
-
-
-def _normalise_rows(layers: Sequence[nn.Module], vectors: Tensor, rows: Sequence[int]) -> Tensor:
-    """(S, N, D) each network's rows normalised by their mean and spread, zero in other rows."""
-    parts = [layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)]
-    padded = _side_by_side(parts)
-    missing = vectors.shape[1] - padded.shape[1]
-    return nn.functional.pad(padded, (0, 0, 0, missing)) if missing else padded
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:

@@ -46,13 +46,8 @@ class Parser(ArgumentParser):
 
         A value with ``=`` may begin with a sign, such as ``--map -1=female``.
         """
-        self._words = self._join_values(args)
-        return super().parse_known_args(self._words, namespace)
-
-    def _join_values(self, words: Sequence[str]) -> list[str]:
-        """Join each value that looks like an option to the option before it."""
         joined: list[str] = []
-        for word in words:
+        for word in args:
             name, equals, _ = word.partition("=")
             known = self._option_string_actions
             if (
@@ -65,7 +60,8 @@ class Parser(ArgumentParser):
                 joined[-1] += f"={word}"
             else:
                 joined.append(word)
-        return joined
+        self._words = joined
+        return super().parse_known_args(self._words, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Raise a UsageError instead of ending the process."""

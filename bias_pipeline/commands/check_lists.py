@@ -56,7 +56,15 @@ def data_check_lists_command(words: Sequence[str]) -> int:
             preset({"attribute": name}, {"dataset": "coco"}).build("attribute")
             for name in (options.only, options.english)
         )
-        _check_attributes(lists, english)
+        if lists.language == ENGLISH:
+            raise UsageError(
+                f"{lists.name} is English; name an attribute whose YAML has language: CODE"
+            )
+        if english.language != ENGLISH or set(english.groups) != set(lists.groups):
+            raise UsageError(
+                f"--english {english.name}: name an attribute in English with the groups "
+                f"{', '.join(lists.groups)}"
+            )
         files = (options.captions, options.english_captions)
         for path in (*files, options.attributes):
             check_file(path)
@@ -96,18 +104,6 @@ def data_check_lists_parser() -> Parser:
     )
     add_config_dir(parser)
     return parser
-
-
-def _check_attributes(lists: Attribute, english: Attribute) -> None:
-    if lists.language == ENGLISH:
-        raise UsageError(
-            f"{lists.name} is English; name an attribute whose YAML has language: CODE"
-        )
-    if english.language != ENGLISH or set(english.groups) != set(lists.groups):
-        raise UsageError(
-            f"--english {english.name}: name an attribute in English with the groups "
-            f"{', '.join(lists.groups)}"
-        )
 
 
 def compared_lists(

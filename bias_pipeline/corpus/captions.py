@@ -282,26 +282,18 @@ class Captions(ReadCache):
         if (sizes == 1).all():
             return Captions(tuple(index), flat[self.tokens], self.starts, self.image_rows)
         if (sizes <= 1).all():  # signs are dropped, nothing is cut in two: no need to expand
-            return self._drop_words(tuple(index), flat, sizes > 0)
-        return self._expand(tuple(index), flat, sizes)
-
-    def _drop_words(
-        self, types: tuple[str, ...], flat: Int32Array, retained: BoolArray
-    ) -> Captions:
-        """Replace the retained words, (V,) flags, by the words of ``flat``; drop the others."""
-        renumber = np.full(len(retained), -1, np.int32)
-        renumber[retained] = flat
-        tokens = renumber[self.tokens]
-        remaining = tokens >= 0
-        starts = offsets(remaining)[self.starts]
-        return Captions(types, tokens[remaining], starts, self.image_rows)
-
-    def _expand(self, types: tuple[str, ...], flat: Int32Array, sizes: Int32Array) -> Captions:
+            retained = sizes > 0
+            renumber = np.full(len(retained), -1, np.int32)
+            renumber[retained] = flat
+            tokens = renumber[self.tokens]
+            remaining = tokens >= 0
+            starts = offsets(remaining)[self.starts]
+            return Captions(tuple(index), tokens[remaining], starts, self.image_rows)
         first = offsets(sizes)[:-1]
         blocks = np.split(self.tokens, range(_BLOCK, len(self.tokens), _BLOCK))
         tokens = np.concatenate([flat[ranges(first[block], sizes[block])] for block in blocks])
         starts = offsets(sizes[self.tokens])[self.starts]
-        return Captions(types, tokens, starts, self.image_rows)
+        return Captions(tuple(index), tokens, starts, self.image_rows)
 
     def join(self, phrases: Iterable[str]) -> Captions:
         """Make one word of every occurrence of a phrase ("hot dog"), the longest first.

@@ -106,7 +106,12 @@ class Split:
             return positions
         classes = labels[positions]
         size = np.bincount(classes, minlength=int(labels.max()) + 1).min()
-        return positions[_rank_within(classes) < size]
+        # How many earlier entries carry the same label
+        sizes = np.bincount(classes)
+        order = np.argsort(classes.astype(np.min_scalar_type(len(sizes))), kind="stable")
+        rank = np.empty(len(classes), np.int64)
+        rank[order] = np.arange(len(classes)) - np.repeat(offsets(sizes)[:-1], sizes)
+        return positions[rank < size]
 
     @cached_property
     def digest(self) -> str:
@@ -211,15 +216,6 @@ def _positions(rows: IntArray, images: IntArray) -> IntArray:
     place[images] = np.arange(len(images))
     positions = place[rows]
     return positions[positions >= 0]
-
-
-def _rank_within(labels: IntArray) -> IntArray:
-    """How many earlier entries carry the same label."""
-    sizes = np.bincount(labels)
-    order = np.argsort(labels.astype(np.min_scalar_type(len(sizes))), kind="stable")
-    rank = np.empty(len(labels), np.int64)
-    rank[order] = np.arange(len(labels)) - np.repeat(offsets(sizes)[:-1], sizes)
-    return rank
 
 
 def originals(corpus: Corpus) -> IntArray:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import (
     Copies,
@@ -189,7 +189,10 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """
     codes = [grouping.codes for grouping in corpus.groupings.values()]
     labelled = (np.array(codes) >= 0).any(axis=0)  # in a group of at least one attribute
-    captioned = _have_caption(corpus)
+    # A blank caption counts
+    described = np.zeros(len(corpus), bool)
+    described[corpus.model.image_rows] = True
+    captioned = described | (np.asarray(corpus.blank_counts.get("model", 0)) > 0)
     scored = np.flatnonzero(labelled & captioned if captioned.any() else labelled)
     if limit is None or len(scored) <= limit:
         return corpus
@@ -227,13 +230,6 @@ def _first_drawn(corpus: Corpus, rows: IntArray, limit: int) -> IntArray:
             f"limit={size} or more"
         )
     return np.sort(drawn[:end])
-
-
-def _have_caption(corpus: Corpus) -> BoolArray:
-    """(N,) whether each image has a caption by the captioner; a blank caption counts."""
-    described = np.zeros(len(corpus), bool)
-    described[corpus.model.image_rows] = True
-    return described | (np.asarray(corpus.blank_counts.get("model", 0)) > 0)
 
 
 _NONE = np.empty(0, np.int64)

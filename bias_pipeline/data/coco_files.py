@@ -105,7 +105,9 @@ def captions_of_model(
     if not captions:
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
     captions, more = _of_cells(path, captions, more, index, layout)
-    numbered.note_origins(layout)
+    for key, value in sorted(numbered.origins):
+        if value:
+            layout.add_note(numbered.rows.path, f"{key}: {value}")
     chosen = captions if numbered.others else _choose_caption(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, spoken.repeated, unused, human, tuple(sorted(prompts)))
@@ -233,12 +235,6 @@ class _Numbered:
     def which(self) -> str:
         """The wanted number in words, if the file numbers captions."""
         return f" of {SAMPLE} {self.index}" if self.others else ""
-
-    def note_origins(self, layout: Layout) -> None:
-        """Note how captions were decoded, and how photos were masked."""
-        for key, value in sorted(self.origins):
-            if value:
-                layout.add_note(self.rows.path, f"{key}: {value}")
 
     def sample(self, number: int, row: Mapping[str, Any]) -> int | None:
         """The number of a row's caption, if the file says how captions were decoded."""

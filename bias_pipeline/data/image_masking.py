@@ -86,7 +86,17 @@ class ImageMasking(Configurable):
         """The corpus with pictures that are masked when they are read."""
         if corpus.pictures is None or self.changes_nothing:
             return corpus
-        able = self._maskable(corpus.pictures)
+        # Drawings always have the regions to mask
+        known = (corpus.pictures.regions_of(row) for row in range(len(corpus.pictures)))
+        able = np.array(
+            [
+                self._knows(regions, file)
+                if isinstance(file, Path | MissingPicture)
+                else file is not None
+                for file, regions in zip(corpus.pictures.files, known, strict=True)
+            ],
+            bool,
+        )
         n_lost = int((corpus.pictures.present & ~able).sum())
         sought = self._what_is_sought + (self._how_sure(corpus.pictures) if n_lost else "")
         if n_lost and not able.any():
@@ -136,19 +146,6 @@ class ImageMasking(Configurable):
         all_known = (pictures.regions_of(row) or () for row in range(len(pictures)))
         unsure = any(region.score < self.min_score for regions in all_known for region in regions)
         return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
-
-    def _maskable(self, pictures: Pictures) -> BoolArray:
-        """(N,) whether each picture has the regions to mask; drawings always have them."""
-        known = (pictures.regions_of(row) for row in range(len(pictures)))
-        return np.array(
-            [
-                self._knows(regions, file)
-                if isinstance(file, Path | MissingPicture)
-                else file is not None
-                for file, regions in zip(pictures.files, known, strict=True)
-            ],
-            bool,
-        )
 
     def _knows(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> bool:
         if regions is None:

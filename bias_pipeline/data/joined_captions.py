@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 import numpy as np
 
@@ -160,7 +160,12 @@ def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
         if _is_certain(counts, sign, shown):
             return name
         if not _is_prose(sign, shown):
-            _refuse(path, name, counts, shown, kind)
+            raise DataError(
+                f"{path}: {(counts > 1).sum()} of {len(counts)} cells of {kind.what} have "
+                f"{_SIGNS[name].shown!r}, such as {_example(shown[0])}, some more often than "
+                f"others. Add dataset.separator={name} if it is between captions, or "
+                "dataset.separator=none if each cell is one caption"
+            )
     return ""
 
 
@@ -213,17 +218,6 @@ def _is_one_text(lists: Sequence[Sequence[str]]) -> bool:
     last = [parts[-1].endswith(".") for parts in lists]
     one = _goes_on(lists) and np.mean(last) > 1 - _ALIKE and np.mean(before) < _ALIKE
     return bool(np.mean(several) > _ALIKE or one)
-
-
-def _refuse(
-    path: Path, name: str, counts: IntArray, lists: Sequence[Sequence[str]], kind: Kind
-) -> NoReturn:
-    raise DataError(
-        f"{path}: {(counts > 1).sum()} of {len(counts)} cells of {kind.what} have "
-        f"{_SIGNS[name].shown!r}, such as {_example(lists[0])}, some more often than others. "
-        f"Add dataset.separator={name} if it is between captions, or dataset.separator=none "
-        "if each cell is one caption"
-    )
 
 
 def _example(parts: Sequence[str]) -> str:

@@ -75,21 +75,6 @@ def find_photos(folder: Path) -> dict[str, Path]:
         ) from error
     if not names:
         raise ResourceError(f"{folder}: no photos in it; known endings: {', '.join(ENDINGS)}")
-    return _by_id(folder, names)
-
-
-def _is_photo(entry: os.DirEntry[str]) -> bool:
-    if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
-        return False
-    try:
-        return entry.is_file() or (entry.is_symlink() and not Path(entry.path).exists())
-    except OSError as error:
-        raise ResourceError(
-            f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"
-        ) from error
-
-
-def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for name in names:
         # Bytes that are not UTF-8 and line breaks are refused; all blanks are allowed, such as the
@@ -105,6 +90,17 @@ def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     return paths
 
 
+def _is_photo(entry: os.DirEntry[str]) -> bool:
+    if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
+        return False
+    try:
+        return entry.is_file() or (entry.is_symlink() and not Path(entry.path).exists())
+    except OSError as error:
+        raise ResourceError(
+            f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"
+        ) from error
+
+
 def read_photo(path: Path) -> Image:
     """A photo as an upright RGB image.
 
@@ -118,7 +114,8 @@ def read_photo(path: Path) -> Image:
             raise UnreadableError("the file is empty")
         with _open_photo(path, _formats()) as opened:
             _check_size(opened)
-            _check_depth(opened)
+            if opened.mode == "F" or (opened.mode == "I" and opened.format == "TIFF"):
+                raise UnreadableError("of 32 bits a channel; save it with 8 or 16")
             opened.load()
             if _has_exif(opened):
                 ImageOps.exif_transpose(opened, in_place=True)  # otherwise Pillow makes copies
@@ -233,12 +230,6 @@ def _check_size(image: Image) -> None:
         raise UnreadableError(f"more than {MAX_STRETCH} times as long as wide")
 
 
-def _check_depth(image: Image) -> None:
-    """Refuse pixel types without a defined white."""
-    if image.mode == "F" or (image.mode == "I" and image.format == "TIFF"):
-        raise UnreadableError("of 32 bits a channel; save it with 8 or 16")
-
-
 def _rgb(image: Image) -> Image:
     if image.mode in ("I;16B", "I;16L", "I;16N"):  # in the byte order of other machines
         image = image.convert("I").convert("I;16")
@@ -302,7 +293,14 @@ def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
     size = (photo.height, photo.width)
     known = with_sizes(regions, size)
     for one in known:
-        _check_shape(file, one.size, size)
+        # A scaled picture may differ by rounding; boxes in shares (1, 1) have no shape
+        ratio = one.size[1] * size[0] / (one.size[0] * size[1])
+        if one.size != (1, 1) and not 1 / _STRETCH <= ratio <= _STRETCH:
+            raise DataError(
+                f"{file}: the picture has {size[1]} x {size[0]} pixels, and its annotations "
+                f"are of another shape, {one.size[1]} x {one.size[0]}; name the annotations of "
+                "these pictures (dataset.regions)"
+            )
     return Drawn(np.asarray(photo), known)
 
 
@@ -321,20 +319,6 @@ def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[R
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return with_sizes(regions, photo_size(file))
-
-
-def _check_shape(file: Path, annotated: tuple[int, int], actual: tuple[int, int]) -> None:
-    """Refuse annotations of another picture; a scaled picture may differ by rounding.
-
-    Boxes in shares of a picture (size (1, 1)) have no shape to check.
-    """
-    ratio = annotated[1] * actual[0] / (annotated[0] * actual[1])
-    if annotated != (1, 1) and not 1 / _STRETCH <= ratio <= _STRETCH:
-        raise DataError(
-            f"{file}: the picture has {actual[1]} x {actual[0]} pixels, and its annotations "
-            f"are of another shape, {annotated[1]} x {annotated[0]}; name the annotations of "
-            "these pictures (dataset.regions)"
-        )
 
 
 VERSION = 1  # raise it whenever any pixel changes

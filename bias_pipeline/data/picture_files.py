@@ -180,7 +180,7 @@ def _region(
     box = None if row.get("bbox") is None else _box(rows, number, row["bbox"])
     if box is None or not (box[2] and box[3]):  # detectors write boxes of no area
         try:
-            box = _box_of(polygons, counts, size)
+            box = box_of_runs(counts, *size) if counts else extent(polygons) if polygons else None
         except ValueError as error:
             rows.refuse(number, f"a mask of segmentation cannot be used: {error}")
     if box is None:
@@ -233,15 +233,6 @@ def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple
 
     coded: Any = {"size": list(shape), "counts": list(counts)}
     return coco.frPyObjects(coded, *shape)["counts"], shape
-
-
-def _box_of(
-    polygons: Sequence[Sequence[float]], counts: bytes, size: tuple[int, int]
-) -> Box | None:
-    """The box around an outline; None without an outline or for an empty outline."""
-    if counts:
-        return box_of_runs(counts, *size)
-    return extent(polygons) if polygons else None
 
 
 def readable_pictures(

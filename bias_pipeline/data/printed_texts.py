@@ -187,15 +187,11 @@ def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
         elif token[0] != "," and token.lastgroup != "dtype":
             items.append(_read(token, tokens, depth))
     if keys:
-        return _pairs(keys, items)
+        if len(keys) != len(items):
+            raise NotWholeError("cannot be read: keys and values differ in number")
+        return _Pairs(list(zip(keys, items, strict=True)))
     is_list = opening in ("[", "{") or (opening == "(" and commas)
     return items if is_list or len(items) != 1 else items[0]
-
-
-def _pairs(keys: list[Any], values: list[Any]) -> _Pairs:
-    if len(keys) != len(values):
-        raise NotWholeError("cannot be read: keys and values differ in number")
-    return _Pairs(list(zip(keys, values, strict=True)))
 
 
 def _string(written: str) -> str:

@@ -52,7 +52,17 @@ class ArrayCache:
         """The array stored under a key; None if it is absent or damaged."""
         path = self._path(key)
         try:
-            return _unpack(path.read_bytes(), key)
+            # A checksum, then the number of axes, their lengths and the values
+            raw = path.read_bytes()
+            checksum, body = raw[:32], raw[32:]
+            if hashlib.sha256(key.encode() + body).digest() != checksum:
+                raise ValueError("its checksum does not fit")
+            n_axes = int(np.frombuffer(body[:8], "<i8")[0])
+            shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
+            array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
+            if not np.isfinite(array).all():
+                raise ValueError("it has a value that is not a number")
+            return array
         except FileNotFoundError:
             return None
         except (ValueError, IndexError, OSError) as error:
@@ -83,19 +93,6 @@ class ArrayCache:
 def _clear_once(root: Path) -> None:
     """Remove drafts that killed processes left in a cache, once per cache and process."""
     clear_drafts(root.glob(f"??/{DRAFTS}"))
-
-
-def _unpack(raw: bytes, key: str) -> Float64Array:
-    """The array of an entry: a checksum, then the number of axes, their lengths and the values."""
-    checksum, body = raw[:32], raw[32:]
-    if hashlib.sha256(key.encode() + body).digest() != checksum:
-        raise ValueError("its checksum does not fit")
-    n_axes = int(np.frombuffer(body[:8], "<i8")[0])
-    shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
-    array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError("it has a value that is not a number")
-    return array
 
 
 _DIGITS = 32  # hexadecimal digits of each of the two digests in a name

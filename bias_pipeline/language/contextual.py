@@ -19,7 +19,7 @@ from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.arrays import ArrayCache
-from bias_pipeline.language.vectors import GLOVE_NAME, WordVectors, digests, word_vectors
+from bias_pipeline.language.vectors import GLOVE_NAME, digests, word_vectors
 from bias_pipeline.text.align import ConstantAlignment, Vocabulary
 from bias_pipeline.text.transform import TextTransform, is_special
 
@@ -41,22 +41,18 @@ def nearest_words(
     key = hashlib.sha256(text.encode()).hexdigest()
     table = None if cache is None else cache.get(key)
     if table is None:
-        table = _table(word_vectors(source, {*words, *known}), words, known)
+        vectors = word_vectors(source, {*words, *known})
+        ours = np.array([i for i, word in enumerate(known) if word in vectors.places], np.int64)
+        theirs = np.array([i for i, word in enumerate(words) if word in vectors.places], np.int64)
+        if not len(ours):
+            raise LookupError("no known word has a vector")
+        rows, distances = nearest_directions(
+            vectors.rows([words[i] for i in theirs]), vectors.rows([known[i] for i in ours])
+        )
+        table = np.column_stack([theirs, ours[rows], distances])
         if cache is not None:
             cache.put(key, table)
     return {words[int(a)]: Neighbour(known[int(k)], float(distance)) for a, k, distance in table}
-
-
-def _table(vectors: WordVectors, words: Sequence[str], known: Sequence[str]) -> Float64Array:
-    """(M, 3) rows of ``words``, rows of ``known`` and the distances between them."""
-    ours = np.array([i for i, word in enumerate(known) if word in vectors.places], np.int64)
-    theirs = np.array([i for i, word in enumerate(words) if word in vectors.places], np.int64)
-    if not len(ours):
-        raise LookupError("no known word has a vector")
-    rows, distances = nearest_directions(
-        vectors.rows([words[i] for i in theirs]), vectors.rows([known[i] for i in ours])
-    )
-    return np.column_stack([theirs, ours[rows], distances])
 
 
 Nearest = tuple[IntArray, Float64Array]

@@ -133,13 +133,26 @@ def word_effects(
         return []
     rows = np.array([row for row, _, _ in deleted])
     starts = np.searchsorted(judged.of, rows, "left")
-    counts = np.searchsorted(judged.of, rows, "right") - starts
-    pairs, of = judged.pairs[ranges(starts, counts)], np.repeat(np.arange(len(rows)), counts)
+    n_pairs = np.searchsorted(judged.of, rows, "right") - starts
+    pairs, of = judged.pairs[ranges(starts, n_pairs)], np.repeat(np.arange(len(rows)), n_pairs)
     versions = list(zip(*(texts for _, _, texts in deleted), strict=True))
     _, _, scores = judge(how, versions, contexts, pairs, of)
     whole = bias_ratio(mean_over(judged.of, judged.score, len(judged.rows)))[rows]
     rest = bias_ratio(mean_over(of, scores, len(rows)))
-    return _by_word([word for _, word, _ in deleted], whole, rest)
+    names, number = np.unique(np.array([word for _, word, _ in deleted]), return_inverse=True)
+    counts: IntArray = np.bincount(number)
+    with_it, without = (np.bincount(number, shares) / counts for shares in (whole, rest))
+    effect = with_it - without
+    return [
+        {
+            "word": str(names[k]),
+            "times": int(counts[k]),
+            "share with": round(float(with_it[k]), 6),
+            "share without": round(float(without[k]), 6),
+            "effect": round(float(effect[k]), 6),
+        }
+        for k in np.argsort(-effect, kind="stable").tolist()
+    ]
 
 
 def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
@@ -156,25 +169,6 @@ def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
         (row, words[0], [" ".join(version[:place] + version[place + 1 :]) for version in versions])
         for place, words in enumerate(zip(*versions, strict=True))
         if len(set(words)) == 1
-    ]
-
-
-def _by_word(
-    words: Sequence[str], whole: Float64Array, rest: Float64Array
-) -> list[Mapping[str, object]]:
-    names, number = np.unique(np.array(words), return_inverse=True)
-    counts: IntArray = np.bincount(number)
-    with_it, without = (np.bincount(number, shares) / counts for shares in (whole, rest))
-    effect = with_it - without
-    return [
-        {
-            "word": str(names[k]),
-            "times": int(counts[k]),
-            "share with": round(float(with_it[k]), 6),
-            "share without": round(float(without[k]), 6),
-            "effect": round(float(effect[k]), 6),
-        }
-        for k in np.argsort(-effect, kind="stable").tolist()
     ]
 
 

@@ -150,16 +150,6 @@ def find_place(name: str, revision: str = MAIN) -> Place:
     if carried and package and (package / carried.inside).is_dir():
         source = f"the package {carried.package}"
         return Place(package / carried.inside, source, sha256=carried.sha256)
-    return _place_in_cache(name, revision)
-
-
-def hub_cache() -> Path:
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    return Path(HF_HUB_CACHE)
-
-
-def _place_in_cache(name: str, revision: str) -> Place:
     import huggingface_hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -171,6 +161,12 @@ def _place_in_cache(name: str, revision: str) -> Place:
         raise _absent(name, revision) from None
     folder = Path(path)
     return Place(folder, "the hub's cache", folder.name)
+
+
+def hub_cache() -> Path:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    return Path(HF_HUB_CACHE)
 
 
 def no_folder(what: str, name: str) -> ResourceError:

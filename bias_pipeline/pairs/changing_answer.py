@@ -24,7 +24,6 @@ ALPHA = 0.05
 DRAWN, ALIKE = "drawn", "alike"  # whether each picture has its own background, or a set has one
 MOST_WORDS = 10  # printed
 _SHIFT, _BEYOND = "shift", "beyond_pictures"
-_LEAST_NAMED = 6  # in so many sets, a word used for only one group may name the group
 _CHANGES = {
     _BEYOND: "the captions change with the group, picture by picture",
     _SHIFT: "the captions change with the group in the same direction over sets",

@@ -371,7 +371,14 @@ class Cleaning(Configurable):
         """
         rows = release.annotations
         parts = parts_of(rows, self.rest_from, self.seed)
-        tokens = [_tokens(row.text) for row in rows]
+        tokens = [
+            [
+                token
+                for word in row.text.split()
+                for token in tokenize_word(word, keep_punctuation=True, keep_unknown=True)
+            ]
+            for row in rows
+        ]
         lengths = np.array([len(words) for words in tokens])
         trained = np.array([parts[row.painting] == "train" for row in rows])
         longest = np.inf
@@ -401,14 +408,6 @@ class Cleaning(Configurable):
 
 
 _NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=0)
-
-
-def _tokens(text: str) -> list[str]:
-    return [
-        token
-        for word in text.split()
-        for token in tokenize_word(word, keep_punctuation=True, keep_unknown=True)
-    ]
 
 
 def _with_unknown(tokens: Sequence[str], known: set[str]) -> str:

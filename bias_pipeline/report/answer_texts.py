@@ -11,7 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from bias_pipeline.errors import inflect
+from bias_pipeline.errors import inflect, join_words
 from bias_pipeline.metrics.base import HEADLINES, NOT_SHOWN, QUESTIONS
 from bias_pipeline.metrics.repeated_scores import NOISE
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of
@@ -23,7 +23,6 @@ from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import (
     PANELS,
     clause_of,
-    join_sentences,
     one_direction,
     reading_name,
 )
@@ -242,9 +241,9 @@ def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
             text = _UNTESTED[answer.question].format(attribute=attribute)
             untested.setdefault(lacks_people, []).append(text)
     if alone := untested.get(True, []):
-        sentences.append(f"Cannot tell without annotators' captions: {join_sentences(alone)}.")
+        sentences.append(f"Cannot tell without annotators' captions: {join_words(alone)}.")
     if others := untested.get(False, []):
-        sentences.append(f"Not tested: {join_sentences(others)}.")
+        sentences.append(f"Not tested: {join_words(others)}.")
     if rest and not searched:
         sentences.append(f"{rest.removeprefix('; ').capitalize()}.")
     unknown = verdict.answer("describing", attribute) == "unknown"
@@ -256,7 +255,7 @@ def _possible(searched: Sequence[Answer]) -> str:
     """A sentence on how much bias the widest interval allows, and where no bias was found."""
     widest = max(searched, key=lambda answer: answer.at_most)
     most = amount(widest, max(widest.at_most, 0.0))
-    where = join_sentences(_noun(answer) for answer in searched)
+    where = join_words(_noun(answer) for answer in searched)
     if all(answer.answer == "no" for answer in searched):
         return (
             f"At most {most} of bias in {where} ({amount(widest, widest.negligible)} count as none)"
@@ -395,7 +394,7 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
     for result in results:
         rows = {row.part: row for row in result.rows}
         for name in HEADLINES:
-            row, move = rows.get(name), rows.get(_part(name))
+            row, move = rows.get(name), rows.get(NOISE if name == "score" else f"{name}:{NOISE}")
             if row is None or move is None or math.isnan(row.ci_low + move.value):
                 continue
             n_tested += 1
@@ -413,10 +412,6 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
         f"{first}, {len(names)} of {inflect(n_tested, 'headlines')} would leave {intervals}: "
         f"{', '.join(names[:_NAMED])}{more}."
     )
-
-
-def _part(headline: str) -> str:
-    return NOISE if headline == "score" else f"{headline}:{NOISE}"
 
 
 def _amount(move: Row) -> str:

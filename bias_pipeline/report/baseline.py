@@ -152,16 +152,13 @@ def compare_to_baseline(
         elif passed_over := baseline.reason(*key):
             skipped |= [passed_over]
         else:
-            raise _absent(key, baseline)
+            known = dict.fromkeys(" of ".join(_metric_and_attribute(r)) for r in baseline.results)
+            raise DataError(
+                f"{baseline.file}: was written without {' of '.join(key)}; it has "
+                f"{', '.join(known)}. Write it again with metric={key[0]} attribute={key[1]}, or "
+                "compare without it"
+            )
     return matches, skipped
-
-
-def _absent(key: tuple[str, str], baseline: Baseline) -> DataError:
-    known = dict.fromkeys(" of ".join(_metric_and_attribute(r)) for r in baseline.results)
-    return DataError(
-        f"{baseline.file}: was written without {' of '.join(key)}; it has {', '.join(known)}. "
-        f"Write it again with metric={key[0]} attribute={key[1]}, or compare without it"
-    )
 
 
 def _match(result: Result, same: Sequence[Result]) -> Result:

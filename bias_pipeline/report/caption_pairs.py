@@ -24,8 +24,8 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_
 from bias_pipeline.io.files import table_csv
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.counting.described_images import DescribedImages
-from bias_pipeline.stats.bootstrap import Interval
-from bias_pipeline.stats.compare import Correlation, pearson
+from bias_pipeline.stats.bootstrap import Estimate, Interval
+from bias_pipeline.stats.compare import pearson
 from bias_pipeline.text.descriptions import ConceptTable
 
 FIRST, SECOND, ALIKE = "A", "B", "alike"  # the answers of raters
@@ -106,7 +106,10 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
     A picture is in one pair at most. Pictures of the smaller group are drawn, and each is paired
     with the most similar remaining picture of the other group.
     """
-    unit = _unit_rows(images.features)
+    lengths = np.sqrt((images.features**2).sum(axis=1))
+    unit = sparse.csr_array(
+        sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ images.features
+    )
     scenes = _scenes(images)
     places = np.arange(len(images.rows))
     sides = places[:n_first], places[n_first:]
@@ -126,12 +129,6 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
         n_pairs += 1
         first, second = (anchor, other) if anchor < n_first else (other, anchor)
         yield first, second, float(min(alike.max(), 1.0))
-
-
-def _unit_rows(features: sparse.csr_array) -> sparse.csr_array:
-    """Scale rows to length 1, except rows of zeros."""
-    lengths = np.sqrt((features**2).sum(axis=1))
-    return sparse.csr_array(sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ features)
 
 
 def _scenes(images: DescribedImages) -> IntArray:
@@ -261,7 +258,7 @@ class PairAnswers:
         return _mean(self.first)
 
     @property
-    def with_concepts(self) -> Correlation:
+    def with_concepts(self) -> Estimate:
         """Correlation over pairs of raters' share with the concepts that only one caption says."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 

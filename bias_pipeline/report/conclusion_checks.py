@@ -188,7 +188,8 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
     """Why a number cannot be used at all; empty if it can."""
     if math.isnan(row.value):
         return NO_VALUE
-    coverage = coverage_of(result, row)
+    # Whoever captions 500 of 10,000 labelled images asks about these 500
+    coverage = min(1.0, row.coverage / result.facts.corpus.file_share)
     if coverage < limits.coverage:
         return "it covers only " + _too_few(coverage, "of its images", limits.coverage)
     if math.isnan(row.ci_low):
@@ -198,14 +199,6 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
             1 - row.neutral_rate, "of the captions name a group", limits.named
         )
     return ""
-
-
-def coverage_of(result: Result, row: Row) -> float:
-    """The share of the images in the model's file on which a number rests.
-
-    Whoever captions five hundred of ten thousand labelled images asks about these five hundred.
-    """
-    return min(1.0, row.coverage / result.facts.corpus.file_share)
 
 
 def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> str:

@@ -41,8 +41,7 @@ from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
-from bias_pipeline.stats.set_differences import size_difference
-from bias_pipeline.stats.sign_flips import FEWEST_SETS
+from bias_pipeline.stats.sign_flips import FEWEST_SETS, size_difference
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -296,7 +295,9 @@ def _decision_by(
     limits: Limits,
 ) -> Decision:
     """The decision by the part of the rule; without a rule, a doubt about the headline."""
-    _check_margin_of(margin, first, headline)
+    low, high = first.facts.metric.range.get(headline, (None, None))
+    if low is not None and high is not None:
+        _check_reach(margin, first.rows[0].metric, low, high)
     pair = (first, other)
     part = reading.part if reading else headline
     row = _row(first, part) or _row(first, headline)
@@ -363,13 +364,6 @@ def _row(result: Result, part: str) -> Row | None:
 def check_margin(margin: float | None, metric: Metric) -> None:
     """Refuse, before anything is computed, a margin above all differences of a metric."""
     _check_reach(margin, metric.info.name, *metric.headline_range)
-
-
-def _check_margin_of(margin: float | None, result: Result, headline: str) -> None:
-    """Refuse a margin above all possible differences of a stored headline."""
-    low, high = result.facts.metric.range.get(headline, (None, None))
-    if low is not None and high is not None:
-        _check_reach(margin, result.rows[0].metric, low, high)
 
 
 def _check_reach(margin: float | None, metric: str, low: float, high: float) -> None:

@@ -34,8 +34,24 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     """Rename results so that each captioner's name stands for one corpus; also says how."""
     by_file, files = resolve_file_collisions(results)
-    by_corpus, corpora = _corpora_apart(by_file)
-    return by_corpus, [*files, *corpora]
+    # Corpora that differ only in the scored part of captions (text.unit) keep their name
+    digests: dict[tuple[str, ...], dict[str, None]] = {}
+    for result in by_file:
+        digests.setdefault(_corpus_key(result), {})[result.facts.corpus.digest] = None
+    several = {key: versions for key, versions in digests.items() if len(versions) > 1}
+    sentences = [
+        f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
+        "labels or objects differ between runs, so their names end in the first digits of their "
+        "digests"
+        for (dataset, captioner, attribute, *_), versions in several.items()
+    ]
+    renamed = [
+        _rename(r, f"{r.rows[0].captioner} {r.facts.corpus.digest[:_DIGITS]}")
+        if _corpus_key(r) in several
+        else r
+        for r in by_file
+    ]
+    return renamed, [*files, *sentences]
 
 
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
@@ -128,30 +144,6 @@ def _with_digest(file: str) -> str:
 
 def _parts(file: str) -> tuple[str, ...]:
     return Path(file).with_suffix("").parts
-
-
-def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results by digest so that a name stands for one corpus; also says how.
-
-    Corpora that differ only in the scored part of captions (``text.unit``) keep their name.
-    """
-    digests: dict[tuple[str, ...], dict[str, None]] = {}
-    for result in results:
-        digests.setdefault(_corpus_key(result), {})[result.facts.corpus.digest] = None
-    several = {key: versions for key, versions in digests.items() if len(versions) > 1}
-    sentences = [
-        f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
-        "labels or objects differ between runs, so their names end in the first digits of their "
-        "digests"
-        for (dataset, captioner, attribute, *_), versions in several.items()
-    ]
-    renamed = [
-        _rename(r, f"{r.rows[0].captioner} {r.facts.corpus.digest[:_DIGITS]}")
-        if _corpus_key(r) in several
-        else r
-        for r in results
-    ]
-    return renamed, sentences
 
 
 def _name_key(result: Result) -> tuple[str, str]:

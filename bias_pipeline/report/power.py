@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import join_words
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of, sibling_name
@@ -27,7 +28,6 @@ from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
 from bias_pipeline.report.table import number, percent
 from bias_pipeline.report.tables import ARROWS
 from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
-from bias_pipeline.report.verdict_sentences import join_sentences
 from bias_pipeline.stats.bootstrap import quantile
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _usability_of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        traits = join_sentences(_TRAITS[trait] for trait in rule.follows)
+        traits = join_words(_TRAITS[trait] for trait in rule.follows)
         return Usability(headline, part, NO, _DIFFERING.format(traits))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
@@ -282,7 +282,11 @@ def smallest_bias_lines(balanced: float) -> list[list[str]]:
             reading_of(power.any_measurement),
             power.any_measurement.design,
             amount(power.smallest(balanced), power.any_measurement.unit),
-            *(_concluded_text(m) for m in power.at_size(balanced) if m.planted),
+            *(
+                ("–" if 2 * m.withheld > m.trials else f"{m.concluded}/{m.trials}")
+                for m in power.at_size(balanced)
+                if m.planted
+            ),
         ]
         for power in measured_powers()
     ]
@@ -346,10 +350,3 @@ def amount(score: float, unit: str) -> str:
         ('6.1 points', '0.39 nat')
     """
     return f"{percent(score)} points" if unit == "fraction" else f"{number(score)} {unit}"
-
-
-def _concluded_text(measurement: Measurement) -> str:
-    """How many of all trials concluded bias; a dash if most trials gave no answer."""
-    if 2 * measurement.withheld > measurement.trials:
-        return "–"
-    return f"{measurement.concluded}/{measurement.trials}"

@@ -138,21 +138,18 @@ class _Matrix:
     def table(self) -> Table:
         """The table; for one captioner, a line has a headline and the number of its images."""
         if len(self.cells) == 1:
-            return self._of_one()
+            ((captioner, headlines),) = self.cells.items()
+            _, first = next(iter(headlines.values()))
+            mark = "" if training_of(first) else " †"
+            lines: list[list[Cell]] = [
+                [name, self._headline(row, result), *_extent(row, result)]
+                for name, (row, result) in headlines.items()
+            ]
+            return Table("Headlines", ["headline", captioner + mark, *_EXTENT], lines)
         head = ["captioner", *self.columns, *_EXTENT]
         metrics = ["", *self.columns.values(), "", "", ""]
         lines = [self._line(name) for name in self.cells]
         return Table("Headlines", head, lines, metrics=metrics)
-
-    def _of_one(self) -> Table:
-        ((captioner, headlines),) = self.cells.items()
-        _, first = next(iter(headlines.values()))
-        mark = "" if training_of(first) else " †"
-        lines: list[list[Cell]] = [
-            [name, self._headline(row, result), *_extent(row, result)]
-            for name, (row, result) in headlines.items()
-        ]
-        return Table("Headlines", ["headline", captioner + mark, *_EXTENT], lines)
 
     def _line(self, captioner: str) -> list[Cell]:
         by_metric = self.cells[captioner]

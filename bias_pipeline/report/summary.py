@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.errors import join_words
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.answer_table import how_made, numbers_tables
 from bias_pipeline.report.answer_texts import (
@@ -44,9 +45,8 @@ from bias_pipeline.report.verdict_sentences import (
     ANSWER_CLAUSES,
     clause_of,
     finding_name,
-    join_sentences,
 )
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,18 @@ def _conclusion(
     verdicts: Mapping[str, Verdict], answers: Mapping[str, Sequence[Answer]], attribute: str
 ) -> list[str]:
     if len(verdicts) > 1:
-        return sentences_on_all(verdicts, answers, attribute)
+        sentences = []
+        for question in (question for question in ANSWER_CLAUSES if question in JUDGED):
+            on_question = {
+                captioner: next(
+                    a for a in answers[captioner] if stored_question(a.question) == question
+                )
+                for captioner, verdict in verdicts.items()
+                if verdict.answer(question, attribute)
+            }
+            if on_question:
+                sentences.append(_sentence(question, on_question, list(verdicts)))
+        return sentences
     (name,) = verdicts
     return headline(verdicts[name], answers[name])
 
@@ -203,7 +214,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         (
             "Seeds",
             "–".join(map(str, sorted({min(counts), max(counts)})))
-            if (counts := _seeds(rows))
+            if (counts := [len(row.seeds) for row in rows])
             else "–",
         ),
     ]
@@ -215,10 +226,6 @@ def _n_labelled(result: Result) -> int:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
     return max(counted, default=0)
-
-
-def _seeds(rows: Iterable[Row]) -> list[int]:
-    return [len(row.seeds) for row in rows]
 
 
 def _blanks(result: Result, side: str) -> int:
@@ -281,24 +288,6 @@ def _undecided_sentences(
 _MOST_NAMED = 4  # most captioners that a sentence names; of more it gives the number
 
 
-def sentences_on_all(
-    verdicts: Mapping[str, Verdict], answers: Mapping[str, Sequence[Answer]], attribute: str
-) -> list[str]:
-    """A sentence for each judged question on one attribute, with the answers of all captioners."""
-    sentences = []
-    for question in (question for question in ANSWER_CLAUSES if question in JUDGED):
-        on_question = {
-            captioner: next(
-                a for a in answers[captioner] if stored_question(a.question) == question
-            )
-            for captioner, verdict in verdicts.items()
-            if verdict.answer(question, attribute)
-        }
-        if on_question:
-            sentences.append(_sentence(question, on_question, list(verdicts)))
-    return sentences
-
-
 def _sentence(question: str, answers: Mapping[str, Answer], everyone: Sequence[str]) -> str:
     attribute = next(iter(answers.values())).attribute
     given = {name: _kind(answer) for name, answer in answers.items()}
@@ -355,7 +344,7 @@ def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
     if len(names) == len(captioners) > 1:
         return f"All {len(captioners)}"
     if len(names) <= _MOST_NAMED:
-        return join_sentences(names)
+        return join_words(names)
     return f"{len(names)} of {len(captioners)}"
 
 
@@ -378,4 +367,4 @@ def _not_used(metrics: Sequence[str], stem: str, details: Mapping[str, str]) -> 
     name, detail = next(iter(details.items()))
     whom = f"for {len(details)} captioners " if len(details) > 1 else f"for {name} "
     such = f" ({'such as ' * (len(details) > 1)}{name}: {detail})" if detail else ""
-    return f"{join_sentences(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."
+    return f"{join_words(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."

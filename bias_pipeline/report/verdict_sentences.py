@@ -5,7 +5,7 @@ In the questions, ``{attribute}`` is replaced by gender, race or another attribu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bias_pipeline.metrics.base import HEADLINES
@@ -92,17 +92,6 @@ def panel_of(question: str, headline: str) -> str:
 def rank(metric: str) -> int:
     """The rank of a metric among leading metrics."""
     return LEADS.index(metric) if metric in LEADS else len(LEADS)
-
-
-def join_sentences(texts: Iterable[str], last: str = "and") -> str:
-    """Texts joined into an enumeration.
-
-    Example:
-        >>> join_sentences(["a", "b", "c"])
-        'a, b and c'
-    """
-    *most, final = texts
-    return f"{', '.join(most)} {last} {final}" if most else final
 
 
 def clause_of(question: str, form: int, attribute: str, metric: str = "") -> str:

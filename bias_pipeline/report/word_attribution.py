@@ -111,7 +111,8 @@ def read_words(path: Path) -> RevealingWords:
             for _, group_lines in groupby(lines, key=lambda x: (x["side"], x["ngram"]))
         ]
         example_lines = _read(examples_path, sums) if examples_path.is_file() else []
-        groups = _groups(first["groups"])
+        text = first["groups"]
+        groups = tuple(json.loads(text) if text.startswith("[") else text.split())
         _check_whole(words, groups)
         return RevealingWords(
             attribute=first["attribute"],
@@ -140,10 +141,6 @@ def _join_groups(groups: Sequence[str]) -> str:
     text = " ".join(groups)
     plain = text.split() == list(groups) and not text.startswith("[")
     return text if plain else json.dumps(list(groups), ensure_ascii=False)
-
-
-def _groups(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text) if text.startswith("[") else text.split())
 
 
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
@@ -253,7 +250,9 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
     ranked = [word for word in words.words if word.side == by and word.gram]
     ranked.sort(key=lambda word: -word.gain.value)
     if by == "difference":
-        ranked = _added_and_left_out(ranked)
+        # First added words, then words that were left out
+        largest = sorted(ranked, key=lambda word: -abs(word.gain.value))[:SHOWN]
+        ranked = sorted(largest, key=lambda word: (word.gain.value < 0, -abs(word.gain.value)))
     sides = [side for side in _SIDES if (side, ()) in by_gram]
     rows: list[list[Cell]] = []
     for word in [by_gram[by, ()], *ranked[:SHOWN]]:
@@ -264,12 +263,6 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
         rows.append([name, towards(pointing, words.groups), *numbers])
     unit = "n-gram" if words.method == EXACT else "word"
     return Table(caption, [unit, "towards", *sides], rows, folded=by == "human", keys=2)
-
-
-def _added_and_left_out(ranked: Sequence[RevealingWord]) -> list[RevealingWord]:
-    """The words with the largest difference: first added words, then words that were left out."""
-    largest = sorted(ranked, key=lambda word: -abs(word.gain.value))[:SHOWN]
-    return sorted(largest, key=lambda word: (word.gain.value < 0, -abs(word.gain.value)))
 
 
 def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:

@@ -202,7 +202,9 @@ class ResultStore:
             raise unwritable(f"results to {self.root}", error) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        return _as_stored(result, content)
+        stored = json.loads(content)
+        del stored["manifest"]["checksum"]
+        return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
 
     def _name(self, temporary: Path, run_id: str) -> None:
         """Rename a finished folder to the run's name."""
@@ -259,13 +261,6 @@ def _json(result: Result, files: Mapping[str, str]) -> bytes:
         "manifest": {**redacted_data(plain_values(result.manifest)), "files": files},
     }
     return seal(content, within="manifest")
-
-
-def _as_stored(result: Result, content: bytes) -> Result:
-    """The result with the rows and the manifest of its file, whose bytes are ``content``."""
-    stored = json.loads(content)
-    del stored["manifest"]["checksum"]
-    return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
 
 
 def _parse(content: Any, run_id: str, written: bytes) -> Result:

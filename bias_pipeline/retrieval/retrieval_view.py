@@ -26,8 +26,7 @@ from bias_pipeline.retrieval.estimates import Skews, mean_excess
 from bias_pipeline.retrieval.formulas import standard_scores
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.side_effects import Attacked, Recall
-from bias_pipeline.retrieval.skew import FairRanker
-from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.bootstrap import Estimate, Interval
 from bias_pipeline.stats.compare import holm
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ def lines_of(
     estimates: Mapping[PartName, Estimate],
     ranked: Sequence[Ranked],
     groups: Sequence[str],
-    null: FairRanker,
+    null: Interval,
     queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
@@ -203,7 +202,14 @@ def lines_of(
     small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
-    beside = _means(ranked, skews)
+    seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
+    beside = [
+        {
+            str(name): float(np.mean([of_seed[name][0, query] for of_seed in seeds]))
+            for name in seeds[0]
+        }
+        for query in range(len(ranked[0].images))
+    ]
     too_many = _over_represented(ranked, groups)
     adjusted = holm([estimate.p_value for name, estimate in estimates.items() if name.object])
     lines = [
@@ -213,8 +219,8 @@ def lines_of(
             "fairness": estimate.value,
             "ci_low": max(estimate.ci_low, 0.0),
             "ci_high": min(estimate.ci_high, 1.0),
-            "null": null.expected,
-            "below_null": null.expected - estimate.value,
+            "null": null.value,
+            "below_null": null.value - estimate.value,
             "p_value": estimate.p_value,
             "p_holm": p_holm,
             "over_represented": group,
@@ -280,18 +286,6 @@ def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
         group = max(shares, key=lambda name: float(str(shares[name])))
         named.append(f"{line['concept']} ({float(str(shares[group])):.0%} {group})")
     return ", ".join(named)
-
-
-def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
-    """The skews of each query, averaged over seeds."""
-    seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
-    return [
-        {
-            str(name): float(np.mean([of_seed[name][0, query] for of_seed in seeds]))
-            for name in seeds[0]
-        }
-        for query in range(len(ranked[0].images))
-    ]
 
 
 RETRIEVED = "retrieved"  # the name of the table of retrieved pictures

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache, reduce
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.retrieval.formulas import can_list, normalised_entropy, plogp, ways_of
+from bias_pipeline.stats.bootstrap import Interval
 
 Floor = Literal["1/k"] | float
 Log = Literal["e", "2"]
@@ -153,27 +154,14 @@ def _base(log: Log) -> float:
     return math.log(2) if log == "2" else 1.0
 
 
-class FairRanker(NamedTuple):
-    """Expectation and interval of a number under a ranker that ignores groups.
-
-    Attributes:
-        expected: the exact expectation.
-        low: at most a share of ``(1 - level) / 2`` of all such rankings is below this value.
-        high: at most the same share of rankings is above this value.
-    """
-
-    expected: float
-    low: float
-    high: float
-
-
-def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
+def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> Interval:
     """The entropy at k of one query's random ranking of images from N groups of given sizes.
 
     The counts at the top are multivariate hypergeometric, and the expectation is the sum of the
     groups' expected terms, each hypergeometric. The interval lists all ways to fill the top with
-    their probabilities; if there are too many, it uses 100,000 draws with a fixed seed. The
-    interval is for one query: a mean over queries is nearer to the expectation, unless all queries
+    their probabilities; if there are too many, it uses 100,000 draws with a fixed seed. At most a
+    share of ``(1 - level) / 2`` of the rankings is below it, and as many above. The interval is for
+    one query: a mean over queries is nearer to the expectation, unless all queries
     rank alike.
 
     Args:
@@ -187,7 +175,7 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
     Example:
         >>> [round(x, 3) for x in fair_ranker(np.array([500, 500]), 100)]
         [0.993, 0.965, 1.0]
-        >>> fair_ranker(np.array([3, 3]), 6).expected
+        >>> fair_ranker(np.array([3, 3]), 6).value
         1.0
     """
     total = int(sizes.sum())
@@ -195,7 +183,7 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
         raise ValueError(f"k {k} is not from 1 to {total}")
     expected = expected_entropy(sizes, k)
     low, high = tail_ends(*_entropy_distribution(tuple(sizes.tolist()), k), level)
-    return FairRanker(expected, min(low, expected), max(high, expected))
+    return Interval(expected, min(low, expected), max(high, expected))
 
 
 def expected_entropy(sizes: IntArray, k: int) -> float:
@@ -254,7 +242,7 @@ def fair_extreme(
     *,
     largest: bool,
     level: float,
-) -> FairRanker:
+) -> Interval:
     """MaxSkew or MinSkew of one query under a fair ranker; leaves out probabilities below 1e-15.
 
     The largest of the groups' skews is at most t if every group's skew is at most t; the
@@ -272,7 +260,7 @@ def fair_extreme(
     Example:
         >>> both = np.array([0.5, 0.5])
         >>> how = {"floor": "1/k", "log": "2", "largest": True, "level": 0.95}
-        >>> fair_extreme(np.array([1, 1]), both, 1, **how).expected  # one of two, always
+        >>> fair_extreme(np.array([1, 1]), both, 1, **how).value  # one of two, always
         1.0
     """
     present = np.flatnonzero(target > 0).tolist()
@@ -295,7 +283,7 @@ def fair_extreme(
     return _summary(sign * steps, chances, level)
 
 
-def fair_bias(sizes: IntArray, k: int, level: float) -> FairRanker:
+def fair_bias(sizes: IntArray, k: int, level: float) -> Interval:
     """Bias@k of one query under a ranker that ignores groups, exact.
 
     Args:
@@ -312,7 +300,7 @@ def fair_bias(sizes: IntArray, k: int, level: float) -> FairRanker:
     counts = np.arange(k + 1)
     chances = stats.hypergeom(int(sizes.sum()), int(sizes[0]), k).pmf(counts)
     fair = _summary(2 * counts / k - 1, chances, level)
-    return FairRanker(round(fair.expected, 12) + 0.0, fair.low, fair.high)
+    return Interval(round(fair.value, 12) + 0.0, fair.low, fair.high)
 
 
 def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
@@ -382,7 +370,7 @@ def _p_of_sum(pmfs: Sequence[Float64Array], k: int) -> float:
     return float(joint[place]) if 0 <= place < len(joint) else 0.0
 
 
-def _summary(values: Float64Array, chances: Float64Array, level: float) -> FairRanker:
+def _summary(values: Float64Array, chances: Float64Array, level: float) -> Interval:
     """Expectation and interval of a distribution."""
     low, high = tail_ends(values, chances, level)
-    return FairRanker(float(values @ chances), low, high)
+    return Interval(float(values @ chances), low, high)

@@ -228,6 +228,10 @@ def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:
 
 def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> Manifest:
     """The facts about data, metric, attackers and machine behind a score."""
+    versions = {"bias_pipeline": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
+        if name in sys.modules:
+            versions[name] = str(sys.modules[name].__version__)
     return Manifest(
         corpus=_corpus_facts(corpus, metric),
         speech=speeches(corpus, metric.attribute),
@@ -249,7 +253,7 @@ def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Spl
         },
         split={"copies": splits[0].copies} if splits else {},
         notes=_notes(corpus, metric, score, splits),
-        versions=_versions(),
+        versions=versions,
         machine={
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -341,12 +345,3 @@ def _too_few_tested(score: Score, labelled: int) -> list[str]:
         for name, part in score.parts.items()
         if name in HEADLINES and math.isnan(part.ci_low) and not math.isnan(part.value)
     ]
-
-
-def _versions() -> dict[str, str]:
-    """Versions of bias_pipeline and of the numerical packages that this run loaded."""
-    versions = {"bias_pipeline": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
-        if name in sys.modules:
-            versions[name] = str(sys.modules[name].__version__)
-    return versions

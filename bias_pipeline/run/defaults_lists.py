@@ -57,20 +57,16 @@ class ChosenFiles:
         listed = list(content.get("defaults", []))
         values = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
         for entry in listed:
-            self._note(entry, place)
+            for key, choice in entry.items() if isinstance(entry, dict) else ():
+                if key.startswith(_OVERRIDE):
+                    group, at = _place(key.removeprefix(_OVERRIDE), "", place)
+                    at = at if "@" in key else group
+                    self.chosen.setdefault(_key(group, at), choice)
         parts: list[Part] = []
         # From the last entry to the first, as in Hydra: a file may override entries before it.
         for entry in reversed(listed if _SELF in listed else [*listed, _SELF]):
             parts[:0] = [(place, values)] if entry == _SELF else self._entry(entry, folder, place)
         return parts
-
-    def _note(self, entry: Any, place: str) -> None:
-        """Record the choices that an entry of a defaults list overrides."""
-        for key, choice in entry.items() if isinstance(entry, dict) else ():
-            if key.startswith(_OVERRIDE):
-                group, at = _place(key.removeprefix(_OVERRIDE), "", place)
-                at = at if "@" in key else group
-                self.chosen.setdefault(_key(group, at), choice)
 
     def _entry(self, entry: Any, folder: str, place: str) -> list[Part]:
         if isinstance(entry, str):

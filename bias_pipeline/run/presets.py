@@ -63,7 +63,17 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
     values = {key: value for key, value in settings.items() if key not in choices}
     config, chosen = merged_files({**choices, **fixed})
     for key, value in values.items():
-        config = merged_over(config, _setting(key, value, config), References(config))
+        # A key absent at the top is a parameter of the metric
+        first = key.partition(".")[0]
+        metric = config["metric"]
+        if first not in config and first not in metric:
+            known = {str(name) for name in (*config, *metric) if str(name)[0] != "_"}
+            raise UnknownSettingError(key, known)
+        tree: Any = _as_yaml(value, key)
+        for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
+            tree = {name: tree}
+        nested: dict[str, object] = tree
+        config = merged_over(config, nested, References(config))
     return checked_cell(config, chosen)
 
 
@@ -107,20 +117,6 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
         raise UsageError(f"attribute={list(names)}: name one attribute or two")
     parts = zip(("first", "second"), names, strict=True)
     return {"attribute": CHOICE, **{f"attribute@attribute.parts.{k}": v for k, v in parts}}
-
-
-def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, object]:
-    """A value nested under its key; a key absent at the top is a parameter of the metric."""
-    first = key.partition(".")[0]
-    metric = config["metric"]
-    if first not in config and first not in metric:
-        known = {str(name) for name in (*config, *metric) if str(name)[0] != "_"}
-        raise UnknownSettingError(key, known)
-    tree: Any = _as_yaml(value, key)
-    for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
-        tree = {name: tree}
-    nested: dict[str, object] = tree
-    return nested
 
 
 def in_python(message: str) -> str:

@@ -305,13 +305,12 @@ class ScenesDataset(Generator):
         world: Literal["people", "affect"] = "people",
         twins: Annotated[int, Range(low=0, high=1_000_000)] = 0,
         twin_captions: Annotated[int, Range(low=1, high=100)] = 2,
-        twin_noise: Share = 0.0,
     ) -> None:
         self.root = Path(root)
         self.world = world
         if twins and world != "people":
             raise UsageError("dataset.twins is for dataset.world=people only; leave it out")
-        self.twins = Twins(twins, seed, twin_noise) if twins else None
+        self.twins = Twins(twins, seed) if twins else None
         self.twin_captions = twin_captions
         self.sample = 0  # the number of the caption of twins that is read
         if world == "affect":

@@ -108,17 +108,6 @@ def noun_phrase(noun: str, adjective: str = "") -> str:
     return words if is_plural(noun) else with_article(words)
 
 
-def enumeration(items: Sequence[str]) -> str:
-    """A list in words.
-
-    Example:
-        >>> enumeration(["a cup"]), enumeration(["a cup", "a fork", "a knife"])
-        ('a cup', 'a cup, a fork and a knife')
-    """
-    *before, last = items
-    return f"{', '.join(before)} and {last}" if before else last
-
-
 def _with_s(word: str) -> str:
     if word.endswith(("s", "sh", "ch", "x", "z")) or word in {"do", "go"}:
         return word + "es"

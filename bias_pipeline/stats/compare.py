@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -172,18 +171,8 @@ def _letter(number: int) -> str:
 FEWEST_CORRELATED = 3  # two points always lie on a line
 
 
-class Correlation(NamedTuple):
-    """A correlation; if it is undefined, all fields but ``n`` are NaN."""
-
-    value: float  # in [-1, 1]
-    low: float  # lower end of the 95 % interval
-    high: float  # upper end of the 95 % interval
-    p_value: float  # p of a t test against 0
-    n: int  # number of pairs
-
-
-def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:
-    """Pearson's correlation of N pairs; undefined for N < 3 or constant values.
+def pearson(one: Sequence[float], two: Sequence[float]) -> Estimate:
+    """Pearson's correlation of N pairs, in [-1, 1]; NaN for N < 3 or constant values.
 
     Example:
         >>> pearson([1, 2, 3, 4], [2, 4, 5, 9]).value.__round__(2)
@@ -191,11 +180,11 @@ def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:
     """
     n = len(one)
     if n < FEWEST_CORRELATED or min(np.ptp(one), np.ptp(two)) == 0:
-        return Correlation(math.nan, math.nan, math.nan, math.nan, n)
+        return Estimate(math.nan)
     return of_pearson(float(np.corrcoef(one, two)[0, 1]), n)
 
 
-def of_pearson(value: float, n: int) -> Correlation:
+def of_pearson(value: float, n: int) -> Estimate:
     """Interval and test of a correlation of n pairs, for which only the correlation is known.
 
     Interval and test hold for pairs that are independent and normally distributed. The interval is
@@ -206,21 +195,21 @@ def of_pearson(value: float, n: int) -> Correlation:
         n: pairs, at least 3.
 
     Example:
-        >>> [round(x, 2) for x in of_pearson(0.9, 7)]
-        [0.9, 0.46, 0.99, 0.01, 7]
+        >>> found = of_pearson(0.9, 7)
+        >>> [round(x, 2) for x in (found.value, found.ci_low, found.ci_high, found.p_value)]
+        [0.9, 0.46, 0.99, 0.01]
     """
     from scipy import stats  # imported here, since cells do not need scipy
 
     bounded = min(max(value, -1.0), 1.0)
     if abs(bounded) == 1:
-        return Correlation(bounded, bounded, bounded, 0.0, n)
+        return Estimate(bounded, ci_low=bounded, ci_high=bounded, p_value=0.0)
     half = NORMAL_95 / math.sqrt(n - 3) if n > FEWEST_CORRELATED else math.inf
     centre = math.atanh(bounded)
     t = bounded * math.sqrt((n - 2) / (1 - bounded**2))
-    return Correlation(
+    return Estimate(
         bounded,
-        math.tanh(centre - half),
-        math.tanh(centre + half),
-        float(2 * stats.t.sf(abs(t), n - 2)),
-        n,
+        ci_low=math.tanh(centre - half),
+        ci_high=math.tanh(centre + half),
+        p_value=float(2 * stats.t.sf(abs(t), n - 2)),
     )

@@ -118,7 +118,12 @@ def variants(
     """A table for every headline with at least two variants and ``fewest`` captioners."""
     labelled = with_settings(results)
     further = dict.fromkeys(key for result in labelled for key in result.settings)
-    _check(over, list(dict.fromkeys([*KEYS, *further])))
+    known = list(dict.fromkeys([*KEYS, *further]))
+    for key in over:
+        if key not in known:
+            raise UsageError(
+                f"--over {key}: the runs do not differ in it; {did_you_mean(key, known)}"
+            )
     alike = [key for key in further if key not in KEYS and not _varies(key, over)]
     groups: dict[Setting, dict[tuple[str, str], _Cell]] = {}
     for result in labelled:
@@ -138,14 +143,6 @@ def _varies(key: str, over: Sequence[str]) -> bool:
     If metrics vary, every setting of a metric counts as varying too.
     """
     return "metric" in over or key in over or key.partition(".")[0] in over
-
-
-def _check(over: Sequence[str], known: Sequence[str]) -> None:
-    for key in over:
-        if key not in known:
-            raise UsageError(
-                f"--over {key}: the runs do not differ in it; {did_you_mean(key, known)}"
-            )
 
 
 def _shared_setting(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:

@@ -102,12 +102,27 @@ def card(name: str) -> str:
     """
     metric = metric_class(name)
     info = metric.info
+    low, high = info.range
+    unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
+    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
+    alone = "model captions" if info.without else "model captions alone"
+    absent = (
+        f"without {need} there is `{part}` but no `{'`, `'.join({*info.says} - {part})}`"
+        for need, part in info.without.items()
+    )
+    matched = {"matched": " under `alignment=matched`"}
+    texts = [
+        f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
+        f"{'steady' if is_steady(lines) else 'not steady'}"
+        for answer in usability(info)
+        for lines in shifts_of(info.name, answer.part)
+    ]
     facts = {
         "score": info.direction,
-        "range": _range(info),
-        "needs": _needs(info),
-        "conclusions": _usable(info),
-        "background": _features(info),
+        "range": f"{bounds}, {unit}; no bias: {info.neutral:g}",
+        "needs": "; ".join([", ".join(info.needs) or alone, *absent]),
+        "conclusions": "; ".join(f"`{answer.part}`: {answer.answer}" for answer in usability(info)),
+        "background": "; ".join(texts),
         "source": info.reference,
     }
     facts = {key: text for key, text in facts.items() if text}
@@ -126,40 +141,6 @@ def prose_of(documented: Any) -> str:
     prose = _SECTION.sub("", inspect.getdoc(documented) or "")
     named = _ROLE.sub(lambda match: f"`{match.group(1).rpartition('.')[2]}`", prose)
     return named.replace("``", "`").strip()
-
-
-def _range(info: MetricInfo) -> str:
-    low, high = info.range
-    unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
-    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
-    return f"{bounds}, {unit}; no bias: {info.neutral:g}"
-
-
-def _needs(info: MetricInfo) -> str:
-    """The data that any number needs, and the headlines that need more."""
-    alone = "model captions" if info.without else "model captions alone"
-    absent = (
-        f"without {need} there is `{part}` but no `{'`, `'.join({*info.says} - {part})}`"
-        for need, part in info.without.items()
-    )
-    return "; ".join([", ".join(info.needs) or alone, *absent])
-
-
-def _usable(info: MetricInfo) -> str:
-    """Whether a conclusion on a real captioner may rest on each headline."""
-    return "; ".join(f"`{answer.part}`: {answer.answer}" for answer in usability(info))
-
-
-def _features(info: MetricInfo) -> str:
-    """Whether each headline stays within its interval in ``experiments/feature_sensitivity``."""
-    matched = {"matched": " under `alignment=matched`"}
-    texts = [
-        f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
-        f"{'steady' if is_steady(lines) else 'not steady'}"
-        for answer in usability(info)
-        for lines in shifts_of(info.name, answer.part)
-    ]
-    return "; ".join(texts)
 
 
 def _cell(text: str) -> str:

@@ -65,12 +65,6 @@ class AlikeAnnotators:
         most[np.lexsort((drawn, joined))] = np.sort(self.wanted[self.images])
         return most
 
-    @property
-    def share_reached(self) -> float:
-        """Share of the captioner's words that the annotator of the first turn has."""
-        spoken = word_counts(self.turn(0).model).sum()
-        return float(spoken / max(self.wanted[self.images].sum(), 1))
-
 
 def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     """Annotators whose captions are as long as the captioner's captions.
@@ -97,7 +91,8 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
         if enough.sum() < LEAST_IMAGES * images.sum():
             break
         alike = AlikeAnnotators(drawn, enough, n_joined, wanted, seed)
-        reached = alike.share_reached
+        spoken = word_counts(alike.turn(0).model).sum()
+        reached = float(spoken / max(alike.wanted[alike.images].sum(), 1))
         if reached >= LONG_ENOUGH or not wanted[enough].any():
             return alike
     raise NotApplicableError(

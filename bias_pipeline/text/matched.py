@@ -183,7 +183,9 @@ class MatchedAlignment(TextTransform):
             target, count = _totals(wanted[rows]), _totals(here)
             out, put = self._edits(here, others, target, words.keys, corpus.keys[rows], position)
             reached = count + np.bincount(put.types, minlength=len(count))
-            changes.append(_change(position, len(rows), target, reached, len(out), len(put)))
+            total = target.sum()
+            reach = float(np.minimum(target, reached).sum() / total) if total else float("nan")
+            changes.append(Change(position, len(rows), len(out), len(put), reach))
             removed.append(Entries(captions[out.captions], out.types))
             added.append(Entries(captions[put.captions], put.types))
         out, put = (_join(parts, words.types_of(human)) for parts in (removed, added))
@@ -361,14 +363,6 @@ def _sum(incidence: sparse.csr_array, rows: IntArray, n_images: int) -> sparse.c
 
 def _totals(incidence: sparse.csr_array) -> IntArray:
     return np.asarray(incidence.sum(axis=0)).ravel().astype(np.int64)
-
-
-def _change(
-    position: int, images: int, target: IntArray, reached: IntArray, removed: int, added: int
-) -> Change:
-    total = target.sum()
-    reach = float(np.minimum(target, reached).sum() / total) if total else float("nan")
-    return Change(position, images, removed, added, reach)
 
 
 def _join(parts: list[Entries], types: IntArray) -> Entries:

@@ -196,18 +196,6 @@ def mend_columns(
     return columns
 
 
-def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
-    """Map each changed text of a file to its mended form; note each kind of mend with examples.
-
-    Example:
-        >>> corrected, (note,) = mend_texts(["a man</s>", "a dog"])
-        >>> corrected, note[-38:]
-        ({'a man</s>': 'a man'}, "in 1 of 2 captions: 'man</s>' is 'man'")
-    """
-    mends = Mends(whose)
-    return mends.mend(texts), mends.notes()
-
-
 def _around_change(old: str, new: str) -> tuple[str, ...]:
     """The parts of two texts that differ, with the words beside them."""
     start = _n_alike(old, new)

@@ -267,7 +267,12 @@ class ScoredText:
         corpus = _without_prompts(_without_thoughts(corpus))
         answered = self._without_declined(corpus, blank_limit)
         notes = _opening_notes(answered, self.preambles)
-        for rule in self._rules():
+        rules: list[Callable[[str], str]] = [without_preamble] if self.preambles == "cut" else []
+        if self.unit == "sentence":
+            rules.append(first_sentence)
+        if self.unit == "subject" and self.subjects:
+            rules.append(partial(sentences_with, words=frozenset(words_of(self.subjects.words))))
+        for rule in rules:
             rewritten = answered.rewrite(
                 {side: _rewrite(answered.side(side), rule) for side in SIDES}
             )
@@ -275,15 +280,6 @@ class ScoredText:
         if self.unit != "caption":
             notes.append(_length_note(corpus, answered, self.unit))
         return replace(answered, notes=(*answered.notes, *notes))
-
-    def _rules(self) -> list[Callable[[str], str]]:
-        """The functions that rewrite each caption, in this order."""
-        rules: list[Callable[[str], str]] = [without_preamble] if self.preambles == "cut" else []
-        if self.unit == "sentence":
-            rules.append(first_sentence)
-        if self.unit == "subject" and self.subjects:
-            rules.append(partial(sentences_with, words=frozenset(words_of(self.subjects.words))))
-        return rules
 
     def _without_declined(self, corpus: Corpus, limit: float) -> Corpus:
         flags = corpus.read(_declining)

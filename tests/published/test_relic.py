@@ -12,7 +12,7 @@ from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.run import compose
-from bias_pipeline.text.mending import mend_texts
+from bias_pipeline.text.mending import Mends
 from tests import composed
 from tests.relic_file import table, write_table
 
@@ -110,7 +110,7 @@ def test_any_captions_are_read_as_they_were_written(tmp_path_factory, texts):
     root = write_table(tmp_path_factory.getbasetemp() / "relic", rows)
     cell = relic_cell(str(root))
     corpus = cell.build("dataset").load("sat", cell.build("attribute"))
-    mended, _ = mend_texts(texts)  # some are mojibake
+    mended = Mends("captions").mend(texts)  # some are mojibake
     lines = [line for text in texts if not is_blank(line := mended.get(text, text))]
     assert corpus[0].human == tuple(" ".join(text.split()) for text in lines)
 

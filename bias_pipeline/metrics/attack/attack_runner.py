@@ -254,7 +254,12 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
         },
         notes=[
             *dict.fromkeys(note for one in all_scores for note in one.notes),
-            *_notes(scores, parts),
+            *[
+                f"{name} is the mean over {', '.join(scores)}, between which it varies by "
+                f"{part.choice_std:.2g} (standard deviation)"
+                for name, part in parts.items()
+                if name in HEADLINES
+            ],
         ],
         tables={**tables, CHOICES: list(_values(scores, shared))},
     )
@@ -268,13 +273,4 @@ def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str
         if len({score.parts[part].value for score in scores.values()}) > 1
         for name, score in scores.items()
         for estimate in [score.parts[part]]
-    ]
-
-
-def _notes(scores: Mapping[str, Score], parts: Mapping[str, Number]) -> list[str]:
-    return [
-        f"{name} is the mean over {', '.join(scores)}, between which it varies by "
-        f"{part.choice_std:.2g} (standard deviation)"
-        for name, part in parts.items()
-        if name in HEADLINES
     ]

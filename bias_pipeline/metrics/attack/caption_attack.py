@@ -242,7 +242,11 @@ class CaptionAttack(Metric, ABC):
                 *attack.group_note(both if both.any() else has_model | has_human, self.scoring),
                 *self.probe.encoder.notes(grouping.names),
                 *self._note_missing(has_model, has_human),
-                *self._note_unnamed(parts),
+                *[
+                    f"no {side} caption contains a word of attribute {self.attribute.name!r}"
+                    for side in SIDES
+                    if side in parts and parts[side].neutral_rate == 1
+                ],
                 *(learning_note(curve, curve["all"].image_std) if curve else []),
                 *groups.notes,
             ],
@@ -350,13 +354,6 @@ class CaptionAttack(Metric, ABC):
             PartName("lic_from", detail="accuracy"): lic_part(0),
             PartName("lic_from", detail="confidence"): lic_part(1),
         }
-
-    def _note_unnamed(self, parts: Mapping[str, Number]) -> list[str]:
-        return [
-            f"no {side} caption contains a word of attribute {self.attribute.name!r}"
-            for side in SIDES
-            if side in parts and parts[side].neutral_rate == 1
-        ]
 
     def _note_missing(self, has_model: BoolArray, has_human: BoolArray) -> list[str]:
         if set(self.sides) < set(SIDES):

@@ -65,12 +65,16 @@ class TrueLabels:
         For captions with different ``name``, unknown labels are drawn independently.
         """
         cell, n_cells = self.cells(captions)
-        table = self._by_image(captions, cell, n_cells)
+        shape = (len(self.machine), n_cells)
+        table = sparse.csr_array((captions.weights, (captions.rows, cell)), shape=shape)
         within = self._gold_of(captions, cell, n_cells)
         generator = np.random.default_rng(int(hash_ids([name])[0]))
         blocks = ResamplingBlocks(np.flatnonzero(np.diff(table.indptr)), self.keys, n_cells)
         sums = blocks.sums(table)
-        unseen = self._outcome_priors(sums.sum(axis=0))
+        # So that no outcome is impossible
+        of_machine = sums.sum(axis=0).reshape(-1, self.n_groups + NO_GROUP_LABELS).sum(axis=0)
+        n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
+        unseen = np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)
         parts = []
         for first in range(0, self.draws, _BATCH):
             numbers = np.arange(first, min(first + _BATCH, self.draws))
@@ -127,12 +131,6 @@ class TrueLabels:
         priors[:, ~possible] = 0
         return priors
 
-    def _outcome_priors(self, cells: Float64Array) -> Float64Array:
-        """(C,) the prior of outcomes of captions, so that no outcome is impossible."""
-        of_machine = cells.reshape(-1, self.n_groups + NO_GROUP_LABELS).sum(axis=0)
-        n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
-        return np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)
-
     def cells(self, captions: CaptionOutcomes) -> tuple[IntArray, int]:
         """(C,) the cell of each caption, and how many cells there are."""
         n_labels = self.n_groups + NO_GROUP_LABELS
@@ -144,13 +142,6 @@ class TrueLabels:
         place = np.full(len(self.machine), -1)
         place[self.rows] = np.arange(len(self.rows))
         return place[captions.rows]
-
-    def _by_image(
-        self, captions: CaptionOutcomes, cell: IntArray, n_cells: int
-    ) -> sparse.csr_array:
-        """(N, C) the weights of each image's captions, by cell."""
-        shape = (len(self.machine), n_cells)
-        return sparse.csr_array((captions.weights, (captions.rows, cell)), shape=shape)
 
     def _gold_of(self, captions: CaptionOutcomes, cell: IntArray, n_cells: int) -> sparse.csr_array:
         """(n, C * T) weights of each gold image's captions by cell and true label.

@@ -81,22 +81,6 @@ class CrossFittedRidge:
         return expected
 
 
-def chosen_ridge(
-    features: sparse.csr_array, folds: IntArray, groups: Float64Array
-) -> CrossFittedRidge:
-    """The ridge with the first penalty after which groups are predicted less well."""
-    parts = _folds(features, folds)
-    best, least = None, np.inf
-    for penalty in PENALTIES:
-        ridge = CrossFittedRidge(parts, penalty)
-        error = float(np.mean((groups - ridge.predict(groups[:, None])[:, 0]) ** 2))
-        if error >= least:
-            break
-        best, least = ridge, error
-    assert best is not None
-    return best
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """N images of two groups, compared by what the pictures show."""
@@ -115,7 +99,17 @@ class Comparison:
         keys: UIntArray,
     ) -> Comparison:
         """Compare (N,) groups, 0 or 1, on what the pictures show, (N, P) features."""
-        return cls(groups, chosen_ridge(features, folds, groups), folds, keys)
+        # The first penalty after which groups are predicted less well
+        parts = _folds(features, folds)
+        best, least = None, np.inf
+        for penalty in PENALTIES:
+            ridge = CrossFittedRidge(parts, penalty)
+            error = float(np.mean((groups - ridge.predict(groups[:, None])[:, 0]) ** 2))
+            if error >= least:
+                break
+            best, least = ridge, error
+        assert best is not None
+        return cls(groups, best, folds, keys)
 
     @cached_property
     def expected_group(self) -> Float64Array:

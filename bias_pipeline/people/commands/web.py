@@ -183,7 +183,15 @@ def rate_command(words: Sequence[str]) -> int:
     words, settings = without_settings(words)
     options = rate_parser().parse_args(words)
     if options.gather:
-        _gather(options)
+        from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
+
+        if options.out or options.folder:
+            raise UsageError("--gather DIR takes no photos and no --out")
+        for folder in options.gather:
+            for line in [*agreement_lines(folder), *pair_lines(folder)]:
+                print_out(line)
+        if options.runs:
+            print_correlations(options.gather, options.runs)
         return 0
     if options.runs:
         raise UsageError("--runs DIR goes with --gather DIR")
@@ -289,18 +297,6 @@ def _study(options: Namespace) -> Any:
     )
     check_items(study, options)
     return study
-
-
-def _gather(options: Namespace) -> None:
-    from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
-
-    if options.out or options.folder:
-        raise UsageError("--gather DIR takes no photos and no --out")
-    for folder in options.gather:
-        for line in [*agreement_lines(folder), *pair_lines(folder)]:
-            print_out(line)
-    if options.runs:
-        print_correlations(options.gather, options.runs)
 
 
 _COMPOSING = threading.Lock()  # Hydra composes one configuration at a time

@@ -280,7 +280,16 @@ class Connection(H11Protocol):
         self._since = self.loop.time()
         self._watch = self.loop.call_later(_LOOK_S, self._look)
         if len(self.connections) > min(_MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2):
-            self._make_room()
+            others = [
+                other
+                for other in self.connections
+                if isinstance(other, Connection) and other is not self and other._is_idle
+            ]
+            if others:
+                min(others, key=lambda other: other._since).transport.abort()
+            else:
+                self.transport.write(_FULL)
+                self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._watch.cancel()
@@ -302,18 +311,6 @@ class Connection(H11Protocol):
     @property
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
-
-    def _make_room(self) -> None:
-        others = [
-            other
-            for other in self.connections
-            if isinstance(other, Connection) and other is not self and other._is_idle
-        ]
-        if others:
-            min(others, key=lambda other: other._since).transport.abort()
-        else:
-            self.transport.write(_FULL)
-            self.transport.close()
 
     def _look(self) -> None:
         waited = self.loop.time() - self._since

@@ -211,7 +211,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
     if path is None:
         return None
     try:
-        return image_scores(path, kind(node.get("average", "captions")), paired=True)
+        return image_scores(path, kind(node.get("average", "captions")))
     except ValueError:  # there are no guesses from captions, as in DBAC
         return None
     except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError) as error:

@@ -88,7 +88,12 @@ class BatchAnswers:
         for path in paths:
             for image, answer in _answers(path):
                 if image in images:
-                    self._add(image, answer)
+                    # A later answer replaces a failure
+                    of_image, sample = self._answers.setdefault(image, {}), answer.sample or 0
+                    if sample not in of_image or of_image[sample].absent:
+                        of_image[sample] = answer
+                    elif not answer.absent and answer.captions != of_image[sample].captions:
+                        self._repeated.add(image)
                 else:
                     others.add(image)
         named = ", ".join(map(str, paths))
@@ -107,14 +112,6 @@ class BatchAnswers:
                 f"{named}: {inflect(len(self._repeated), 'images have')} two different answers; "
                 f"the first is taken: {first_ids(self._repeated)}"
             )
-
-    def _add(self, image: str, answer: Answer) -> None:
-        """Keep an answer; a later answer replaces a failure."""
-        of_image, sample = self._answers.setdefault(image, {}), answer.sample or 0
-        if sample not in of_image or of_image[sample].absent:
-            of_image[sample] = answer
-        elif not answer.absent and answer.captions != of_image[sample].captions:
-            self._repeated.add(image)
 
     def read(self, path: Path) -> AnsweredCaptions:
         image = image_id(path.name)

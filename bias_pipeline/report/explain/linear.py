@@ -125,7 +125,12 @@ def fits(
     its gains.
     """
     train, test = split.select(data.captions.image_rows, data.labels)
-    encoder = _ngrams(probe)
+    if not isinstance(probe.encoder, Ngram):
+        raise UsageError(
+            f"analysis words: {type(probe.encoder).__name__} does not read single words; set "
+            "encoder=ngram or a network such as encoder=lstm"
+        )
+    encoder = probe.encoder
     items = encoder.read(data)
     shared = items.share_features([train])
     features = shared.matrix[:, shared.known[:, 0]]
@@ -160,16 +165,6 @@ def fits(
         order=encoder.order,
         votes=votes_of(whole[:, 0, 0]),
     )
-
-
-def _ngrams(probe: ConvexProbe) -> Ngram:
-    """The attackers' encoder; other encoders than n-grams are refused."""
-    if not isinstance(probe.encoder, Ngram):
-        raise UsageError(
-            f"analysis words: {type(probe.encoder).__name__} does not read single words; set "
-            "encoder=ngram or a network such as encoder=lstm"
-        )
-    return probe.encoder
 
 
 def votes_of(weights: Float64Array) -> Float64Array:
