@@ -78,12 +78,10 @@ class Quality(CountingMetric):
     others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
-    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these
-      scores.
-      ``gap:model`` may only mean that one group's pictures are harder to describe.
+    * ``group:NAME``: the score of a group's images. ``gap``: the largest minus the smallest such
+      score. ``gap:model`` may only mean that one group's pictures are harder to describe.
 
-    The more images there are, the more weight rare words have, so compare ``model`` only on the
-    same images.
+    Rare words weigh more the more images there are, so compare ``model`` only on the same images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

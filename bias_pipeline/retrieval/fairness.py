@@ -71,8 +71,8 @@ CONCEPTS = "concepts"  # the name of the table of concepts
 class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
-    Chen and Dou 2022, section 3.1. 1: every query retrieves all groups equally. 0: every query
-    retrieves a single group.
+    The score is 1 if every query retrieves all groups equally often, and 0 if every query retrieves
+    a single group (Chen and Dou 2022, section 3.1).
 
     * ``concept:NAME``: one query, with an exact p.
     * ``null``: the score of a ranker that ignores groups; it is below 1.
