@@ -141,7 +141,7 @@ def _blanks(corpus: Corpus, side: str) -> str:
 
 
 def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
-    """How many of the labelled images both sides describe."""
+    """How many of the labelled images have captions of the model and of annotators."""
     both = np.ones(len(corpus), bool)
     for side in SIDES:
         both &= np.bincount(corpus.side(side).image_rows, minlength=len(corpus)) > 0

@@ -129,7 +129,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def _check_captioner_options(options: Namespace) -> None:
-    """Refuse options of captioners that do not fit together or do not fit the kind."""
+    """Refuse options that do not fit together, or that this kind of captioner does not have."""
     keys = ("weights", "each_epoch", "equalizer", "confusion_weight", "confident_weight")
     values = {key: getattr(options, key) for key in keys}
     given = [key for key, value in values.items() if value is not None and value is not False]
@@ -142,7 +142,7 @@ def _check_captioner_options(options: Namespace) -> None:
 
 
 def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
-    """The entries on the data in a model card."""
+    """The entries of a model card on the data."""
     return {
         "data": corpus.dataset,
         "whose": options.captions,

@@ -80,7 +80,7 @@ def command(words: list[str]) -> int:
 
 
 def _check_export(place: Path | None, runs: Path) -> None:
-    """Refuse a folder in which an export would replace files of runs."""
+    """Refuse an export into a folder where it would overwrite files of runs."""
     if place is None:
         return
     of_all = place.resolve() == runs.resolve()

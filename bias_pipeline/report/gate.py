@@ -466,7 +466,7 @@ class Comparison:
 
     @property
     def lost(self) -> list[Decision]:
-        """Decisions in which the first is less fair (or worse) by more than the margin."""
+        """Decisions by which the first captioner is worse by more than the margin."""
         return [decision for decision in self.decided if decision.outcome == "worse"]
 
     @property

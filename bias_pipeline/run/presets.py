@@ -1,7 +1,7 @@
-"""Settings of calls from Python: merges the files of ``conf/`` like Hydra, but without Hydra.
+"""Settings of calls from Python: merges the files of ``conf/`` as Hydra would, without Hydra.
 
-Calls from Python thus use the defaults of the command line. Errors name a setting as a call from
-Python does: ``dataset={'strict': False}``.
+So calls from Python have the defaults of the command line. Errors write a setting as Python does:
+``dataset={'strict': False}``.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
 
 
 def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, object]:
-    """A value nested under its key; a key absent at the top is a parameter of the metric."""
+    """A value, nested under its key.
+
+    A key that is no top-level key is a parameter of the metric.
+    """
     first = key.partition(".")[0]
     metric = config["metric"]
     if first not in config and first not in metric:
@@ -124,7 +127,7 @@ def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, ob
 
 
 def in_python(message: str) -> str:
-    """A message about a command's settings, reworded for arguments of a Python call.
+    """A message about settings of a command, reworded for the arguments of a Python call.
 
     Example:
         >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")

@@ -126,7 +126,7 @@ def _refuse_absent_class(target: object) -> None:
 
 
 def by_content(node: Any) -> Any:
-    """A resolved configuration with digests of files instead of file names."""
+    """A resolved configuration, with the digest of each file in place of its name."""
     if isinstance(node, Mapping):
         target = node.get(TARGET)
         digests = resolve(target).by_content(node) if target else {}
@@ -206,7 +206,7 @@ _SOUND: set[tuple[bytes, tuple[str, ...]]] = set()  # digests of parts that were
 
 
 def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
-    """What a part consists of; None if it is more than plain data."""
+    """A key that is equal for parts of equal content; None for a part that is no plain data."""
     try:
         content = marshal.dumps(part, 2)  # later formats depend on who else refers to the part
     except ValueError:
