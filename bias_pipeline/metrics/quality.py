@@ -74,8 +74,8 @@ class Quality(CountingMetric):
     For ``score``, each human caption in turn is taken out, and both this caption and the
     captioner's caption are compared with the remaining human captions (``human:paired``,
     ``model:paired``). A captioner like one more annotator scores 0. ``model`` compares the
-    captioner with all human captions, as papers do, and ``human`` each human caption with the
-    others.
+    captioner's caption with all human captions, as papers do. ``human`` compares each human caption
+    with the others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
     * ``group:NAME``: the score of a group's images. ``gap``: the largest minus the smallest such
@@ -150,7 +150,7 @@ class Quality(CountingMetric):
     ) -> dict[PartName, dict[str, sparse.csr_array]]:
         """Each side's tables of sums, one table for each position that is left out.
 
-        Captions of the (N,) ``documents`` give the document frequencies.
+        Document frequencies come from the captions of the images in ``documents`` (N,).
         """
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
         frequencies = described.frequencies(documents, self.positions)

@@ -111,7 +111,7 @@ def _floats(column: Any) -> Float64Array:
 
 
 def _draws(values: Float64Array, kind: str) -> Draws:
-    """Draws from a part's columns; ``kind`` is the first column's ending, see :func:`_column`."""
+    """The draws in a part's columns; ``kind`` is the first column's ending (:func:`_column`)."""
     share = kind.startswith(_SHARE)
     trials = float(kind.removeprefix(_SHARE)) if share else math.nan
     return Draws(

@@ -20,12 +20,11 @@ def size_difference(
     other: Mapping[str, float],
     ends: Sequence[tuple[float, float]],
 ) -> Estimate:
-    """How much larger, in size, the first captioner's mean difference between groups is.
+    """How much larger the first captioner's mean difference between groups is, whatever its sign.
 
     Each captioner has a difference between groups for each set. Sets that only one captioner has
-    are left out. If the mean differences have the same sign, the second captioner's differences are
-    subtracted from the first's set by set, and p comes from flipped signs; else the sizes are
-    compared in the same way.
+    are left out. If the two mean differences have the same sign, differences are subtracted set by
+    set, and p comes from flipped signs. Otherwise the sizes are compared in the same way.
 
     Args:
         first: set to the first captioner's difference, in [-1, 1].

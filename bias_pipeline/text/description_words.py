@@ -1,4 +1,4 @@
-"""Words of captions that describe persons, and words of no concept where these stand."""
+"""Words of captions that describe persons, and words of no concept in the same places."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DescribingWords:
         return _words_around(words, marked)
 
     def in_caption(self, row: int) -> list[int]:
-        """For each word of a caption the number of its concept, -1 for none."""
+        """For each word of a caption, the number of its concept; -1 for a word of no concept."""
         first, last = self.captions.starts[row : row + 2].tolist()
         concepts = np.full(last - first, -1, np.int64)
         here = slice(*np.searchsorted(self.places, (first, last)))
@@ -80,7 +80,7 @@ def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
 
 @dataclass(frozen=True)
 class OpenSlot:
-    """A word of no concept that stands where descriptions stand; no score depends on it."""
+    """A word of no concept in a place where descriptions stand. No score depends on it."""
 
     word: str
     rows: IntArray  # the captions with it, ascending

@@ -94,7 +94,7 @@ def too_few(n_images: int) -> str:
 
 
 class _Test:
-    """The two tests of a contrast: of single concepts and classes, and of the score."""
+    """The two tests of a contrast: one of single concepts and classes, one of the score."""
 
     def __init__(self, contrast: DescriptionContrast, n_contrasts: int) -> None:
         self.contrast, differences = contrast, contrast.differences
@@ -245,8 +245,8 @@ def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
 def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
-    The data add how alike the groups' pictures are, and the largest clear differences, even if
-    annotators explain them.
+    These data also say how alike the groups' pictures are, and list the largest clear differences,
+    even if annotators explain them.
     """
     return {
         **asdict(answer),

@@ -90,7 +90,7 @@ class MultiDirectional(LabelledTaskMetric):
     denominator: Denominator = "images"  # see `directional_pairs`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether the number is of T→A or Multi_MALS: numbers of A→T use labelled groups."""
+        """Whether a number is about T→A or Multi_MALS, since A→T uses labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> Tally:
