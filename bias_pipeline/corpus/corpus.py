@@ -61,7 +61,7 @@ class Grouping:
 
     @property
     def unsure(self) -> BoolArray:
-        """(N,) images whose group annotators could not tell.
+        """(N,) True for images whose group annotators could not tell.
 
         Example:
             >>> Grouping(("male", "female"), np.array([0, NO_GROUP, UNSURE]), {}).unsure.tolist()
@@ -174,7 +174,7 @@ class Corpus(ReadCache, Sequence[Record]):
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
-        A blank caption counts as absent, on both sides: its image is not described, so coverage
+        A blank caption counts as absent on both sides. Its image is not described, so coverage
         falls and no metric rewards silence. Blanks are counted and noted. A caption of more than
         10,000 characters is cut after the last whole word within them.
 
@@ -447,7 +447,10 @@ def _grouping(raw: Sequence[str | None], names: tuple[str, ...], labels: LabelMa
 def grouping_of(
     written: Sequence[str | None], numbers: IntArray, names: tuple[str, ...], labels: LabelMap
 ) -> Grouping:
-    """The groups of N images, from the distinct labels and the (N,) number of each image's."""
+    """The groups of N images.
+
+    ``written`` has the distinct labels, ``numbers`` (N,) the place in it of each image's label.
+    """
     codes = np.full(len(written), NO_GROUP, np.int64)
     for number, value in enumerate(written):
         group = None if value is None else labels.group_of(value)

@@ -31,7 +31,7 @@ class GoldLabels:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of everything here that decides scores."""
+        """A hash of everything in these gold labels that decides scores."""
         content = [self.attribute, self.groups, sorted(self.unsure), sorted(self.others)]
         text = json.dumps([*content, self.chances], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()

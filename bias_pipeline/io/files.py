@@ -125,7 +125,7 @@ def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """Write a file in pieces; it gets its name at the end, or never if an error is raised.
+    """Write a file in pieces. The file gets its name at the end, or never if an error is raised.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +155,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 
 @contextmanager
 def draft_of(folder: Path) -> Iterator[Path]:
-    """A draft to write into, next to the folder; it gets the folder's name if nothing fails.
+    """A draft folder to write into. It gets the folder's name unless an error is raised.
 
     Example:
         >>> from tempfile import TemporaryDirectory

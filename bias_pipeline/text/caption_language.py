@@ -94,7 +94,7 @@ def english(captions: Captions) -> BoolArray:
 
 @each_caption
 def _find_english(captions: Captions) -> tuple[BoolArray, BoolArray, Counter[str]]:
-    """(C,) captions that are English by themselves; (C,) short captions, and their words."""
+    """(C,) captions that are English by themselves; (C,) short captions, with their words."""
     words = lowered_words(captions)
     usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
     lengths = words.lengths
@@ -142,7 +142,7 @@ def _having(captions: Captions, rule: Callable[[str], bool]) -> IntArray:
 
 
 def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:
-    """By side, the share of captions in the language of an attribute's lists, in [0, 1].
+    """For each side, the share of captions in the language of an attribute's lists, in [0, 1].
 
     NaN without captions. Captions that seem foreign still fit the lists if they name the groups of
     their images.

@@ -33,7 +33,7 @@ class DescribingWords:
     concepts: IntArray  # (P,) the number of its concept
 
     def of_concept(self, row: int, concept: int) -> Marked:
-        """The words around the first mention of a concept in a caption, its mentions marked."""
+        """The words around a concept's first mention in a caption; all mentions are marked."""
         first = int(self.captions.starts[row])
         words = self.captions.words(row)
         here = (self.places >= first) & (self.places < first + len(words))

@@ -129,7 +129,7 @@ class ConceptTable(Configurable):
         return self.persons | word_set(kinds)
 
     def about(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that define an attribute, and so cannot show how its groups are described.
+        """The concepts that define an attribute and so show nothing about its groups.
 
         These are the attribute's own classes, and concepts with one of its words as adjective.
         """
@@ -369,7 +369,7 @@ def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
 
 
 def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
-    """Whether the nearest owner, before each place or else behind it, is a person."""
+    """Whether the nearest owner is a person; owners before a place go before owners behind it."""
     persons = table.persons | {f"{word}'s" for word in table.persons}
     no_person = word_set(table.no_owners)
     if not len(places):

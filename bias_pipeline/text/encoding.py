@@ -53,10 +53,10 @@ _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
 
 
 def with_blanks(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text whose words are separated by U+200B (no width) to one with ordinary blanks.
+    """Map each text with U+200B (no width) between words to the text with ordinary blanks.
 
-    Such a blank separates two parts if each part is a word of these texts and the whole is not. In
-    a text without other blanks, it is enough that the whole is no word of these texts.
+    U+200B separates two parts if each part, but not the whole, is a word of these texts. In a text
+    without other blanks, the whole only has to be no word of these texts.
 
     Example:
         >>> zero = chr(0x200B)

@@ -254,7 +254,7 @@ class MatchedAlignment(TextTransform):
 
 
 def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolArray:
-    """(E,) whether each time is among the ``most`` smallest of its word, or ties with these."""
+    """(E,) whether each entry is among the ``most`` smallest of its word, or ties with them."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
     for number in np.flatnonzero((most > 0) & (most < sizes)).tolist():

@@ -82,13 +82,13 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the first place with another word, from each given place on in steps."""
+        """(P,) from each place on, in steps, the first place with a word not among these."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """(P,) whether one of these words stands at one of the steps; steps below 0 lead back."""
+        """(P,) whether one of these words stands at one of the steps; negative steps lead back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
@@ -113,7 +113,7 @@ class _Beside(Neighbours):
         return (behind > noun) & ~self.is_among(self.other_heads, behind)
 
     def is_linked_to_person(self) -> BoolArray:
-        """Whether a verb links the word to a noun for a person, and it describes no later noun."""
+        """Whether a verb links the word to a noun for a person, and the word has no later noun."""
         noun = self.past(self.linking, self.places - 1, -1)
         following = self.places + 1
         last = (following == self.end) | self.is_among(self.closing, following)

@@ -84,7 +84,7 @@ class CrossFittedRidge:
 def chosen_ridge(
     features: sparse.csr_array, folds: IntArray, groups: Float64Array
 ) -> CrossFittedRidge:
-    """The ridge with the largest penalty up to which groups are predicted ever better."""
+    """The ridge with the best penalty: the search ends at the first penalty that is worse."""
     parts = _folds(features, folds)
     best, least = None, np.inf
     for penalty in PENALTIES:
