@@ -278,7 +278,7 @@ class Attribute(Configurable):
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        """The attributes whose labels are read: this attribute, or the two of an intersection."""
+        """The attributes whose labels are read: this attribute, or both of an intersection."""
         return (self,)
 
     @property

@@ -240,7 +240,7 @@ class Captions(ReadCache):
         return (int(self.positions.max(initial=-1)) + 1) * int((self.positions == 0).sum())
 
     def by_position(self, most: int) -> Iterator[Captions]:
-        """One caption of every image, then a second of every image, and so on, at most ``most``.
+        """One caption of every image, then another of every image, and so on, ``most`` at most.
 
         See :meth:`in_turn` for images with fewer captions than others.
 
@@ -290,7 +290,7 @@ class Captions(ReadCache):
     def _drop_words(
         self, types: tuple[str, ...], flat: Int32Array, retained: BoolArray
     ) -> Captions:
-        """Replace the retained words, (V,) flags, by the words of ``flat``; drop the others."""
+        """Replace each retained word ((V,) flags) by its words in ``flat``; drop other words."""
         renumber = np.full(len(retained), -1, np.int32)
         renumber[retained] = flat
         tokens = renumber[self.tokens]

@@ -283,7 +283,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @property
     def each_sample(self) -> tuple[Corpus, ...]:
-        """A corpus for each of the captioner's samples; only this corpus if there are no others."""
+        """A corpus for each of the captioner's samples; this corpus alone if it is the only one."""
         return (replace(self, samples=()), *self.samples) if self.samples else (self,)
 
     @property
@@ -384,7 +384,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def reference(self) -> str:
-        """SHA-256 (hex) of all that captioners are scored against, without their own captions."""
+        """SHA-256 (hex) of all with which captioners are compared, without captioners' captions."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=(), edits=())
         return replace(people, blank_counts={}).digest

@@ -37,7 +37,7 @@ class GoldLabels:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def labels_in(self, corpus: Corpus) -> tuple[IntArray, IntArray, Float64Array]:
-        """(n,) rows of a corpus with gold labels, these labels, and the chances of being drawn.
+        """(n,) the rows of images with gold labels, the labels, and the chances of being drawn.
 
         A label is the number of a group, K if people cannot tell, K + 1 for any other.
         """

@@ -276,7 +276,7 @@ class ObjectsRead:
         return sorted(names, key=lambda name: (-self.images[name], name))
 
     def fault(self, tasks: str) -> str:
-        """How many objects have unknown names, and the most frequent names; possibly empty."""
+        """A message on objects with unknown names and their most frequent names; possibly empty."""
         unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""

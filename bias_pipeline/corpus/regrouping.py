@@ -266,7 +266,7 @@ class LabelNoise:
         return rate
 
     def redrawn(self, corpus: Corpus, draw: int) -> Corpus:
-        """The corpus with new labels, drawn as if old labels were true and new labels erred.
+        """The corpus with new labels, drawn as if only the new labels contained errors.
 
         Labels err independently of each other and of captions. An image whose drawn label is none
         of the corpus's groups belongs to no group.

@@ -55,7 +55,7 @@ NO_COPIES = Copies(0, together=True)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One draw: image rows to train on and to test on, each in the order they were drawn."""
+    """One draw: the image rows to train on and the image rows to test on, as drawn."""
 
     seed: int  # the seed of the draw and of the attackers trained on it
     train: IntArray  # rows of the corpus

@@ -103,7 +103,7 @@ def hashed_file(path: Path) -> Iterator[HashedFile]:
 
 
 def write_hashed(path: Path, content: ReadableBuffer) -> str:
-    """Write a file and force it to disk; returns its checksum, so that no one reads it again."""
+    """Write a file and force it to disk; returns its checksum, which saves a second reading."""
     with hashed_file(path) as file:
         file.write(content)
     return file.sha.hexdigest()

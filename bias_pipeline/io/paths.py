@@ -42,7 +42,7 @@ def choices_of(folder: Path) -> list[str]:
 
 
 def nearest_folder(path: Path) -> str:
-    """An existing folder whose path differs from an absent path in one similar name; else empty."""
+    """An existing folder whose path differs from an absent path in one similar name; or empty."""
     absent = next(place for place in (*reversed(path.parents), path) if not place.exists())
     rest = path.relative_to(absent)
     try:
