@@ -105,7 +105,7 @@ class TimmNetwork(SquareNetwork):
         return [str(words.get(name, name)) for name in names]
 
     def check_classifier(self) -> None:
-        """Refuse, as a classifier, a network whose classes or picture sizes are unclear."""
+        """Refuse, as a classifier, a network with unclear classes or preparation of pictures."""
         mode = self._preparation.get("crop_mode", "center")
         if mode != "center":
             raise DataError(

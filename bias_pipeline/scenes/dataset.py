@@ -405,7 +405,10 @@ class ScenesDataset(Generator):
 
     @classmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """See :class:`Generator`; one image identifies the world, as the seed decides the image."""
+        """See :class:`Generator`.
+
+        One image identifies the world, since the seed decides the image.
+        """
         images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
         first = min(images, key=lambda image: image.key, default=None)
         if first is None or generate(first.key + 1, seed).images[first.key] != first:

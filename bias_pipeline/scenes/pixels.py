@@ -318,7 +318,7 @@ class SceneDrawing:
     def _put(
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]
     ) -> None:
-        """Draw an object over the others, and its mark beside it if the mark extends beyond it."""
+        """Draw an object over the others, with its mark, which may extend beyond the object."""
         rows, columns = _span(thing.box, len(pixels))
         roles = role_map(thing.shapes, rows.stop - rows.start, columns.stop - columns.start)
         ink = roles >= 0

@@ -126,7 +126,7 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
 
 
 def _moved_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of activities that become typical of the person's group; below 0 if atypical."""
+    """The share of activities that become typical of the person's group; negative if atypical."""
     if attribute != dials.attribute:
         return 0.0
     world, perceived = (

@@ -1,9 +1,9 @@
 """How much scores and conclusions depend on the attacker and on the metric.
 
-The measures of DBAC (section 5.3, Tables 5 and 6) are the coefficient of variation of a captioner's
-scores over encoders, and how much lower the coefficient is for one metric than for another. The
-measures of ImageCaptioner2 (section 5.5.2) are the share of captioners for which only one of two
-classifiers finds amplification (conflict score), and the correlation of the two rankings.
+DBAC (section 5.3, Tables 5 and 6) has two measures: the coefficient of variation of a captioner's
+scores over encoders, and how much lower it is for one metric than for another. ImageCaptioner2
+(section 5.5.2) has two, too: the share of captioners for which only one of two classifiers finds
+amplification (conflict score), and the correlation of the two rankings.
 """
 
 from __future__ import annotations
@@ -230,9 +230,10 @@ class Sensitivity:
 
     @property
     def one_sided(self) -> bool:
-        """Whether some interval does not include its number.
+        """Whether an interval does not include its number.
 
-        Noise of images adds to the spread of attackers, so resampled coefficients are higher.
+        This happens because noise of images adds to the spread of attackers, so resampled
+        coefficients are higher.
         """
         return any(
             not interval.low <= interval.value <= interval.high

@@ -370,7 +370,7 @@ class ScoredFiles:
     photos: Mapping[str, Path] = field(default_factory=dict)  # photos by image id
 
     def __call__(self, result: Result) -> CaptionsBehind:
-        """The captions and pictures that a run scored; their digest is not checked yet."""
+        """The captions and pictures that a run scored, before their digest is checked."""
         from bias_pipeline.people.web.captions_behind import CaptionsBehind
 
         given = result.facts.overrides
@@ -394,7 +394,7 @@ class ScoredFiles:
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _with_moved_file(self, word: str) -> str:
-        """An override of a file that names the folder's file of the same name, if there is one."""
+        """An override that names a file in the folder in place of a moved file of the same name."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"

@@ -134,7 +134,7 @@ class RunFolder:
 
 
 def version_note(result: Result) -> str:
-    """A sentence if this version of the metric would give other numbers; else empty."""
+    """A sentence if the installed version of the metric gives other numbers; else empty."""
     row = result.rows[0]
     info = info_of(row.metric)
     if info is not None and info.version == row.metric_version:
