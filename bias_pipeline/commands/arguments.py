@@ -157,8 +157,8 @@ def add_column_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=GROUP",
-        help="what a label of your file means: a group (M=male), or a label without a group "
-        "that the attribute lists; repeat for other labels",
+        help="the meaning of a label in your file: a group (M=male), or one of the attribute's "
+        "labels for no group (unclear=Unsure); repeat for other labels",
     )
 
 

@@ -308,9 +308,9 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="a table of how often labels are wrong (rate --gather writes it): also print how "
-        "scores would change if as many more labels were wrong; this takes many times as "
-        "long (see --minutes)",
+        help="a table of how often labels are wrong, as rate --gather writes it; audit then also "
+        "prints how scores would change if so many further labels were wrong, which takes many "
+        "times as long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(

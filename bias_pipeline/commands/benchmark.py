@@ -132,8 +132,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--part",
         action="store_true",
-        help="if the file has too few images of the list: score the labelled images of val2014 "
-        "that it has; such rows are in a table of their own",
+        help="for a file with too few images of the list: score the file's labelled images of "
+        "val2014 instead; such rows belong in a table of their own",
     )
     parser.add_argument(
         "--out",

@@ -229,7 +229,7 @@ def compare_parser() -> Parser:
         "--history",
         type=Path,
         metavar="FOLDER",
-        help="folder that keeps count of how many versions were compared on the same pictures",
+        help="folder that counts how many versions were compared on the same pictures",
     )
     parser.add_argument(
         "--looks",
