@@ -68,8 +68,8 @@ class GenderScore(CountingMetric):
       about every group.
     * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: shares of one object (Table 4).
 
-    Without a side, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are the difference.
-    ``examples.csv`` has single captions (Figure 2).
+    Without ``:model`` or ``:human``, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are
+    the difference of the sides. ``examples.csv`` has single captions (Figure 2).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -346,7 +346,7 @@ def _check_labelled(
 
 
 def read_or_refused(source: Source, attribute: str) -> Corpus | DataError:
-    """The corpus, or the error that reading it raised."""
+    """The corpus, or the error that was raised when the corpus was read."""
     try:
         return source.corpus(attribute)
     except DataError as error:

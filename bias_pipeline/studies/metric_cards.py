@@ -74,8 +74,8 @@ INTRODUCTION = """\
 Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) has the
 questions. `python -m bias_pipeline metrics` lists what each metric detects.
 
-* **range**: where the unit is a fraction, files have fractions and screens per cent. *No bias* is
-  the value of a model without bias.
+* **range**: where the unit is a fraction, files have fractions and screens per cent. The last
+  number is the value of a model without bias.
 * **conclusions**: whether `audit` concludes anything from a headline if the captioner writes
   differently from annotators, as published captioners do. *only a yes*: no bias found does not mean
   that there is none. *no*: it changes with style, or decides nothing. `audit --notes` says which.
@@ -111,7 +111,7 @@ def card(name: str) -> str:
         "source": info.reference,
     }
     facts = {key: text for key, text in facts.items() if text}
-    lines = "".join(f"* **{key}**: {text}\n" for key, text in facts.items())
+    lines = "".join(f"* **{key}**: {text}.\n" for key, text in facts.items())
     return f"## `{name}`: {info.title}\n\n{prose_of(metric)}\n\n{lines}"
 
 
@@ -131,7 +131,7 @@ def _range(info: MetricInfo) -> str:
     low, high = info.range
     unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
     bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
-    return f"{bounds}, {unit}; no bias: {info.neutral:g}"
+    return f"{bounds}, {unit}; {info.neutral:g} without bias"
 
 
 def _needs(info: MetricInfo) -> str:
