@@ -99,7 +99,10 @@ class Items(ABC):
 
 
 class Encoder(Configurable, ABC):
-    """Turns captions into the inputs of attackers. Its dataclass fields are its settings."""
+    """Turns captions into the inputs of attackers.
+
+    The dataclass fields of an encoder are its settings.
+    """
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -150,7 +153,7 @@ def named_spec(encoder: Encoder) -> list[object]:
 class FeatureEncoder(Encoder):
     """An encoder without training, so that a convex attacker can use its features.
 
-    Its :class:`Items` are fitted to :class:`Features`.
+    The encoder's :class:`Items` are fitted to :class:`Features`.
     """
 
 

@@ -115,7 +115,7 @@ class FineTuned(Published):
         return TokenInputs(tokens(texts_of(data)), tokens.padding)
 
     def build(self, inputs: TokenInputs) -> nn.Module:
-        """The network with its published weights."""
+        """The language model's network with its published weights."""
         del inputs
         from bias_pipeline.attack.nets import LanguageNet
 

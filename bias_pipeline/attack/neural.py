@@ -57,8 +57,8 @@ class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
     An attacker has failed if its predictions are not finite, or the same for all test captions
-    although these differ. A failed attacker is counted and never enters a mean. It is trained again
-    from the next derived seed, at most three times in all.
+    although these differ. A failed attacker is counted and never enters a mean. The attacker is
+    trained again from the next derived seed, at most three times in all.
     """
 
     def __init__(

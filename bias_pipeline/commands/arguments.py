@@ -89,7 +89,7 @@ def file_like_an_option(words: Sequence[str]) -> str:
 
 
 def number(kind: Any) -> Callable[[str], Any]:
-    """A reader of numbers for an option. It refuses the numbers that a configuration refuses, too.
+    """A reader of an option's numbers, which refuses the same numbers as a configuration.
 
     Example:
         >>> from bias_pipeline.declared import Count, Share

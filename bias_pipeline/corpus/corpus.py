@@ -174,9 +174,9 @@ class Corpus(ReadCache, Sequence[Record]):
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
-        A blank caption counts as absent on both sides. Its image is not described, so coverage
-        falls and no metric rewards silence. Blanks are counted and noted. A caption of more than
-        10,000 characters is cut after the last whole word within them.
+        A blank caption counts as absent on both sides. The image of a blank caption is not
+        described, so coverage falls and no metric rewards silence. Blanks are counted and noted. A
+        caption of more than 10,000 characters is cut after the last whole word within them.
 
         Args:
             records: the images, in the order of the captioner's file; if they are columns, no id

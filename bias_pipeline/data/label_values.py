@@ -1,8 +1,9 @@
 """Interprets labels in another form than the attribute's: spellings, votes, one-hot columns.
 
-An unmapped label is accepted only if it is unambiguous. It may be a group's name in another case or
-with underscores, the first letter of only one group, or a word listed for one of two groups. A
-number is never accepted. If several annotators labelled an image, the majority's label counts.
+An unmapped label is accepted only if it is unambiguous. Such a label is a group's name in another
+case or with underscores, the first letter of only one group, or a word listed for one of two
+groups. A number is never accepted. If several annotators labelled an image, the majority's label
+counts.
 """
 
 from __future__ import annotations

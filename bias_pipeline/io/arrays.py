@@ -1,9 +1,9 @@
 """Caches of arrays and of large tables: a damaged entry counts as absent and is computed again.
 
 An array has a key, which says what was computed, and a checksum, which shows damage. A table is
-mapped into memory. Its name ends in a digest of its content, so a changed or cut table is never
-read. A table is written row by row, since a full disk kills a process that writes through a map.
-Writers never wait for each other.
+mapped into memory. The name of its file ends in a digest of its content, so a changed or cut table
+is never read. A table is written row by row, since a full disk kills a process that writes through
+a map. Writers never wait for each other.
 """
 
 from __future__ import annotations

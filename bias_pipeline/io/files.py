@@ -155,7 +155,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 
 @contextmanager
 def draft_of(folder: Path) -> Iterator[Path]:
-    """A draft folder to write into. It gets the folder's name unless an error is raised.
+    """A draft folder to write into. The draft gets the folder's name unless an error is raised.
 
     Example:
         >>> from tempfile import TemporaryDirectory

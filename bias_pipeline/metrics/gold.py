@@ -261,8 +261,8 @@ def one_step_from_machine(
     """A number, moved one step from its value by machine labels.
 
     Each line of ``changes`` (n, S) says how much the number changes, to first order, if all images
-    change as this gold image does when its true label replaces the machine label. It is NaN if the
-    number does not change smoothly.
+    change as this gold image does when its true label replaces the machine label. The line is NaN
+    if the number does not change smoothly.
     """
     if machine.draws is None or np.isnan(changes).any():
         return Estimate(math.nan)

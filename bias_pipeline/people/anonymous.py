@@ -296,8 +296,8 @@ def anonymous_attack(
 
     An attacker learns from labelled images outside a validation part, equally many of each group,
     with the metric's words masked. An attacker of ImageCaptioner2 also learns from the masked
-    pictures. Then it reads the masked captions of anonymous pictures, which stay unmasked, since
-    they show no group.
+    pictures. After training, the attacker reads the masked captions of anonymous pictures. The
+    pictures stay unmasked, since they show no group.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)

@@ -275,7 +275,7 @@ _OLDEST = 116
 class UTKFaceDataset(PeopleDataset):
     """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned pictures ``.jpg.chip.jpg``.
 
-    They may be in subfolders of ``root``. A few published names lack a field: these files are
+    Pictures may be in subfolders of ``root``. A few published names lack a field: these files are
     skipped, and a note gives their number. Ages become FairFace's ranges.
     """
 

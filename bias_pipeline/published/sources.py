@@ -87,7 +87,7 @@ def _fetch(archive: Archive, place: Path) -> None:
 def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
     """The chunks of an answer.
 
-    They stop soon after the expected size, since a server may never end.
+    Reading stops soon after the expected size, since a server may never end.
     """
     left = size + _CHUNK
     while left > 0 and (chunk := answer.read(_CHUNK)):

@@ -111,7 +111,7 @@ class ComparedQuestion:
 def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
     """A row for each attribute and question.
 
-    It has the number that decides the first captioner's audit.
+    The row has the number that decides the first captioner's audit.
 
     Another number is taken if the first captioner is worse by it, or if it alone can be compared.
     """

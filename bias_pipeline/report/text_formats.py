@@ -232,7 +232,7 @@ _NOTHING = "nothing could be decided, so nothing has passed"
 def junit(comparison: Comparison) -> bytes:
     """JUnit XML with a test case for each decision and each skipped metric.
 
-    It is an error if nothing is decided.
+    The document has an error if nothing is decided.
 
     Example:
         >>> print(junit(Comparison([], [])).decode().splitlines()[1][:67])

@@ -26,9 +26,9 @@ def write_predictions(
 ) -> dict[str, str]:
     """Write ``predictions.parquet`` and, if tasks were guessed, ``task_predictions.parquet``.
 
-    Both files have side, seed and image. The first adds the true group and a probability for each
-    group. The second adds, for each task, whether the image has it, and its probability. Returns
-    checksums by file name.
+    Both files have side, seed and image. ``predictions.parquet`` adds the true group, and a
+    probability for each group. ``task_predictions.parquet`` adds, for each task, whether the image
+    has the task, and the task's probability. Returns checksums by file name.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]

@@ -81,9 +81,9 @@ class RetrievalFairness(Metric):
     * ``attacker:linear``, ``:kernel``, ``:text:*``: accuracy of fresh attackers on vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
-    Entropy ignores which group a query prefers. So p does not come from entropy (ours). It compares
-    the counts of groups with counts under permuted labels and the same rankings. Each seed splits
-    the images: a debiasing is fitted to one part, and queries retrieve from the other part.
+    Entropy ignores which group a query prefers. So p does not come from entropy (ours). Instead,
+    counts of groups are compared with counts under permuted labels and the same rankings. Each seed
+    splits the images: a debiasing is fitted to one part, and queries retrieve from the other part.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -309,8 +309,8 @@ def retrieved_lines(
     """A line for each picture: concept, place from 1 on, image id, group and thumbnail.
 
     The least fair concepts come first. The thumbnail is a small JPEG in base64 of what the encoder
-    sees (:func:`~bias_pipeline.data.photos.thumbnail`). It is empty if the data set does not allow
-    its pictures to be shown (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
+    sees (:func:`~bias_pipeline.data.photos.thumbnail`). The thumbnail is empty if the data set does
+    not allow its pictures to be shown (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
     tops = dict(zip(names, ranked.images[:, : min(FIRST, ranked.k)].tolist(), strict=True))

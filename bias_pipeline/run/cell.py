@@ -190,8 +190,8 @@ def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
     """Add a p value to a headline or deciding part, unless the metric gives a p value.
 
     A number has no p value if it cannot lie below the no-bias value, since chance alone then puts
-    the number above. It has none either without an interval, with too few attackers, or if
-    resampling does not move it.
+    the number above. A number has no p value either without an interval, with too few attackers, or
+    if resampling does not move it.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral

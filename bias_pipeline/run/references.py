@@ -2,8 +2,8 @@
 
 A resolver is a function that a configuration calls by name. Two resolvers are allowed:
 ``oc.select``, and ``oc.env`` for a few variables. Other resolvers parse text as configuration
-(``oc.decode``), or change with each call (``now``). They could show a check another value than the
-program.
+(``oc.decode``), or change with each call (``now``). Such resolvers could show a check another value
+than the program.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
     """Write a world as a data set folder.
 
     The files are ``annotations/captions.json``, ``annotations/instances.json``, ``attributes.csv``
-    and a ``captioners/<name>.json`` for each captioner. They appear complete or not at all. A
+    and a ``captioners/<name>.json`` for each captioner. The files appear complete or not at all. A
     second process may write the same files at the same time; files of an earlier world are
     replaced.
 

@@ -1,6 +1,7 @@
 """The words and the little English grammar of our captions; the most frequent synonym is first.
 
-Synonyms are written in one string with "|" between them. They are drawn by rank; see :func:`pick`.
+Synonyms are written in one string with "|" between them. Synonyms are drawn by rank; see
+:func:`pick`.
 """
 
 from __future__ import annotations

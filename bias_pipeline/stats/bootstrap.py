@@ -457,7 +457,7 @@ def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[flo
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
     so the spread of seeds alone is too small (Nadeau and Bengio 2003); the image term makes up for
     this. Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is
-    unknown. It is assumed to equal the second term, since every seed tests other images.
+    unknown, and is assumed to equal the second term, since every seed tests other images.
 
     Args:
         seed_std: standard deviation over seeds; NaN for a single seed.

@@ -33,9 +33,9 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
     """How many independent observations are worth as much as the clustered observations.
 
     Observations of one image are similar, so their number is divided by the design effect. This is
-    the variance under resampling of images, divided by the variance of independent observations. It
-    is kept between 1 and the number of observations per cluster. If resampling moves nothing, the
-    largest effect is assumed.
+    the variance under resampling of images, divided by the variance of independent observations.
+    The design effect is kept between 1 and the number of observations per cluster. If resampling
+    moves nothing, the largest effect is assumed.
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations
@@ -84,8 +84,8 @@ def same_share_p(events: IntArray, totals: IntArray) -> float:
     """P of shares that are at least this unequal, if all K groups have the same true share.
 
     For two groups, p is from Fisher's two-sided test (Fisher 1935). For more groups the test is
-    simulated: labels are drawn anew 9,999 times with the same totals. Then p is how often the
-    largest and the smallest share are at least this far apart, and never below 1/10,000. Groups
+    simulated: labels are drawn anew 9,999 times with the same totals. In this case p is how often
+    the largest and the smallest share are at least this far apart, and never below 1/10,000. Groups
     with a total of 0 are left out.
 
     Example:

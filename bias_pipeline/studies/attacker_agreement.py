@@ -357,7 +357,7 @@ class Agreement:
 def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
     """(..., C) whether two variants, in scores (..., C, 2), disagree about bias.
 
-    They disagree if one score is above the no-bias value and the other is not.
+    Two variants disagree if one score is above the no-bias value and the other is not.
 
     Example:
         >>> conflicts(np.array([[3.7, -0.8], [5.1, 0.3]]), np.zeros(2)).tolist()

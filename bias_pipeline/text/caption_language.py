@@ -1,7 +1,7 @@
 """Whether captions are in the language of an attribute's word lists.
 
-Captions fit lists in English if they are English. They fit lists in another language, unless they
-are English, are in another script, or have more usual words of a third language.
+Captions fit lists in English if they are English. Captions fit lists in another language, unless
+captions are English, are in another script, or have more usual words of a third language.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def captions_naming_nobody(
 ) -> Captions:
     """Captions in which every word that names a group is replaced by a neutral word.
 
-    They have the form that :func:`captions_naming` gives.
+    The captions have the form that :func:`captions_naming` gives.
 
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
@@ -124,5 +124,5 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
 
 
 def _plain_text(word: str) -> str:
-    """A word as in captions without punctuation."""
+    """A word in the form that it has in captions without punctuation."""
     return word.replace("-", " ")

@@ -62,8 +62,8 @@ class MatchedAlignment(TextTransform):
 
     ``alignment=matched_both`` changes the captioner's captions too (``sides``). A word that the
     captioner uses more often than annotators can is removed from captions drawn at random. So both
-    sides use each word equally often. The score is about the *retained* words. It can show bias,
-    but it says nothing about the removed words.
+    sides use each word equally often. The score is about the *retained* words. A score can show
+    bias, but it says nothing about the removed words.
 
     Raises:
         NotApplicableError: when called, if annotators use none of the captioner's words.

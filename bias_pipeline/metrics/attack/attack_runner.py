@@ -48,7 +48,8 @@ def _holding(captions: Captions, types: BoolArray) -> BoolArray:
 def _wordless(side: str, captions: Captions, share: float) -> DataError:
     """The error for a side in which too many captions (``share``) contain no word.
 
-    It is a NotApplicableError if the human captions may be in another language, else a DataError.
+    The error is a NotApplicableError if the human captions may be in another language, else a
+    DataError.
     """
     unknown = np.array([word == _UNKNOWN for word in captions.types], bool)
     if side == "human" and _holding(captions, unknown).mean() >= share:

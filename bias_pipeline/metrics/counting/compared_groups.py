@@ -176,7 +176,7 @@ class ComparedParts:
         """The draws of the score under resampled images.
 
         The influence of the images explains a part of the score's error. The rest is drawn as
-        noise. It depends only on the captions, so equal captions have equal noise.
+        noise, which depends only on the captions, so equal captions have equal noise.
         """
         keys = self.images.corpus.keys[self.images.rows]
         moved = np.concatenate([(counts - 1) @ influence for counts in self.stats.weights(keys)])

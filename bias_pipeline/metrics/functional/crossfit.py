@@ -1,10 +1,10 @@
 """Amplification that takes the direction of a bias from other images than its size.
 
-The published formulas take direction and size from the same labels. Then noise in the labels
-decides the direction, and is subtracted as if it were a bias that captions lack. So the result lies
-the further below the truth, the fewer images there are. Here images are split into F folds, and
-each fold uses the directions of the other folds. This is ours; ``experiments/inference`` measures
-both ways.
+The published formulas take direction and size from the same labels. In that case noise in the
+labels decides the direction, and is subtracted as if it were a bias that captions lack. So the
+result lies the further below the truth, the fewer images there are. Here images are split into F
+folds, and each fold uses the directions of the other folds. This is ours; ``experiments/inference``
+measures both ways.
 
 All functions take counts whose first axis is the fold; the other leading axes are free.
 """

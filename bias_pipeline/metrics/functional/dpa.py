@@ -51,7 +51,7 @@ def exchange_labels(
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
     wrong labels may differ by one; with two classes and an odd number of wrong predictions it
-    always does. It cannot exceed what an exchange of all labels reaches.
+    always does. The number of wrong labels cannot exceed what an exchange of all labels reaches.
 
     Args:
         labels: see :func:`flip_labels`.

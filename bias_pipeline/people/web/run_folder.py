@@ -210,7 +210,7 @@ def number_of(row: Row, result: Result) -> NumberCell:
 
 
 def headline_rows(result: Result) -> list[Row]:
-    """The headline rows of a run; its first row if it has no headline."""
+    """The headline rows of a run; the run's first row if the run has no headline."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
 
 

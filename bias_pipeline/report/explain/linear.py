@@ -96,8 +96,8 @@ def word_parts(
 ) -> Float64Array:
     """(words, n_classes) what each word adds; the sum over words is the caption's log-odds.
 
-    An n-gram counts once a caption. Its vote is divided among its places and, at each place, among
-    its words.
+    An n-gram counts once a caption. The vote of an n-gram is divided among its places and, at each
+    place, among its words.
 
     Example:
         >>> votes = {("a",): np.array([1.0]), ("a", "b"): np.array([3.0])}

@@ -83,7 +83,7 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Held-out definition sets: other sentences than for fitting, and further terms.
 
-    They are empty if a group has no words.
+    There are no sets if a group has no words.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
