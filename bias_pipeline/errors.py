@@ -202,7 +202,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are.
+    """The first names, and the number of further names.
 
     Example:
         >>> some_of(["bank", "park"]), some_of(list("abcde"))

@@ -117,8 +117,8 @@ def _between_layers(
 ) -> Tensor:
     """(S, N, L, D) factors of the dropout between layers, one draw for each word.
 
-    Packed sequences hold the words of all captions by time step, the longest caption first, and
-    ``nn.LSTM`` draws dropout in that order, as this function does.
+    Packed sequences hold the words of all captions by time step, the longest caption first.
+    ``nn.LSTM`` draws dropout in this order, and so does this function.
     """
     if rate == 0:
         return torch.ones_like(states)
@@ -265,7 +265,7 @@ def _attention(
 
 
 def _linear(layers: Sequence[Layer], of: Callable[[Layer], nn.Linear], states: Tensor) -> Tensor:
-    """(S, N, L, D) to (S, N, L, D'), each network by its own layer."""
+    """Map (S, N, L, D) to (S, N, L, D'), each network by its own layer."""
     weight = stack_weights(layers, lambda layer: of(layer).weight)
     return _affine(states, weight, stack_weights(layers, lambda layer: of(layer).bias))
 

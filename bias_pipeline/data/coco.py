@@ -445,5 +445,5 @@ COPIES = (
 
 
 def is_copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether human captions are equal to the captioner's."""
+    """Whether human captions are equal to the captioner's captions."""
     return bool(model) and all(human.get(i) == (caption,) for i, caption in model.items())

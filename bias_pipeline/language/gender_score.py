@@ -63,7 +63,7 @@ class GenderScore(CountingMetric):
       ``:human``: the ratio of the two means (Table 3).
     * ``estimate:model``, ``:human``: the share of captions that score highest when written about
       the first group (Table 5). ``ties`` counts the captioner's ties.
-    * ``lm:model``, ``similarity:model`` and so on: the same shares, by one factor alone.
+    * ``lm:model``, ``similarity:model`` and so on: the same shares, computed from one factor alone.
       ``lm:own_bias``: the language model's own bias, on the captioner's captions, each written
       about every group.
     * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: shares of one object (Table 4).

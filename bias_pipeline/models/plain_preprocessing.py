@@ -44,7 +44,7 @@ def quicken(processor: Any) -> None:
 
 
 def _is_plain(processor: Any) -> bool:
-    """Whether all steps are the library's, and they scale a photo and do not pad it."""
+    """Whether all steps are steps of the library that scale a photo and do not pad it."""
     kind = type(processor)
     backend = next((one for one in kind.__mro__ if one.__name__ == "PilBackend"), None)
     return (

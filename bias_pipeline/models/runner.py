@@ -47,7 +47,7 @@ _POOL = 8  # sources of equal form are put together from so many batches
 
 
 class Reader(Protocol):
-    """Gives a photo's or a text's value as soon as the source is read, as a server does."""
+    """Gives the value of a photo or a text as soon as the source is read, as a server does."""
 
     def read(self, source: Any, /) -> Any:
         """The value of a source; several threads call this."""

@@ -42,10 +42,10 @@ class Counterfactual(Metric):
     Only pictures that agree in all other labelled attributes are compared. A set is one unit of
     intervals and tests; tests flip the signs of the sets' differences.
 
-    * ``class:NAME``: the second group's share of captions minus the first group's. The captions
-      name the group (``named``), name another group (``wrong``), decline, or describe the person
-      (``agency`` and so on). If annotators describe all the captioner's pictures, the difference in
-      their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
+    * ``class:NAME``: the second group's share of captions minus the first group's share. The
+      captions name the group (``named``), name another group (``wrong``), decline, or describe the
+      person (``agency`` and so on). If annotators describe all the captioner's pictures, the
+      difference in their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
     * ``score``: the largest difference of a class about the person, with a p corrected by Holm's
       method. If there are more than two groups, ``class:NAME`` is the largest minus the smallest
       share, with the p of Cochran's Q; ``class:NAME:GROUP against OTHER`` compares two groups.

@@ -103,9 +103,9 @@ def share_difference_ends(
 ) -> tuple[float, float]:
     """The interval of a difference of means of (J,) shares, valid even if few sets differ.
 
-    The interval is Newcombe's, from Wilson's ends, ``z`` standard errors on either side. The number
-    of trials that a mean is worth follows from its variance over sets: at least one per set and at
-    most one per caption.
+    The interval is by Newcombe's method, from the ends of Wilson's intervals at ``z`` standard
+    errors. The number of trials that a mean is worth follows from its variance over sets: at least
+    one per set and at most one per caption.
     """
     n_sets = len(first)
     ends = []

@@ -296,7 +296,7 @@ def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _check_plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence if a value has another type, or is a number too large or infinite; else None."""
+    """A sentence if a value has a wrong type or is a number that is too large; else None."""
     del scope
     if kind is float:
         right = is_number(value)

@@ -138,7 +138,7 @@ def _moved_share(dials: BiasSettings, attribute: str) -> float:
 
 
 def _wrong_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of captions that name another group than the person's."""
+    """The share of captions that name another group than the person's group."""
     if attribute != dials.attribute or not dials.t_to_a:
         return 0.0
     known = truth(dials)

@@ -199,7 +199,7 @@ def of_pearson(value: float, n: int) -> Correlation:
     """Interval and test of a correlation of n pairs, for which only the correlation is known.
 
     Interval and test hold for pairs that are independent and normally distributed. The interval is
-    Fisher's, by the artanh of the correlation; for three pairs the interval is [-1, 1].
+    by Fisher's method (artanh of the correlation). For three pairs it is [-1, 1].
 
     Args:
         value: the correlation.

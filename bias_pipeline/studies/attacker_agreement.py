@@ -267,7 +267,7 @@ def sensitivity(scores: Variants) -> Sensitivity:
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients are below another number's; negative if they are higher.
+    """By what share coefficients lie below another number's coefficients, on average.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
     variants with both numbers count. NaN if the other number does not vary.

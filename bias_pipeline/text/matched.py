@@ -51,14 +51,14 @@ class MatchedAlignment(TextTransform):
     Attackers learn more from richer captions, whatever the bias. Here the captioner is compared
     with equally rich human captions. At each caption position, a word that annotators use more
     often is removed from captions drawn at random. A word that they use less often is added to
-    captions of images where *another* annotator used it, more likely where more annotators did. So
-    human sentences and associations stay, and nothing changes for a captioner that uses words as
-    often as annotators do. Labels are not used. Draws depend on word, position and image id, so the
-    order of files does not matter. Shares are taken over images with a group, a model caption and
-    at least two human captions. Images with one caption are left out if others have several. A word
-    that no second annotator used cannot be added. So ``reach`` is the coverage of the captioner's
-    vocabulary: the sum of ``min(p, reached)`` over the sum of ``p``, where p is a word's share.
-    Below 0.95 draw no conclusion.
+    captions of images for which *another* annotator used it. The more such annotators there are,
+    the likelier it is added. So human sentences and associations stay, and nothing changes for a
+    captioner that uses words as often as annotators do. Labels are not used. Draws depend on word,
+    position and image id, so the order of files does not matter. Shares are taken over images with
+    a group, a model caption and at least two human captions. Images with one caption are left out
+    if others have several. A word that no second annotator used cannot be added. So ``reach`` is
+    the coverage of the captioner's vocabulary: the sum of ``min(p, reached)`` over the sum of
+    ``p``, where p is a word's share. Below 0.95 draw no conclusion.
 
     ``alignment=matched_both`` changes the captioner's captions too (``sides``). A word that the
     captioner uses more often than annotators can is removed from captions drawn at random. So both

@@ -91,7 +91,7 @@ class AttackedCaptions:
 
     @cached_property
     def captioner(self) -> AttackRunner:
-        """Attackers of the captioner's and of human captions."""
+        """Attackers of the captioner's captions and of human captions."""
         transformed = self.metric.transform(self.transforms[self._first :], self._unaligned_corpus)
         return_freed_memory()
         return AttackRunner(self.metric.attack_settings, transformed, self.splits)

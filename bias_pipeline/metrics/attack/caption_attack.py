@@ -133,11 +133,11 @@ class CaptionAttack(Metric, ABC):
         return apply_transforms(transforms, corpus)
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images with all further inputs of attackers; here every image."""
+        """(N,) images with all further inputs of attackers; for this class, every image."""
         return np.ones(len(transformed), bool)
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with further inputs of attackers; here none."""
+        """The captions with further inputs of attackers; this class has none."""
         del transformed
         return data
 
@@ -154,7 +154,7 @@ class CaptionAttack(Metric, ABC):
         return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """Further numbers of the attacked images, (N,) flags; here none."""
+        """Further numbers of the attacked images ((N,) flags); this class has none."""
         del attack, images
         return {}
 

@@ -256,7 +256,7 @@ class DBAC(Metric, CorrectableByGold):
     ) -> Correction:
         """One direction, corrected.
 
-        With an annotator as the captioner, only printed numbers are.
+        With an annotator as the captioner, only printed numbers are corrected.
         """
         settings = self.settings
         (transforms,) = alternatives(settings.transforms[name]).values()

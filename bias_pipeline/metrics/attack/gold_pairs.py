@@ -137,7 +137,7 @@ class PairsUnderBothLabels:
         )
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, S) for each gold image, how numbers change if all images change as it does."""
+        """(n, S) for each gold image, how numbers change if all images change like it."""
         start = np.zeros(self._n_images + len(self._of_group))
         start[: self._n_images] = 1.0
         changes = {

@@ -129,7 +129,7 @@ class _Test:
 
 
 def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
-    """Says how often each group gets a concept, and how far the gap exceeds annotators'."""
+    """Says how often each group gets a concept, and how far the gap exceeds the annotators' gap."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
     more = contrast.group if shown.values[concept] > 0 else contrast.others

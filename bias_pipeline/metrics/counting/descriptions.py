@@ -50,7 +50,7 @@ class GroupDescriptions(ComparedGroups):
     * ``score``: half the sum of the concepts' differences, each with the sign that it has on other
       images. ``null``: what noise alone would add; it is already subtracted.
     * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: of the
-      words that the captioner uses more often than annotators, the share that counts here.
+      words that the captioner uses more often than annotators, the share that descriptions count.
     * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
 
     If there are more than two groups, each is compared with the rest (``concept:NAME:GROUP``,

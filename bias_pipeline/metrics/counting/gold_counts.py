@@ -68,7 +68,7 @@ class _GoldTallies:
         return {name for name, number in numbers.items() if isinstance(number, LargestGap)}
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, 1) for each gold image, how numbers change if all images change as it does."""
+        """(n, 1) for each gold image, how numbers change if all images change like it."""
         whole = self._numbers(0.0, np.zeros(1, np.int64))
         changes = {name: np.zeros((len(self.sample.rows), 1)) for name in whole}
         differ = self.sample.differ
