@@ -171,7 +171,7 @@ def _letters(name: str) -> str:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """The letters of a name, then of what may be its singular or its plural."""
+    """The letters of a name, of its possible singular, and of its possible plural."""
     letters = _letters(name)
     yield letters
     for ending, single in _PLURALS:

@@ -174,7 +174,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value between brackets; for a call such as ``array([...])`` its argument."""
+    """The value between brackets; for a call such as ``array([...])`` the call's argument."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0

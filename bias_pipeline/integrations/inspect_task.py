@@ -130,7 +130,7 @@ def _by_group() -> list[Metric]:
 
 @cache
 def _descriptions() -> OurMetric:
-    """The metric on descriptions, which has the lists of concepts."""
+    """The metric on descriptions, by whose lists concepts are found."""
     settings = {"metric": "descriptions", "attribute": GROUP}
     return preset(settings, {"dataset": "coco", "logger": None}).build("metric")
 

@@ -209,7 +209,7 @@ def csv_text(lines: Iterable[Sequence[object]]) -> str:
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Mappings with equal keys as CSV with the keys as header; empty without mappings."""
+    """CSV of mappings with equal keys, which are the header; empty without mappings."""
     head = list(lines[0]) if lines else []
     return csv_text([head, *([line[key] for key in head] for line in lines)] if lines else [])
 

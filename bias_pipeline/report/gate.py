@@ -528,7 +528,7 @@ def compare_results(
 
 
 def _lacks_score(results: Sequence[Result]) -> bool:
-    """Whether a headline of captioners in equal cells has no value."""
+    """Whether a headline has no value for a captioner, although cells are equal."""
     pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 

@@ -381,7 +381,7 @@ def _callable(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _object(value: Any, kind: type, where: str) -> str | None:
-    """A sentence unless a value is a mapping that names a subclass of ``kind``, else None."""
+    """None if a value is a mapping that names a subclass of ``kind``; otherwise a sentence."""
     if _is_node(value) and kind in resolve(value[TARGET]).__mro__:
         return None
     shown = value[TARGET] if _is_node(value) else value

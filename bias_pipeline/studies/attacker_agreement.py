@@ -1,9 +1,9 @@
 """How much scores and conclusions depend on the attacker and on the metric.
 
 DBAC (section 5.3, Tables 5 and 6) has two measures: the coefficient of variation of a captioner's
-scores over encoders, and how much lower it is for one metric than for another. ImageCaptioner2
-(section 5.5.2) has two, too: the share of captioners for which only one of two classifiers finds
-amplification (conflict score), and the correlation of the two rankings.
+scores over encoders, and how much lower this coefficient is for one metric than for another.
+ImageCaptioner2 (section 5.5.2) has two, too: the share of captioners for which only one of two
+classifiers finds amplification (conflict score), and the correlation of the two rankings.
 """
 
 from __future__ import annotations

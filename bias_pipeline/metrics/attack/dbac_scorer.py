@@ -88,7 +88,7 @@ class DirectionScorer:
 
         The curve, ``learning:all`` included, has no intervals and uses the first seed and the first
         human caption of each image: all seeds and positions would take longer than everything else.
-        T→A has no learning curve, for which a quarter more attackers would be trained.
+        T→A has no learning curve, since its attackers would be a quarter of all attackers.
         """
         if not (self.to_task and self.settings.probe.quick and self.supported_pairs.any()):
             return score
