@@ -92,7 +92,7 @@ def refused_by_system(error: OSError) -> ResourceError:
 
 
 def cannot_write(place: object, error: OSError) -> ResourceError:
-    """The error if a file or folder cannot be written.
+    """The error for a file or folder that cannot be written.
 
     Example:
         >>> print(cannot_write("a.json", OSError(28, "No space left on device")))
@@ -152,7 +152,7 @@ _VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
 
 
 def inflect(number: object, words: str) -> str:
-    """A number and a noun, perhaps with a verb; both are in the singular if the number is one.
+    """A number and a noun, perhaps with a verb, in the singular if the number is one.
 
     Example:
         >>> inflect(1, "blank captions are left out"), inflect(1, "of 9 images have")
@@ -213,7 +213,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are.
+    """The first names, and the number of further names.
 
     Example:
         >>> some_of(["bank", "park"]), some_of(list("abcde"))

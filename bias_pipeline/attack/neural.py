@@ -1,10 +1,9 @@
 """The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
 
-A processor runs one single-threaded process on each core. Measured on two cores, this is faster
-than one process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over
-stacked weights (``attacker.py``). With several devices all processes train the same attacker
-together, one attacker after the other (``attack/lightning_loop.py``). Only processes that train
-import PyTorch.
+A processor runs one single-threaded process on each core. On two cores this is faster than one
+process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over stacked
+weights (``attacker.py``). With several devices all processes train the same attacker together, one
+attacker after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
     An attacker has failed if its predictions are not finite, or the same for all test captions
-    although these differ. A failed attacker is counted, never averaged in, and trained again from
-    the next derived seed, at most three times in all.
+    although these differ. A failed attacker is counted and never enters a mean. The attacker is
+    trained again from the next derived seed, at most three times in all.
     """
 
     def __init__(
@@ -137,7 +136,7 @@ class NeuralProbe(Probe):
         return {"probe": "neural", "version": VERSION, **self.recipe.spec, **selected}
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
-        """One fresh attacker a job, in order."""
+        """Train a fresh attacker for each job; results are in the order of the jobs."""
         groups = [jobs[i : i + self.ensemble] for i in range(0, len(jobs), self.ensemble)]
         tasks = [(self.recipe, data, group) for group in groups]
         results: Iterable[list[ProbeResult]]

@@ -24,7 +24,7 @@ class Optimizer(Configurable, ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """All settings that change its steps, as plain data."""
+        """All settings that change the optimiser's steps, as plain data."""
 
     @abstractmethod
     def build(self, module: nn.Module) -> optim.Optimizer:
@@ -42,7 +42,7 @@ class Adam(Optimizer):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Settings that differ from the defaults, so that old keys of Adam stay valid.
+        """The settings that differ from the defaults, so that older keys of Adam stay valid.
 
         Example:
             >>> Adam(0.003).spec

@@ -75,7 +75,10 @@ _LONGEST = 60  # characters of a file's name in its folder's name
 
 
 def command(words: Sequence[str]) -> int:
-    """Audit a file of captions; messages that advise settings name the options of audit."""
+    """Audit a file of captions.
+
+    Messages that advise a setting name the option of ``audit`` for it.
+    """
     with lines_as(in_options):
         try:
             with with_config_dir(config_dir_in(words)):
@@ -86,7 +89,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def config_dir_in(words: Sequence[str]) -> Path | None:
-    """The user's folder of YAML files, which decides what other options may name."""
+    """The folder of ``--config-dir``; its YAML files decide which names other options may take."""
     early = Parser(PROGRAM, add_help=False, allow_abbrev=False)
     early.add_argument(_CONFIG_DIR)
     folder: str | None = early.parse_known_args(list(words))[0].config_dir
@@ -221,7 +224,7 @@ class FileSource:
 
     @property
     def processes(self) -> int:
-        """How many processes would share long work."""
+        """How many processes share the work if it is long."""
         from bias_pipeline.run.launch import processes_of
 
         lic = cell([*self.overrides_of(next(iter(self.labels))), "metric=lic"])
@@ -238,7 +241,7 @@ class FileSource:
         return [self.gold[attribute]] if corrected else []
 
     def cells(self, plans: Mapping[str, Plan]) -> list[Cell]:
-        """The cells: for each attribute, metrics as published, then metrics at equal style."""
+        """The cells of each attribute: first metrics as published, then metrics at equal style."""
         jobs = [
             [
                 *(*self.overrides_of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
@@ -299,9 +302,9 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="a table of how often labels are wrong (rate --gather writes it): also print how "
-        "scores would change if as many more labels were wrong; this takes many times as "
-        "long (see --minutes)",
+        help="a table of how often labels are wrong, as rate --gather writes it; audit then also "
+        "prints how scores would change if so many further labels were wrong, which takes many "
+        "times as long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
@@ -390,7 +393,7 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
 
 
 def slug(name: str) -> str:
-    """A name as part of a folder's name; a long name is cut and gets its hash.
+    """A name for use in a folder's name. A long name is cut and ends in a hash.
 
     Example:
         >>> slug("../my captions"), slug("été"), slug(100 * "long")[50:]
@@ -449,7 +452,7 @@ def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
 
 
 def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
-    """The overrides for an attribute's labels; a ``--map`` counts if its group is there."""
+    """The overrides for an attribute's labels, with each ``--map`` to a group of the attribute."""
     groups, strata = meanings
     maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:
@@ -531,7 +534,7 @@ def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
 
 
 def reading_notes(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The notes on the files; a note names its attributes unless all attributes have the note."""
+    """The notes on the files. A note names its attributes, unless the note holds for all."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         for note in corpus.notes:

@@ -49,7 +49,7 @@ _SAYS = {
 
 
 def data_check_lists_command(words: Sequence[str]) -> int:
-    """Print what the check found, and the lines for the attribute's YAML."""
+    """Print the result of the check, and the lines to add to the attribute's YAML."""
     with with_config_dir(config_dir_in(words)):
         options = data_check_lists_parser().parse_args(list(words))
         lists, english = (
@@ -137,7 +137,7 @@ def compared_lists(
 
 
 def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
-    """The captions of each image at places that both sides have, pairs cut to equal length.
+    """Pairs of captions of the same image, one in each language, cut to the same number of words.
 
     Longer captions describe more of the picture, which also shows the group.
 
@@ -178,7 +178,7 @@ def _cell(metric: str, attribute: Attribute, file: Path, labels: Path) -> Cell:
 def _of_shared_images(
     corpora: Sequence[Corpus], attributes: Sequence[Attribute], files: Sequence[Path]
 ) -> list[Corpus]:
-    """The corpora with only the images that have a group and that both describe.
+    """The corpora, reduced to images that have a group and captions in both.
 
     Raises:
         DataError: if captions are not in the language of their lists, or no image is in both.
@@ -207,7 +207,7 @@ def _of_shared_images(
 
 
 def _difference(lists: Number, english: Number) -> Compared:
-    """The numbers of the lists and of English, and the interval of their difference.
+    """A number under the lists and under the English lists, and the interval of the difference.
 
     Raises:
         DataError: if a number has no value.

@@ -1,8 +1,8 @@
 """The program: runs a command, turns errors into sentences and exit codes, prints help, completes.
 
-``NAME_parser()`` in a command's module makes the command's help and completion;
-``NAME_command(words)`` runs the command and returns the exit code. If the module is named after
-the command's first word, NAME leaves this word out. A command on photos also has
+In a command's module, ``NAME_parser()`` makes the help and the completion, and
+``NAME_command(words)`` runs the command and returns the exit code. If the module is named after the
+command's first word, NAME leaves this word out. A command on photos also has
 ``NAME_options_of(words)``, which returns its checked options.
 """
 
@@ -98,7 +98,7 @@ def run_command(words: list[str]) -> int:
 
 
 def _mistake(error: Exception) -> BiasPipelineError:
-    """The error that a user is shown; a bug is raised again."""
+    """The error to show to the user; an error that is a bug is raised again."""
     if isinstance(error, BiasPipelineError):
         return error
     if is_out_of_memory(error):
@@ -371,7 +371,7 @@ def subcommands(first: str) -> list[Command]:
 
 
 def list_commands(words: Sequence[Command]) -> list[str]:
-    """Two lines for each command: how to write it, and what it does."""
+    """Two lines for each command: how to type the command, and what it does."""
     return [
         line
         for word in words

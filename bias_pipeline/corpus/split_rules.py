@@ -75,7 +75,7 @@ class HoldOut(SplitRule):
 
     @property
     def trains(self) -> bool:
-        """Whether images are left to learn from."""
+        """Whether the rule leaves images to learn from."""
         return 0 <= self.validation_share < 1 - self.test_share
 
     def check_trains(self) -> None:
@@ -161,10 +161,10 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """A corpus of at most ``limit`` images that belong to a group and have a caption.
 
-    Which images these are depends on their ids alone: they are the same for all seeds, and for all
-    captioners that describe the same images, and a lower limit gives a subset of a higher one. Sets
-    of pictures are drawn whole, by their names. The data set's name contains the limit, so every
-    row, table and run shows it.
+    Ids alone decide which images these are. So they are the same for all seeds, and for all
+    captioners that describe the same images, and a lower limit gives a subset. Sets of pictures are
+    drawn whole, by their names. The data set's name contains the limit, so every row, table and run
+    shows it.
 
     Args:
         corpus: what is read.
@@ -241,8 +241,8 @@ class CrossFit(SplitRule):
     """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
-    the same folds. A hold-out tests a fifth or a tenth of the images, and the score depends on
-    which images are tested; here all are, once per seed.
+    the same folds. A hold-out tests a fifth or a tenth of the images, so the score depends on which
+    images these are. Cross-fitting tests every image once per seed.
 
     Attributes:
         folds: K, at least 2.

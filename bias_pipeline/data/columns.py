@@ -1,7 +1,7 @@
 """Finds the columns of a file by the format's name, by a usual name, or by the user's choice.
 
-A usual name counts only if it fits one column. If two columns fit, or none, nothing is guessed: the
-error lists the columns and the option that names the right one.
+A usual name counts only if it fits exactly one column. Otherwise nothing is guessed: the error
+lists the columns and the option that names the right column.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Kind:
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
     def numbered_columns(self, columns: Collection[str]) -> list[str]:
-        """Columns of one name with numbers, in the order of the numbers, if there are two or more.
+        """Columns of one name with different numbers, sorted; empty unless there are several.
 
         Example:
             >>> HUMAN.numbered_columns(["image_id", "Cap 2", "cap1"])
@@ -166,7 +166,7 @@ class Layout:
         return [f"{name}: {', '.join(facts)}" for name, facts in self.facts.items()]
 
     def column_named(self, kind: Kind) -> str | None:
-        """The column that the user names for this kind."""
+        """The column that the user has named for this kind of content."""
         column: str | None = getattr(self, kind.key)
         return column
 
@@ -245,7 +245,7 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
-    """What labels mean, by label with its spelling mended; given as a mapping or as texts.
+    """The meaning of each label, given as a mapping or as texts; spellings of labels are mended.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])

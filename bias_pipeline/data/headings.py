@@ -24,7 +24,7 @@ class Heading(NamedTuple):
 
 
 def heading_place(rows: Sequence[Sequence[str]]) -> int | None:
-    """The first row that names a column of ids, if every row above has fewer filled cells.
+    """The number of the first row that names a column of ids; all rows above must be shorter.
 
     Example:
         >>> heading_place([["My captions", ""], ["", ""], ["image_id", "caption"]])

@@ -116,7 +116,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether cells may be lists; false only if separators are too rare for half of the images."""
+    """Whether cells may be lists; false only if at most half as many separators occur as needed."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
@@ -174,7 +174,7 @@ def _least_share(sign: _Sign) -> float:
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
-    """The parts of cells with several parts; empty if these are few or the parts are tags."""
+    """The parts of all cells with several parts; empty if such cells are few, or parts are tags."""
     least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
@@ -205,7 +205,7 @@ def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
 
 
 def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether only the first part of a cell begins with a capital."""
+    """Whether the first part of a cell, and no other part, begins with a capital."""
     first = [parts[0][0].isupper() for parts in lists]
     later = [part[0].isupper() for parts in lists for part in parts[1:]]
     return bool(np.mean(first) > 1 - _ALIKE and np.mean(later) < _ALIKE)

@@ -1,4 +1,4 @@
-"""Finds and reads the photos of a folder; the pixels of pictures, with edits; thumbnails.
+"""Finds and reads the photos of a folder, makes pixels of pictures with edits, and thumbnails.
 
 Photos are returned upright (EXIF), with three channels of eight bits; only the first frame of an
 animation is read. Only decoders of picture formats are used, and a picture too large for memory is
@@ -156,7 +156,7 @@ def photo_size(path: Path) -> tuple[int, int]:
 
 
 def _has_exif(image: Image) -> bool:
-    """Whether a photo's EXIF can be read; if not, the photo is shown as it is stored."""
+    """Whether a photo's EXIF can be read. Otherwise the photo is shown as it is stored."""
     try:
         image.getexif()
     except MemoryError:
@@ -169,7 +169,7 @@ def _has_exif(image: Image) -> bool:
 def fault_of(path: Path) -> str | None:
     """Why a photo cannot be read; None if it seems readable.
 
-    A JPEG with valid beginning and end is not decoded: its decoder mostly ignores damage in
+    A JPEG with a valid beginning and end is not decoded, since decoders mostly ignore damage in
     between. All other photos are read, once per process unless their size or time changes.
     """
     try:
@@ -315,7 +315,7 @@ def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region
 
 
 def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
-    """Regions with the size of their picture; the file is opened only if needed and present."""
+    """Regions with the size of their picture, whose file is opened only if this is needed."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return with_sizes(regions, photo_size(file))

@@ -1,4 +1,4 @@
-"""The pictures of a data set's images, files of regions in them, and results of detectors.
+"""The pictures of a data set, files of regions in these pictures, and results of detectors.
 
 Formats: COCO's instances and its results, which detectors write (Lin et al., ECCV 2014).
 """
@@ -140,7 +140,7 @@ def _size(row: Mapping[str, Any]) -> tuple[int, int]:
 def _collect_regions(
     rows: Rows, names: Mapping[str, str], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[Region, ...]]:
-    """Regions by image; images whose annotations have no place are left out."""
+    """Regions by image; an image is left out if no annotation has an outline or a box."""
     collected: dict[str, list[Region]] = {image: [] for image in sizes}
     placeless = set()
     for number, row in rows.items:

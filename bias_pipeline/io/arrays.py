@@ -1,9 +1,9 @@
 """Caches of arrays and of large tables: a damaged entry counts as absent and is computed again.
 
-The entry of an array has a key, which says what was computed, and a checksum, which shows damage. A
-table is mapped into memory. The name of a table ends in a digest of its content, so a changed or
-cut table is never read. A table is written row by row, since a full disk kills a process that
-writes through a map. Writers never wait for each other.
+An array has a key, which says what was computed, and a checksum, which shows damage. A table is
+mapped into memory. The name of its file ends in a digest of its content, so a changed or cut table
+is never read. A table is written row by row, since a full disk kills a process that writes through
+a map. Writers never wait for each other.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Filling(NamedTuple):
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """The large array of a key, mapped from its file in the cache; in memory without a cache."""
+    """The large array of a key, mapped from its file in the cache; without a cache, in memory."""
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)

@@ -1,4 +1,4 @@
-"""Words that masking leaves, words after group words, and words that alignment replaces.
+"""Words that masking leaves, words that follow group words, and words that alignment replaces.
 
 DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; Table 7 of DBAC
 measures with METEOR how much meaning remains.

@@ -61,7 +61,7 @@ Nearest = tuple[IntArray, Float64Array]
 def nearest_directions(
     queries: Float64Array, known: Float64Array, *, at_once: int = 4096
 ) -> Nearest:
-    """(V,) the nearest of K directions to each of V, the first among equals; and (V,) distances.
+    """(V,) for each vector the nearest of K directions (the first among equals), (V,) distances.
 
     Vectors are of length 1; a distance is 1 minus the cosine, in [0, 2].
 
@@ -104,8 +104,8 @@ class ContextualAlignment(ConstantAlignment):
     A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
     cosine distance, if this distance is below ``delta``. Otherwise, or if the word has no vector,
     the word becomes ``replacement``. Special tokens of earlier transforms stay and replace nothing.
-    Punctuation has no near word (ours; by its vector a full stop would become "it"). The run has a
-    table of the replacements, ``substitutions.csv``.
+    Punctuation has no near word (ours), since by its vector a full stop would become "it". The run
+    has a table of the replacements, ``substitutions.csv``.
 
     With several sets of vectors, scores are averaged over them, and their spread is a third source
     of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
@@ -272,7 +272,7 @@ def is_word(token: str) -> bool:
 
 
 def distance_of(share: float, distances: Float64Array, counts: IntArray) -> float:
-    """The smallest distance within which at least ``share`` of the counts lie; NaN is no distance.
+    """The smallest distance within which at least ``share`` of the counts lie; a NaN lies nowhere.
 
     Example:
         >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))

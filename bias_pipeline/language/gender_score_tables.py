@@ -122,9 +122,10 @@ def word_effects(
 ) -> list[Mapping[str, object]]:
     """How much each word of some captions adds to the first group's share in the caption's scores.
 
-    A caption's share is the score of its version about the first group over the scores of all its
-    versions; the effect of a word is that share minus the share without the word. Words that name a
-    group stay. (The paper says that single words such as "hitting" lean to men, without numbers.)
+    A caption's share is the score of its version about the first group, divided by the sum over all
+    its versions. The effect of a word is this share minus the share without the word. Words that
+    name a group stay. (The paper says that single words such as "hitting" lean to men, but has no
+    numbers.)
     """
     drawn = random_words("deletion", 0, keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(drawn, kind="stable")[:n_captions])
@@ -179,7 +180,7 @@ Line = Mapping[str, object]
 def example_lines(
     how: CaptionScorer, judged: Judged, contexts: Contexts, view: CorpusView, n_captions: int
 ) -> list[Line]:
-    """Lines with some of the captioner's captions, each with every object of its picture."""
+    """Lines with some of the captioner's captions, a line for each object in the picture."""
     captions = view.corpus.side("model")
     keys = random_words("examples", 0, view.corpus.keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(keys, kind="stable")[:n_captions])

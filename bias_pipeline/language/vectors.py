@@ -62,7 +62,7 @@ class WordVectors:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The row of each word, by word."""
+        """Map each word to its row."""
         return {word: i for i, word in enumerate(self.words)}
 
     def rows(self, words: Sequence[str]) -> Float64Array:
@@ -180,7 +180,7 @@ def _width(rest: bytes) -> int:
 def _vector(
     word: str, rest: bytes, width: int, line: int
 ) -> Mapping[str, npt.NDArray[np.floating]]:
-    """The vector of a word; empty if the line's entry is longer and only begins with the word."""
+    """The vector of a word; empty if the line's word is longer and only begins with this word."""
     fields = rest.split()
     if len(fields) > width and not _is_number(fields[0]):
         return {}

@@ -37,7 +37,7 @@ class Need:
 
 
 def encoder_needs() -> dict[str, Need]:
-    """The model of each choice of encoder that needs a model.
+    """The model of each encoder that needs a model.
 
     Example:
         >>> encoder_needs()["minilm"].model
@@ -53,7 +53,7 @@ def encoder_needs() -> dict[str, Need]:
 
 
 def metric_needs() -> dict[str, Need]:
-    """The models that metrics need with any encoder, by ``metric.key``.
+    """The models that metrics need whatever the encoder, by ``metric.key``.
 
     Example:
         >>> metric_needs()["gender_score.sentence_encoder"].model
@@ -365,7 +365,7 @@ def _names_code(key: str, value: Any) -> bool:
 
 
 def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key with its value; the items of a list have the list's key."""
+    """Every key with its value. The key of a list goes with each of its items."""
     if key:
         yield key, node
     if isinstance(node, Mapping):

@@ -1,9 +1,10 @@
 """Anonymous pictures: which pictures raters call anonymous, and which groups captions name.
 
 Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene and,
-if so, whether gender and race are anonymous. We ask the two questions as one, with three answers;
-"cannot tell" means yes to the two. GT says how often raters name a group when they read a caption:
-the share of a caption's raters, averaged over captions. The paper does not say how it averages.
+if so, whether gender and race are anonymous. We ask both questions as one question with three
+answers; "cannot tell" means yes to both. GT says how often raters name a group when they read a
+caption: the share of a caption's raters, averaged over captions. The paper does not say how it
+averages.
 """
 
 from __future__ import annotations
@@ -285,10 +286,10 @@ def anonymous_attack(
 ) -> Number:
     """Attackers that learn from captions of labelled images read captions of anonymous pictures.
 
-    An attacker learns from all labelled images outside a validation part, equally many of each
-    group, with the metric's words masked; an attacker of ImageCaptioner2 also learns from the
-    masked pictures. It then reads the masked captions of anonymous pictures; these pictures show no
-    group and stay unmasked.
+    An attacker learns from labelled images outside a validation part, equally many of each group,
+    with the metric's words masked. An attacker of ImageCaptioner2 also learns from the masked
+    pictures. After training, the attacker reads the masked captions of anonymous pictures. The
+    pictures stay unmasked, since they show no group.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)

@@ -61,9 +61,9 @@ def image_scores(path: Path, scoring: Scoring) -> ImageScores:
     """Add up the guesses of each image.
 
     A side's score averages over the images on which an attacker was tested, then over seeds, then
-    over caption positions (LIC, eq. 2-3): each guess adds its score divided by these three numbers.
-    If groups count equally (``average=groups``), the number of images of the image's group, times
-    the number of groups, takes the place of the number of images.
+    over caption positions (LIC, eq. 2-3). So each guess adds its score, divided by these three
+    numbers. If groups count equally (``average=groups``), the number of images is replaced by the
+    number of images of the image's group, times the number of groups.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -84,7 +84,7 @@ class FACETDataset(PeopleDataset):
 
 
 def most_voted(votes: Mapping[str, int]) -> str:
-    """The option with most votes, ``disagreement`` for a tie, ``na`` without votes.
+    """The option with most votes: ``disagreement`` if there is a tie, ``na`` without votes.
 
     Example:
         >>> [most_voted({"masc": n, "fem": 1}) for n in (2, 1)], most_voted({"masc": 0, "na": 0})
@@ -174,9 +174,9 @@ _PERSON = re.compile(r"person\d+")
 class PHASEDataset(PeopleDataset):
     """``phase_gcc_{train,val}_all_20221101.json``; if it is absent, the file of ``regions``.
 
-    A picture has a caption, which is not read, and people in boxes with every worker's answers: the
-    label is the most frequent answer, or ``disagreement`` for a tie. The file of regions already
-    has one label for each person. Pictures are in ``images``.
+    A picture has a caption, which is not read, and people in boxes, with every worker's answers.
+    The label is the most frequent answer, or ``disagreement`` if there is a tie. The file of
+    regions already has one label for each person. Pictures are in ``images``.
     """
 
     name = "phase"
@@ -284,9 +284,10 @@ _FILE = "pata_fairness.files.lst"
 class PATADataset(PeopleDataset):
     """``pata_fairness.files.lst``, lines of ``scene_race_gender_age|url``.
 
-    Scenes have underscores too (``gun_range``), so lines are split from the right; splitting from
-    the left misreads 415 of 4,934. The list has URLs and no files: the picture of line 7 is
-    expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be needed.
+    Names of scenes have underscores, too (``gun_range``), so lines are split from the right. Splits
+    from the left misread 415 of 4,934 lines. The list has URLs and no files: the picture of line 7
+    is expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be
+    needed.
     """
 
     name = "pata"

@@ -81,7 +81,10 @@ def _fetch(archive: Archive, place: Path) -> None:
 
 
 def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
-    """The chunks of an answer, stopping soon after the expected size: a server may never end."""
+    """The chunks of an answer.
+
+    Reading stops soon after the expected size, since a server may never end.
+    """
     left = size + _CHUNK
     while left > 0 and (chunk := answer.read(_CHUNK)):
         left -= len(chunk)

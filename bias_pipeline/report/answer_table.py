@@ -1,4 +1,4 @@
-"""The answers as tables: a line for each question, or captioners against questions."""
+"""The answers as tables: a line for each question, or a line for each captioner."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def captioners_table(
 ) -> Table:
     """The deciding number of each captioner on each question that has a number.
 
-    Captioners in ``unsure`` are not known to be trained on captions of the data set.
+    For captioners in ``unsure`` it is unknown whether they learnt from captions of the data set.
     """
     questions = dict.fromkeys(
         question_text(answer.question, answer.attribute)
@@ -128,7 +128,7 @@ def _caption(title: str, made: str) -> str:
 
 
 def how_made(results: Sequence[Result]) -> str:
-    """A text on the numbers' seeds, splits, attackers and correction, for a table's caption."""
+    """A text for a table's caption: seeds, splits, attackers and corrections of its numbers."""
     attacked = [result for result in results if result.facts.attackers]
     texts = ["Intervals of 95 % over images" + (", attackers and splits" if attacked else "")]
     if attacked:

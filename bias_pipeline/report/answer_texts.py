@@ -42,7 +42,7 @@ def question_text(question: str, attribute: str) -> str:
 
 
 def answer_lines(answer: Answer) -> list[str]:
-    """Lines with the answer and its number, the groups' values, and what the answer is about."""
+    """Lines with the answer, its number, the groups' values, and what part of captions counts."""
     named = ", ".join(answer.named[:_MOST_NAMED])
     if len(answer.named) > _MOST_NAMED:
         named += f" and {len(answer.named) - _MOST_NAMED} more"
@@ -53,7 +53,7 @@ def answer_lines(answer: Answer) -> list[str]:
 
 
 def answer_text(answer: Answer) -> str:
-    """The answer with its reason, or with how much bias the interval allows."""
+    """The answer, with its reason or with the largest bias that the interval allows."""
     word = _WORDS[answer.answer]
     if answer.answer == "no":
         most, none = (amount(answer, x) for x in (max(answer.at_most, 0.0), answer.negligible))
@@ -68,7 +68,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def deciding_number(answer: Answer) -> str:
-    """The deciding number, its interval and the annotators' number; empty if nothing decides."""
+    """The deciding number, its interval, and the annotators' number; empty if no number decides."""
     if math.isnan(answer.value):
         return ""
     if answer.question == "declining":
@@ -84,12 +84,12 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """Whose number stands beside the model's number: the labels' or the annotators'."""
+    """Whose number stands beside the model's number: ``labels`` or ``annotators``."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 
 def interval(answer: Answer) -> str:
-    """The interval as it follows a value; empty without an interval."""
+    """The interval as text, as it stands behind a value; empty without an interval."""
     if math.isnan(answer.ci_low):
         return ""
     return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
@@ -221,7 +221,7 @@ def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
 
 
 def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """Sentences on how much bias is possible, what was not tested, and unexplained differences."""
+    """Sentences on how much bias is possible, and what was not tested or explained."""
     attribute = answers[0].attribute
     differing = [
         sentence
@@ -277,7 +277,7 @@ def _share_not_compared(verdict: Verdict, attribute: str) -> str:
 
 
 def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -> list[str]:
-    """Sentences on large differences that are not called bias, with what may explain them."""
+    """Sentences on large differences that are not called bias, and on their possible causes."""
     if not sentences:
         return []
     shown = "; ".join(sentences[:_MOST])
@@ -347,7 +347,7 @@ def _is_answer(finding: Finding) -> bool:
 
 
 def _comparison_text(finding: Finding) -> str:
-    """The number that is compared with no bias, in the form in which answers show numbers."""
+    """The number that is compared with the no-bias value, as answers show numbers."""
     people = finding.people
     beside = "" if math.isnan(people) else f", annotators {_number_text(people, finding)}"
     value = NumberCell.of_row(finding.compared).text

@@ -101,7 +101,7 @@ def _usable(corpus: Corpus, members: BoolArray) -> IntArray:
 
 
 def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple[int, int, float]]:
-    """Pairs as places of a picture of each group, with the similarity of the two pictures.
+    """Pairs: the place of a picture of each group, and how similar the two pictures are.
 
     A picture is in one pair at most. Pictures of the smaller group are drawn, and each is paired
     with the most similar remaining picture of the other group.
@@ -132,7 +132,7 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
 
 
 def _scenes(images: DescribedImages) -> IntArray:
-    """(M,) a number for each picture, equal for equal objects; all equal if objects are unknown."""
+    """(M,) a number for each picture; pictures with equal objects have equal numbers."""
     objects, number = images.corpus.objects, dict[frozenset[str], int]()
     if objects is None:
         return np.zeros(len(images.rows), np.int64)
@@ -254,12 +254,15 @@ class PairAnswers:
 
     @property
     def by_place(self) -> Interval:
-        """How much more often raters choose A than B; only the caption's place can cause this."""
+        """How much more often raters choose A than B.
+
+        Only a preference for a place can cause this.
+        """
         return _mean(self.first)
 
     @property
     def with_concepts(self) -> Estimate:
-        """Correlation over pairs of raters' share with the concepts that only one caption says."""
+        """Correlation of how often raters see a difference with the number of unshared concepts."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 
 

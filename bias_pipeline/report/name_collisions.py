@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # a path like this
 
 
 def check_distinct(digests: Mapping[str, str]) -> None:
-    """Refuse two captioners with the same captions; ``digests`` has each captioner's corpus."""
+    """Refuse two captioners with the same captions; ``digests`` has a digest of each corpus."""
     name_by_digest: dict[str, str] = {}
     for name, digest in digests.items():
         if name_by_digest.setdefault(digest, name) != name:
@@ -32,7 +32,7 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each captioner's name stands for one corpus; also says how."""
+    """Rename results so that each name stands for one corpus; also returns a note on the names."""
     by_file, files = resolve_file_collisions(results)
     # Corpora that differ only in the scored part of captions (text.unit) keep their name
     digests: dict[tuple[str, ...], dict[str, None]] = {}
@@ -55,7 +55,7 @@ def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 
 
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each captioner's name stands for one file; also says how.
+    """Rename results so that each name stands for one file; also returns a note on the names.
 
     A new name is made of the file and as many of its folders as make names different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
@@ -95,7 +95,9 @@ def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
 
 
 def as_given(result: Result, captioner: str) -> Result:
-    """A result under a name that no other file has; for loggers, which see one result at a time.
+    """A result under a name that no other file has.
+
+    Loggers, which see one result at a time, need it.
 
     Example:
         >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")
@@ -106,7 +108,7 @@ def as_given(result: Result, captioner: str) -> Result:
 
 
 def swept_names(captioners: Sequence[str]) -> dict[str, str]:
-    """The new names of files of a sweep that share a name, by path as given.
+    """The new names of a sweep's files that share a name, by the paths that the user gave.
 
     Example:
         >>> swept_names(["x/A/model.json", "x/B/model.json", "x/B/other.json", "nic"])

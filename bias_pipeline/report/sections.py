@@ -95,7 +95,7 @@ def overviews(
 
 
 def _best(leaderboard: Leaderboard) -> list[tuple[str, str]]:
-    """The run and part of the fairest captioner; empty unless all others differ significantly."""
+    """The fairest captioner's run and part; empty unless all others are significantly less fair."""
     first, *others = leaderboard.ranks
     alone = others and not any(set(first.letters) & set(other.letters) for other in others)
     return [(first.row.run_id, first.row.part)] if alone else []
@@ -105,7 +105,7 @@ _EXTENT = ("images", "coverage", "no group")
 
 
 def _extent(row: Row, result: Result) -> list[Cell]:
-    """Cells with a number's images, their share, and the share of captions that name no group."""
+    """Three cells: a number's images, its coverage, the share of captions that name no group."""
     covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
     silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
     return [NumberCell(row.n_images, digits=0), covered, silent]
@@ -225,7 +225,7 @@ def _key(row: Row) -> tuple[str, str]:
 def leaderboard_sections(
     results: Sequence[Result], leaderboards: Sequence[Leaderboard]
 ) -> Iterable[Section]:
-    """A section for each headline of each metric: who is fairer, and further parts."""
+    """A section for each headline of each metric: a ranking of captioners, and further parts."""
     by_id = {result.run_id: result for result in results}
     for leaderboard in leaderboards:
         rows = [rank.row for rank in leaderboard.ranks]

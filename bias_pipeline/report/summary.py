@@ -1,4 +1,4 @@
-"""The first screen of a report: facts on the captions, the verdict, a figure, what is undecided."""
+"""The first screen of a report: facts on the captions, the verdict, and a figure."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def summaries(
 
 
 def _verdicts(results: Sequence[Result], limits: Limits) -> dict[tuple[str, str], Verdict]:
-    """For each data set and captioner a verdict on all attributes, over which p is corrected."""
+    """For each data set and captioner, a verdict on all attributes; p is corrected over these."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -221,7 +221,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 
 def _n_labelled(result: Result) -> int:
-    """How many images belong to a group; results of earlier versions know it from the coverage."""
+    """How many images belong to a group; computed from coverage in results of earlier versions."""
     if (stored := result.facts.corpus.n_labelled) is not None:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
@@ -233,7 +233,7 @@ def _blanks(result: Result, side: str) -> int:
 
 
 def _lengths(results: Sequence[Result]) -> str:
-    """A text on mean words in a caption: of the captioners, and of annotators."""
+    """A text on the mean number of words in captions of captioners and of annotators."""
     words = {
         side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
         for side in SIDES
@@ -275,7 +275,7 @@ def _undecided_sentences(
     answers: Mapping[str, Sequence[Answer]],
     results: Sequence[Result],
 ) -> list[str]:
-    """The sentences below the answers, and what signs mean."""
+    """The sentences below the answers, and the meanings of the signs."""
     if len(verdicts) == 1:
         (name,) = verdicts
         lines = notes(verdicts[name], answers[name])

@@ -144,7 +144,7 @@ def _join_groups(groups: Sequence[str]) -> str:
 
 
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
-    """Check that every side has the model's n-grams, each with a coefficient for every group."""
+    """Check that all sides have the same n-grams, each with a coefficient for every group."""
     sides: dict[str, set[Gram]] = {"model": set()}
     for word in words:
         sides.setdefault(word.side, set()).add(word.gram)
@@ -206,7 +206,7 @@ def word_files(folder: Path) -> tuple[list[RevealingWords], list[str]]:
 
 
 def revealing(words: RevealingWords) -> Table:
-    """A short table of the words that leak most in the model's captions."""
+    """A short table of the words in the model's captions that leak most."""
     first = _table(words, "model", f"The {MOST_REVEALING} words that leak most")
     return replace(first, rows=first.rows[1 : MOST_REVEALING + 1])
 
@@ -266,7 +266,7 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
 
 
 def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
-    """The group that an n-gram points to; None for all n-grams together.
+    """The group that an n-gram points to; None in the line for all n-grams together.
 
     Example:
         >>> speaks = Interval(-0.5, -0.6, -0.4)

@@ -1,4 +1,4 @@
-"""A result: its rows and manifest, its text and CSV forms, and how plain data are read back."""
+"""A result: its rows, its manifest, its forms as text and CSV, and how it is read back."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ class Result:
 
     @property
     def by_group(self) -> dict[str, Row]:
-        """The row with the captioner's number of each group; empty if no number is about a group.
+        """For each group, the row with the captioner's number; empty if no number is about a group.
 
-        If the part ``named`` has numbers of groups, these rows are returned instead of a headline's
+        If the part ``named`` has numbers of groups, these rows are taken, otherwise a headline's
         rows.
         """
         rows = {row.part: row for row in self.rows}
@@ -168,7 +168,7 @@ def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
 
 
 def _number(row: Any) -> str:
-    """A part's name and value, with its interval if it has an interval."""
+    """A part's name and value, with the interval if there is one."""
     if math.isnan(row.value):
         return f"{row.part} undefined"
     share = row.unit == "fraction"

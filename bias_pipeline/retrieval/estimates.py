@@ -79,7 +79,7 @@ def permuted_p(
     """The p of all queries together, and (C,) the p of each query, against rankings without bias.
 
     The null is that rankings ignore groups. The labels of the images in the pool are permuted, in
-    the same way in every split, and rankings stay, so the test is valid however queries depend on
+    the same way in every split, while rankings stay. So the test is valid however queries depend on
     one another. A query's statistic is the sum over groups of the squared deviation of its mean
     count from the expected count, divided by the group's share; the statistic of all queries is the
     sum. Unlike entropy, this statistic depends on the direction in which each query leans. p is
@@ -157,9 +157,8 @@ def fairness_of(
     """The fairness of all queries and of each concept, with intervals and p against fairness.
 
     Intervals resample images. The p of the mean comes from permuted labels, the p of a concept from
-    the exact test of the groups that it retrieves. If equally near images count in part
-    (``ties=expected``), there are no whole counts, and the p of a concept comes from permuted
-    labels too.
+    the exact test of the groups that it retrieves. With ``ties=expected`` equally near images count
+    in part, so counts are not whole, and the p of a concept comes from permuted labels, too.
     """
     parts = [PartName("concept", object=name) for name in names]
 
@@ -204,9 +203,9 @@ def narrow_intervals(
 
     Resampling also changes the groups' shares of all images. If k is near the number of images, the
     top has nearly all images and hardly varies. The variance over images is therefore the variance
-    under resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay: the
-    difference of two rankings of the same images needs no factor, since their tops share more
-    images the nearer k is to N.
+    under resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are,
+    since the difference of two rankings of the same images needs no factor: the nearer k is to N,
+    the more images their tops share.
     """
     factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
     near = {}

@@ -71,8 +71,8 @@ CONCEPTS = "concepts"  # the name of the table of concepts
 class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
-    Chen and Dou 2022, section 3.1. 1: every query retrieves all groups equally. 0: every query
-    retrieves a single group.
+    The score is 1 if every query retrieves all groups equally often, and 0 if every query retrieves
+    a single group (Chen and Dou 2022, section 3.1).
 
     * ``concept:NAME``: one query, with an exact p.
     * ``null``: the score of a ranker that ignores groups; it is below 1.
@@ -81,9 +81,9 @@ class RetrievalFairness(Metric):
     * ``attacker:linear``, ``:kernel``, ``:text:*``: accuracy of fresh attackers on vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
-    Entropy ignores which group a query prefers, so p counts groups under permuted labels, while
-    rankings stay (ours). Each seed splits the images: a debiasing is fitted to one part, and
-    queries retrieve from the other part.
+    Entropy ignores which group a query prefers. So p does not come from entropy (ours). Instead,
+    counts of groups are compared with counts under permuted labels and the same rankings. Each seed
+    splits the images: a debiasing is fitted to one part, and queries retrieve from the other part.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -158,7 +158,7 @@ def check_groups(names: Sequence[str]) -> None:
 
 
 def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
-    """The corpus, in which images of an attribute's other groups have no group."""
+    """The corpus, in which images of groups other than the given groups have no group."""
     full_grouping = corpus.groupings[attribute]
     known = {_plain_name(name): number for number, name in enumerate(full_grouping.names)}
     for name in names:
@@ -195,11 +195,11 @@ def lines_of(
     queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
-    """A line for each concept: entropy, null, p, skews and retrieved groups; the least fair first.
+    """A line for each concept, the least fair first: entropy, null, p, skews and retrieved groups.
 
-    ``over_represented`` is the group furthest above its share of the pool, in standard deviations
-    of a random draw. ``excess`` is this surplus as a share of the top. Read the two only if p is
-    small.
+    ``over_represented`` is the group that is furthest above its share of the pool, in standard
+    deviations of a random draw. ``excess`` is this surplus as a share of the top. Read both columns
+    only if p is small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
     seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
@@ -302,10 +302,9 @@ def retrieved_lines(
 ) -> list[dict[str, object]]:
     """A line for each picture: concept, place from 1 on, image id, group and thumbnail.
 
-    The least fair concepts come first. The thumbnail shows what the encoder sees, as base64
-    of a small JPEG, see :func:`~bias_pipeline.data.photos.thumbnail`; it is empty if
-    the data set does not allow showing its pictures
-    (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
+    The least fair concepts come first. The thumbnail is a small JPEG in base64 of what the encoder
+    sees (:func:`~bias_pipeline.data.photos.thumbnail`). The thumbnail is empty if the data set does
+    not allow its pictures to be shown (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
     tops = dict(zip(names, ranked.images[:, : min(FIRST, ranked.k)].tolist(), strict=True))

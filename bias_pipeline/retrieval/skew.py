@@ -49,7 +49,7 @@ def skews(
 
     A group that is not in the target has NaN. MaxSkew and MinSkew are the largest and the smallest
     skew of a query. Some published code starts the search for the largest skew at 0. This changes
-    nothing: shares and targets both sum to 1, so at least one group is not below its target.
+    nothing, since shares and targets both sum to 1, so at least one group is not below its target.
 
     Args:
         counts: (..., K) images of each group at the top. If ties make them more than k,
@@ -245,8 +245,8 @@ def fair_extreme(
 ) -> Interval:
     """MaxSkew or MinSkew of one query under a fair ranker; leaves out probabilities below 1e-15.
 
-    The largest of the groups' skews is at most t if every group's skew is at most t; the
-    probability of this is a convolution of the binomials, each cut at t.
+    The largest skew is at most t if every group's skew is at most t. The probability of this is a
+    convolution of binomials, each cut at t.
 
     Args:
         sizes: (K,) images of each group.
@@ -343,7 +343,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
 
 
 def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
-    """(k + 1, K) counts: one group has 0 to k images, and another group has the rest."""
+    """(k + 1, K) counts: one group has 0 to k images, and another group has the other images."""
     counts = np.zeros((k + 1, n_groups))
     counts[:, group] = np.arange(k + 1)
     counts[:, group - 1] = k - counts[:, group]

@@ -52,8 +52,8 @@ def run_cell(
 ) -> Result:
     """Compute a metric on a corpus.
 
-    ``choices`` are the chosen names that the result has columns for (:data:`NAMED`); ``facts`` are
-    further fields of the :class:`Manifest`.
+    ``choices`` fill the result's columns of chosen names (:data:`NAMED`), ``facts`` fill further
+    fields of the :class:`Manifest`.
     """
     started = time.time()
     if not (metric.info.streams or corpus.in_memory):
@@ -109,7 +109,7 @@ def _score_of_sample(
 def _with_noise(
     score: Score, corpus: Corpus, metric: Metric, seeds: Sequence[int], noise: LabelNoise
 ) -> tuple[Score, list[Training]]:
-    """The score with how far noise moves it, and how attackers were trained on noisy labels.
+    """The score, with how far label noise moves it, and how attackers learnt noisy labels.
 
     Groups too small for the score stay left out.
     """
@@ -142,7 +142,7 @@ def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
 
 
 def _of_all(score: Score, scored: Corpus, corpus: Corpus, metric: Metric) -> Score:
-    """The score with coverage relative to all labelled images, left-out groups included."""
+    """The score, with coverage as a share of all labelled images, also of groups left out."""
     if scored is corpus:
         return score
     labelled = [
@@ -188,10 +188,11 @@ def _row(
 
 
 def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
-    """Add a p against no bias to a headline or deciding part, unless the metric gives one.
+    """Add a p value to a headline or deciding part, unless the metric gives a p value.
 
-    A number gets no p if it cannot lie below the no-bias value (chance alone then puts it above),
-    if resampling does not move it, if it has no interval, or if it has too few attackers.
+    A number has no p value if it cannot lie below the no-bias value, since chance alone then puts
+    the number above. A number has no p value either without an interval, with too few attackers, or
+    if resampling does not move it.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
@@ -316,7 +317,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
 
 
 def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
-    """How names of objects were read; None without objects, or if the metric counts none."""
+    """How names of objects were read; None if the metric or the corpus has no objects."""
     if corpus.objects is None or metric.object_tasks is None:
         return None
     return corpus.read(objects_read, tuple(metric.object_tasks.tasks), tuple(metric.exclude_tasks))

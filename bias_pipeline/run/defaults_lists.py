@@ -35,7 +35,7 @@ class ChosenFiles:
         self._met: set[str] = set()
 
     def merge(self) -> dict[str, Any]:
-        """The merged content of all files without Hydra's part; references stay unresolved."""
+        """The merged content of all files, without Hydra's part, and with references unresolved."""
         wanted = list(self.chosen)
         parts = self._parts("", "config", "")
         for key in wanted:
@@ -85,10 +85,10 @@ class ChosenFiles:
 def merged_over(
     tree: Mapping[str, Any], content: Mapping[str, Any], references: References | None = None
 ) -> dict[str, Any]:
-    """A tree with content over it: mappings are merged, everything else is replaced.
+    """A tree after content was merged into it: mappings are merged, other values are replaced.
 
     The given tree is not changed. With ``references``, a text in the tree that refers to a mapping
-    is replaced by that mapping before merging.
+    is first replaced by the mapping.
 
     Example:
         >>> merged_over({"a": {"x": 1, "y": [1, 2]}, "b": 1}, {"a": {"y": [3]}, "b": {"c": 2}})
@@ -128,7 +128,7 @@ def merged_files(choices: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping
 
 
 def _place(key: str, folder: str, place: str) -> tuple[str, str]:
-    """The group of an entry and its path in the tree.
+    """The group that an entry of a defaults list names, and the entry's path in the tree.
 
     Example:
         >>> _place("/task@_global_.task", "metric", "metric")

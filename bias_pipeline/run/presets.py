@@ -1,7 +1,7 @@
-"""Settings of calls from Python: merges the files of ``conf/`` like Hydra, but without Hydra.
+"""Settings of calls from Python: merges the files of ``conf/`` as Hydra would, without Hydra.
 
-Calls from Python thus use the defaults of the command line. Errors name a setting as a call from
-Python does: ``dataset={'strict': False}``.
+So calls from Python have the defaults of the command line. Errors write a setting as Python does:
+``dataset={'strict': False}``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
 
 
 def in_python(message: str) -> str:
-    """A message about a command's settings, reworded for arguments of a Python call.
+    """A message about settings of a command, reworded for the arguments of a Python call.
 
     Example:
         >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")

@@ -1,8 +1,8 @@
 """The affective world: pictures that make people feel something, and what annotators say of them.
 
 Pictures have an emotion. Annotators mostly feel this emotion, say so, and name motifs as the
-reason. The bias of the pictures is how motifs depend on the emotion; we invented this dependence,
-so that the bias is known. A thought is not in the picture but depends on what the annotator feels.
+reason. The pictures' bias is how motifs depend on the emotion. We invented this dependence, so that
+the bias is known. A thought is not in the picture; it depends on what the annotator feels.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class AffectImage:
 
 @lru_cache(maxsize=4)
 def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
-    """Pictures with what annotators say of them; image k does not depend on the number of images.
+    """Pictures, and what annotators say of them. Image k does not depend on the number of images.
 
     Example:
         >>> image = affect_world(3, 1)[2]

@@ -55,7 +55,7 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
     """Write a world as a data set folder.
 
     The files are ``annotations/captions.json``, ``annotations/instances.json``, ``attributes.csv``
-    and a ``captioners/<name>.json`` for each captioner. They appear complete or not at all. A
+    and a ``captioners/<name>.json`` for each captioner. The files appear complete or not at all. A
     second process may write the same files at the same time; files of an earlier world are
     replaced.
 
@@ -404,7 +404,10 @@ class ScenesDataset(Generator):
 
     @classmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """See :class:`Generator`; one image identifies the world, as the seed decides the image."""
+        """See :class:`Generator`.
+
+        One image identifies the world, since the seed decides the image.
+        """
         images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
         first = min(images, key=lambda image: image.key, default=None)
         if first is None or generate(first.key + 1, seed).images[first.key] != first:

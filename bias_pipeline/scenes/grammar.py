@@ -1,7 +1,7 @@
 """How a scene is put into words: one caption by one annotator.
 
-Every decision has its own random number (see :data:`PURPOSES`), so a dial that changes one decision
-leaves all others as they were.
+Every decision has a random number of its own (:data:`PURPOSES`). So a dial that changes one
+decision leaves all other decisions as they were.
 """
 
 from __future__ import annotations

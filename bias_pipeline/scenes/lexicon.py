@@ -1,6 +1,7 @@
 """The words and the little English grammar of our captions; the most frequent synonym is first.
 
-Synonyms are written in one string with "|" between them. They are drawn by rank; see :func:`pick`.
+Synonyms are written in one string with "|" between them. Synonyms are drawn by rank; see
+:func:`pick`.
 """
 
 from __future__ import annotations
@@ -224,9 +225,10 @@ COMPANIONS = (
 
 
 def pick(choices: Sequence[_Option], u: float) -> _Option:
-    """The choice for a number in [0, 1); the frequency of the r-th choice is proportional to 1 / r.
+    """The choice for a number in [0, 1).
 
-    A smaller ``u`` gives a more frequent choice, and scaling ``u`` down leaves rare choices unused.
+    The r-th choice has a frequency proportional to 1 / r. A smaller ``u`` gives a more frequent
+    choice, so a scaled ``u`` leaves rare choices unused.
 
     Example:
         >>> pick(["man", "guy"], 0.6), pick(["man", "guy"], 0.7)

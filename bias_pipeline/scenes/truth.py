@@ -122,7 +122,7 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
 
 
 def _moved_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of activities that become typical of the person's group; below 0 if atypical."""
+    """The share of activities that become typical of the person's group; negative if atypical."""
     if attribute != dials.attribute:
         return 0.0
     world, perceived = (
@@ -134,7 +134,7 @@ def _moved_share(dials: BiasSettings, attribute: str) -> float:
 
 
 def _wrong_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of captions that name another group than the person's."""
+    """The share of captions that name another group than the person's group."""
     if attribute != dials.attribute or not dials.t_to_a:
         return 0.0
     known = truth(dials)

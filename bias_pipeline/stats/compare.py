@@ -23,9 +23,9 @@ from bias_pipeline.stats.shares import NORMAL_95, difference_ends, wilson
 def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estimate:
     """The difference of two results, first minus second.
 
-    Splits are drawn by image and resamplings give an image the same weight everywhere, so seeds and
-    resamplings are subtracted pair by pair. The difference of two shares has Newcombe's interval,
-    which also works for events that are rare or absent.
+    Both results have the same splits, and the same weights of images in each resampling. So numbers
+    are subtracted seed by seed and resampling by resampling. The difference of two shares has
+    Newcombe's interval, which also works for events that are rare or absent.
 
     Args:
         first: one result's headline.
@@ -58,7 +58,7 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
-    """The difference of two shares; its interval uses the correlation of their resamplings."""
+    """The difference of two shares; its interval uses their correlation under resampling."""
     draws, z = first - second, quantile(level)
     ends = []
     for share in (first, second):
@@ -124,7 +124,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def significance_groups(
     names: Sequence[str], differ: Mapping[tuple[str, str], bool]
 ) -> dict[str, str]:
-    """Letters for each name: two names share a letter exactly if they do not differ.
+    """Letters for each name. Two names share a letter exactly if they do not differ.
 
     The compact letter display by insertion and absorption (Piepho 2004).
 
@@ -153,7 +153,7 @@ def significance_groups(
 
 
 def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
-    """Split columns so that none contains both names, and drop subsets of other columns."""
+    """Split columns so that no column contains both names, and drop subsets of other columns."""
     parts: list[frozenset[str]] = []
     for column in columns:
         both = one in column and two in column
@@ -188,7 +188,7 @@ def of_pearson(value: float, n: int) -> Estimate:
     """Interval and test of a correlation of n pairs, for which only the correlation is known.
 
     Interval and test hold for pairs that are independent and normally distributed. The interval is
-    Fisher's, by the artanh of the correlation; for three pairs the interval is [-1, 1].
+    by Fisher's method (artanh of the correlation). For three pairs it is [-1, 1].
 
     Args:
         value: the correlation.

@@ -1,4 +1,4 @@
-"""Exact tests: if there is no effect, each contrast could equally well have the other sign.
+"""Exact tests: without an effect, each contrast could equally well have the other sign.
 
 The signs of contrasts are flipped in many patterns, and p is how often a statistic is then at least
 as large as without flips (Fisher's randomization test). Up to sixteen contrasts use all patterns;
@@ -42,7 +42,7 @@ class SignFlips:
 
     @property
     def complete(self) -> bool:
-        """Whether all patterns are used, the contrasts' own among them."""
+        """Whether all patterns are used, also the observed pattern."""
         return len(self.keys) <= _MOST_LISTED
 
     def blocks(self) -> Iterator[Float64Array]:
@@ -76,7 +76,7 @@ def p_of_null(
     """How often a statistic of the null is at least as large as observed.
 
     A null that is not complete lacks the observed pattern itself, which is added. With ``mid``,
-    patterns that give exactly the observed value count half: otherwise a test of few distinct
+    patterns that give exactly the observed value count half. Otherwise a test with few distinct
     values would reject too rarely (Lancaster 1961).
     """
     rounding = _ROUNDING * np.abs(null).max(initial=1e-300)

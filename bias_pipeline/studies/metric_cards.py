@@ -71,16 +71,16 @@ def _metric_line(info: MetricInfo) -> list[str]:
 INTRODUCTION = """\
 # Metric cards
 
-Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) says which to
-use for which question. `python -m bias_pipeline metrics` lists what each metric detects.
+Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) has the
+questions. `python -m bias_pipeline metrics` lists what each metric detects.
 
-* Values are fractions in files and per cent on screen, where the unit is a fraction. *No bias* is
-  the value of a model without bias. `--cfg job` prints settings.
-* *conclusions* says whether `audit` concludes anything from a headline if the captioner writes
+* **range**: where the unit is a fraction, files have fractions and screens per cent. The last
+  number is the value of a model without bias.
+* **conclusions**: whether `audit` concludes anything from a headline if the captioner writes
   differently from annotators, as published captioners do. *only a yes*: no bias found does not mean
   that there is none. *no*: it changes with style, or decides nothing. `audit --notes` says which.
-* *background* says whether a headline stays within its interval if pictures get a slightly blurred
-  background, or one object in ten is hidden
+* **background**: whether a headline stays within its interval if the background of pictures is
+  slightly blurred, or one object in ten is hidden
   ([study](../experiments/feature_sensitivity/README.md)).
 """
 
@@ -126,9 +126,8 @@ def card(name: str) -> str:
         "source": info.reference,
     }
     facts = {key: text for key, text in facts.items() if text}
-    table = "".join(f"| {key} | {_cell(text)} |\n" for key, text in facts.items())
-    head = f"## `{name}`: {info.title}"
-    return f"{head}\n\n{prose_of(metric)}\n\n| | |\n| --- | --- |\n{table}"
+    lines = "".join(f"* **{key}**: {text}.\n" for key, text in facts.items())
+    return f"## `{name}`: {info.title}\n\n{prose_of(metric)}\n\n{lines}"
 
 
 def prose_of(documented: Any) -> str:

@@ -1,4 +1,4 @@
-"""Annotators' captions at the captioner's length: their scores show what equal style can reach."""
+"""Annotators' captions at the captioner's length; their scores show what style alone can cause."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class AlikeAnnotators:
     seed: int
 
     def turn(self, number: int) -> Corpus:
-        """A corpus with an annotator as the captioner; the annotator to compare with comes first.
+        """A corpus with an annotator as the captioner.
 
-        Human captions that make up this annotator's caption come last in their image.
+        The first human caption of each image is by the annotator to compare with; captions that
+        were joined for the captioner come last.
         """
         human = self.corpus.human
         people = human.take(self.images[human.image_rows])
@@ -58,7 +59,7 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths, dealt to joined captions by rank; ties are drawn."""
+        """(M,) the captioner's lengths, given to joined captions by rank; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -69,11 +70,11 @@ class AlikeAnnotators:
 def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     """Annotators whose captions are as long as the captioner's captions.
 
-    The annotators of an image are put into an order drawn by its id. The first captions of each
-    image are joined, just as many as reach the captioner's number of words. The captioner's lengths
-    are then dealt out by rank, the longest to the image with the longest joined caption, and each
-    joined caption is cut to the length it gets. So neither labels nor the captioner's choice of
-    images for long captions make a difference.
+    The annotators of an image are put into an order drawn by its id. For each image, captions are
+    joined until they reach the captioner's number of words. The captioner's lengths are then given
+    out by rank, the longest to the longest joined caption. Each joined caption is cut to its
+    length. So neither labels nor the captioner's choice of images for long captions make a
+    difference.
     """
     images = comparable(corpus)
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))

@@ -34,7 +34,7 @@ _CUT = re.compile(r"([^\W\d_]+)[-\u00ad][ \t]*\r?\n\s*([^\W\d_]+)")
 
 
 def with_whole_words(texts: Sequence[str]) -> dict[str, str]:
-    r"""Map each text with words that a line's end cuts to the text with whole words.
+    r"""Map each text with words cut at a line's end to the text with whole words.
 
     A compound ("well-known") keeps its hyphen, since both of its parts are words of the texts.
 
@@ -65,7 +65,7 @@ _SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" ", "-", "
 
 
 def with_both_words(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text that writes two words of gender as one ("(wo)man") to the text with both.
+    """Map each text that writes two gender words as one ("(wo)man") to the text with both words.
 
     Example:
         >>> list(with_both_words(["a (wo)man", "S/he sits", "the wo/men", "a wo man"]).values())
@@ -117,7 +117,7 @@ _BY_ALL_TEXTS = (joined_subwords, with_whole_words, with_blanks)
 
 @dataclass
 class Mends:
-    """What is mended in a file's captions, which may be read in parts."""
+    """What was mended in a file's captions; the file may be read in parts."""
 
     whose: str = "captions"
     n_texts: int = 0

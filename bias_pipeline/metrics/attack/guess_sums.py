@@ -1,4 +1,4 @@
-"""Mean scores of guesses at several tasks under weights of images, as one product."""
+"""Mean scores of guesses at several tasks under weights of images, computed as one product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of what images show, by which pictures are compared."""
+"""Features of images (objects, annotators' words) on which groups' pictures are made comparable."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ComparableImages:
         return self.frequent(blocks or [self.words(self.corpus.model, framed=False)])
 
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
-        """(M, P) the columns of the tables that are not 0 in enough images."""
+        """(M, P) the tables' columns, without columns that are above 0 in too few images."""
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
         chosen = []
         for block in blocks:

@@ -63,8 +63,8 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
       group's share in a side's captions that name the object and one group.
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
     * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
-    * ``undefined``: the number of objects that the captioner never names together with exactly one
-      group.
+    * ``undefined``: the number of objects for which no caption of the captioner names the object
+      and exactly one group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -1,4 +1,4 @@
-"""Gender error and group accuracy: how often captions name the wrong group, or the right one.
+"""Gender error and group accuracy: how often captions name the wrong or the right group.
 
 Gender error asks whether captions misgender, group accuracy whether one group is named correctly
 more often than another.
@@ -54,7 +54,7 @@ class OutcomeMetric(CorrectedByGold):
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """For each part, (N,) True for the labelled images that the part rests on."""
+        """For each part, (N,) flags of the labelled images on which the part rests."""
 
     @abstractmethod
     def numbers(

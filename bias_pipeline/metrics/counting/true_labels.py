@@ -1,4 +1,4 @@
-"""Counts captions by true label, although gold labels show true labels of some images only.
+"""Counts captions by true label, although gold labels show the true labels of few images.
 
 Each draw weights every image by an exponential number. So the images of each cell, and the gold
 labels of each cell, are drawn from their posterior (a Dirichlet distribution, as in the Bayesian
@@ -105,7 +105,7 @@ class TrueLabels:
         return sums.reshape(n_cells, -1)
 
     def p_random(self, captions: CaptionOutcomes) -> float:
-        """How often gold images drawn at random are as unevenly spread over cells as here."""
+        """How often randomly drawn gold images would be spread over cells as unevenly as these."""
         cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(
@@ -138,7 +138,7 @@ class TrueLabels:
         return cell, (self.n_groups + NO_GROUP_OUTCOMES) * n_labels
 
     def _place(self, captions: CaptionOutcomes) -> IntArray:
-        """(C,) each caption's image among the gold images, -1 for others."""
+        """(C,) the place of each caption's image among the gold images, -1 for other images."""
         place = np.full(len(self.machine), -1)
         place[self.rows] = np.arange(len(self.rows))
         return place[captions.rows]

@@ -89,7 +89,7 @@ def ba_directional(
     undefined: str = "drop",
     training: Counts | None = None,
 ) -> Float64Array:
-    """BA-> in one direction: mean of :func:`directional_pairs`, in [-1, 1], 0 if nothing changes.
+    """BA-> in one direction: the mean of :func:`directional_pairs`, in [-1, 1]; 0 without change.
 
     Args:
         counts: see :func:`directional_pairs`.

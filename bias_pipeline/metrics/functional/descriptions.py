@@ -37,7 +37,7 @@ _GROUPS = (0.02, 0.98)  # the same for the expected group of an image
 
 
 class Reference(Enum):
-    """What annotators' difference at the captioner's rate rests on."""
+    """The data on which the annotators' difference at the captioner's rate rests."""
 
     ANNOTATORS = "as many of these annotators"
     RATIO = "annotators of a large set"
@@ -236,7 +236,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset that turn a difference into that of ``times`` as many annotators."""
+    """Slope and offset by which a difference becomes the difference of ``times`` the annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 

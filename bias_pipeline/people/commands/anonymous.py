@@ -244,8 +244,8 @@ def score_parser() -> Parser:
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="attackers that learn from the labelled data, with settings; may be repeated "
-        "(default: both metrics)",
+        help="a metric whose attackers learn from the labelled data, with settings; may be "
+        "repeated (default: both metrics)",
     )
     parser.add_argument(
         "--runs",

@@ -110,8 +110,8 @@ def _is_foreign(request: Request) -> bool:
 class TokenGate:
     """Lets in visitors whose link holds the token; a cookie remembers them.
 
-    Links from other pages bring the cookie too (``lax``), so the cookie must guard nothing that a
-    link could change.
+    Links from other pages send the cookie, too (``lax``). So a link must not be able to change
+    anything that the cookie guards.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -271,7 +271,7 @@ class Connection(H11Protocol):
     """A connection that ends after some seconds without a request.
 
     A browser keeps several connections open, even if it asks for little. If there are too many, the
-    connection that has been idle longest is closed; a new connection is refused only if all others
+    connection that has been idle longest is closed. A new connection is refused only if all others
     are being answered.
     """
 

@@ -125,7 +125,7 @@ def _coefficient(agreement: Interval) -> str:
 
 
 def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
-    """How many of the known answers each rater gave, and all raters together."""
+    """How many of the known answers each rater gave, and how many all raters together."""
     by_rater: defaultdict[str, list[bool]] = defaultdict(list)
     by_image: defaultdict[str, list[bool]] = defaultdict(list)
     for rating in (rating for rating in ratings if rating.image_id in gold):
@@ -154,7 +154,7 @@ _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What answers of three raters or more, or else of two raters, say about errors."""
+    """What the answers of three raters or more (or else of two raters) say about errors."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)

@@ -31,7 +31,7 @@ _WHAT = "answers of a batch: a line with custom_id and response for each request
 def requests_of(
     image: str, picture: str, server: ChatServer, decoding: Decoding
 ) -> Iterator[bytes]:
-    """A line with the request for each caption that is wanted of a photo."""
+    """For each wanted caption of a photo, a line with the request."""
     for sample in range(decoding.n):
         body = server.question(picture, decoding, sample)
         request = {
@@ -67,7 +67,7 @@ def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
 
 
 def check_ids(images: Iterable[str]) -> None:
-    """Refuse image ids that end like the id of a request for one of several captions."""
+    """Refuse image ids that end as ids of requests end if several captions are wanted (``#1``)."""
     unclear = next((i for i in images if image_of_request(i)[1] is not None), None)
     if unclear is not None:
         raise UsageError(

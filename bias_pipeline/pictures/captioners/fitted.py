@@ -231,7 +231,7 @@ def _read_file(path: Path) -> object:
 
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
-    """The encoder that a folder's settings describe; their names and types are checked."""
+    """The encoder that a folder's settings describe; names and types of settings are checked."""
     usual = CLASSES[kind](NO_PROMPT)
     known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:

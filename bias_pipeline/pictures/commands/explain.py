@@ -68,8 +68,8 @@ def gradcam_parser() -> Parser:
         "--people",
         choices=_PEOPLE,
         default=_PEOPLE[0],
-        help="heat is measured outside the masks of these people: all, the largest person, or "
-        "the people in the foreground (default: all)",
+        help="measure how much of a map lies outside these people: all people, the largest "
+        "person, or people in the foreground (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(

@@ -62,7 +62,7 @@ def captioner(options: Namespace) -> str:
 
 
 def _grounding(options: Namespace) -> str | None:
-    """The attribute of ``encoder.grounding``; removes this override and has its labels read."""
+    """The attribute of ``encoder.grounding``; replaces this override by ``attribute=``."""
     words = [word for word in options.overrides if word.startswith(GROUNDING)]
     if not words:
         return None
@@ -78,7 +78,7 @@ def _grounding(options: Namespace) -> str | None:
 
 
 def _tuned_blocks(options: Namespace) -> int:
-    """The number of ``fit.tune_backbone``, 0 without it; removes this override."""
+    """The number in ``fit.tune_backbone``, or 0; removes this override."""
     words = [word for word in options.overrides if word.startswith(TUNED)]
     options.overrides = [word for word in options.overrides if word not in words]
     given = words[-1].removeprefix(TUNED) if words else "0"

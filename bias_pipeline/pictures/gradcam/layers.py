@@ -167,15 +167,15 @@ class LayerSearch:
         ]
 
     def _of_words(self, shape: Sequence[int]) -> bool:
-        """Whether weights belong to a caption's words: a row, or a call, for each word."""
+        """Whether weights belong to a caption's words: there is a row, or a call, per word."""
         n_words = len(self.caption.before) + len(self.caption.tokens)
         return len(shape) == 2 or (len(shape) == 4 and shape[2] == n_words != shape[3])
 
     def find(self) -> MapLayer:
         """The last layer with a grid through which the whole picture reaches the words.
 
-        If the output of this layer is replaced by its output on another picture, the captioner
-        behaves as on that picture.
+        If this layer's output is replaced by its output on another picture, the captioner behaves
+        as on the other picture.
         """
         wanted = self._logits(1)
         if bool(wanted.isnan().any()):
