@@ -379,7 +379,7 @@ def test_labels_of_no_two_groups_are_refused(ends, few_scenes, tmp_path, table, 
     assert message in ends(2, *words)
 
 
-def test_e5_an_audit_scores_the_other_groups_and_names_the_tiny_one(ok, plan, few_scenes, tmp_path):
+def test_an_audit_scores_the_other_groups_and_names_the_tiny_one(ok, plan, few_scenes, tmp_path):
     moods = ["anger"] * 3 + ["awe"] * 60 + ["fear"] * 60
     ids = [row["image_id"] for row in json.loads(Path(few_scenes.captions).read_text())]
     lines = [f"{image},{mood}" for image, mood in zip(ids, moods, strict=False)]

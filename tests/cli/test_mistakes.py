@@ -266,7 +266,7 @@ def test_another_language_is_not_blamed_on_people(ends, scenes):
     assert "no word that the captioner uses" in ends(3, *words, people, *QUICK)
 
 
-def test_e7_data_validate_tells_of_another_language(ok, scenes):
+def test_data_validate_tells_of_another_language(ok, scenes):
     message = "warning: gender cannot be tested: the word lists are English, and 0% of"
     words = dataset_words(scenes, str(scenes / "german.json"))
     assert message in ok("data", "validate", *words)
