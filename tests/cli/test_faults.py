@@ -115,18 +115,6 @@ def test_captions_that_permit_no_attack_are_refused(lic, files, words, message):
     assert message in lic(files, *words, code=3)
 
 
-@pytest.mark.parametrize(
-    ("caption", "message"),
-    [
-        ("man", "10% of the model captions contain no word once masked"),
-        ("", "warning: 8 of 80 model captions (10.0%) are blank"),
-    ],
-)
-def test_some_captions_without_a_word_are_counted(lic, caption, message):
-    model = one_in_ten(caption)
-    assert message in lic({SAT: model, HUMAN: people_of(model)}, ONE)
-
-
 # --- Unicode
 
 SCRIPTS = [
