@@ -18,6 +18,7 @@ from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_scenes
 from bias_pipeline.scenes.world import generate
 from tests.cli.commands import SMALL
+from tests.cli.test_check_lists import LISTS
 
 
 @dataclass(frozen=True)
@@ -248,42 +249,6 @@ def test_captions_of_another_language_fail_no_job(few_scenes, tmp_path):
     assert f"? The{reason.removeprefix('the')}" in " ".join(result.text.split())
     assert "Not used: " not in result.text
     assert "name no group" not in result.text
-
-
-GERMAN = """
-_target_: bias_pipeline.corpus.attribute.Attribute
-name: geschlecht
-language: de
-groups: [male, female]
-words: {male: "mann, männer", female: "frau, frauen"}
-labels:
-  coco:
-    _target_: bias_pipeline.corpus.attribute.LabelMap
-    field: bb_gender
-    groups: {Male: male, Female: female}
-    strata: [Unsure]
-"""
-
-
-def test_lists_of_another_language_are_read_from_a_folder_and_give_no_answer(
-    ok, few_scenes, tmp_path
-):
-    """A YAML of words is data, so no package is needed; nobody has checked what the lists hide."""
-    write_yaml(tmp_path / "mine" / "attribute" / "geschlecht.yaml", GERMAN)
-    german = few_scenes.change_captions(
-        tmp_path / "german.json", lambda *_: "ein Mann mit einem Hund am Strand"
-    )
-    words = ("--attributes", few_scenes.labels, "--config-dir", str(tmp_path / "mine"))
-    text = " ".join(ok("audit", german, *words, "--only", "geschlecht", "--json", "a.json").split())
-    assert "lists of language 'de' are unchecked against English" in text
-    answers = json.loads(Path("a.json").read_text("utf-8"))["answers"]
-    assert {answer["attribute"] for answer in answers} == {"geschlecht"}
-    assert {answer["answer"] for answer in answers} <= {"cannot_tell", "not_tested"}
-
-
-def write_yaml(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few_scenes, tmp_path):
@@ -538,10 +503,9 @@ def test_an_audit_that_cannot_be_is_refused_before_anything_runs(
 ):
     (tmp_path / "cut.json").write_text('[{"image_id": 1, "caption": "a ')
     (tmp_path / "errors.csv").write_text("attribute,group,label,share\nsex,male,male,1\n")
-    write_yaml(
-        tmp_path / "evil" / "attribute" / "evil.yaml",
-        GERMAN.replace("bias_pipeline.corpus.attribute.Attribute", "os.system"),
-    )
+    evil = tmp_path / "evil" / "attribute" / "evil.yaml"
+    evil.parent.mkdir(parents=True)
+    evil.write_text(LISTS.replace("bias_pipeline.corpus.attribute.Attribute", "os.system"), "utf-8")
     places = {"FILE": few_scenes.captions, "LABELS": few_scenes.labels}
     text = ends(code, "audit", *(places.get(word, word) for word in words.split()), "--out", "out")
     assert message in " ".join(text.split()), text
