@@ -216,7 +216,7 @@ def test_an_audit_asks_for_options_that_it_has(audit_alone, there, absent):
 # --- what captions and labels are
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("counting")
 def test_ids_that_fit_by_accident_permit_no_conclusion(scenes, tmp_path):
     content = json.loads(Path(scenes.captions).read_text())
     moved = [row if i % 12 == 0 else {**row, "image_id": f"x{i}"} for i, row in enumerate(content)]
@@ -227,13 +227,13 @@ def test_ids_that_fit_by_accident_permit_no_conclusion(scenes, tmp_path):
     assert "of its images; 50% are needed" in text
 
 
-@pytest.mark.slow
-def test_blank_captions_are_announced(scenes, tmp_path):
-    path = scenes.change_captions(tmp_path / "blank.json", lambda *_: "NaN", every=10)
-    text = audit(tmp_path / "out", path, "--attributes", scenes.labels).text
-    assert "blank captions: 70 model, 0 human" in text, text
-    assert "warning: 70 of 700 model captions (10.0%) are blank" in text
-    assert re.search(r"(?m)^70 of 700 model captions", text)  # below the answers
+@pytest.mark.usefixtures("counting")
+def test_blank_captions_are_announced(few_scenes, tmp_path):
+    path = few_scenes.change_captions(tmp_path / "blank.json", lambda *_: "NaN", every=10)
+    text = audit(tmp_path / "out", path, "--attributes", few_scenes.labels).text
+    assert "blank captions: 30 model, 0 human" in text, text
+    assert "warning: 30 of 300 model captions (10.0%) are blank" in text
+    assert re.search(r"(?m)^30 of 300 model captions", text)  # below the answers
 
 
 def test_captions_of_another_language_fail_no_job(few_scenes, tmp_path):
@@ -356,10 +356,10 @@ def test_an_audit_scores_the_other_groups_and_names_the_tiny_one(ok, plan, few_s
     assert "attackers leave out groups of fewer than 20 images" in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True], ids=["some unknown", "everybody known"])
-def test_who_assumes_what_nobody_can_see_is_told(scenes, tmp_path, known):
+def test_who_assumes_what_nobody_can_see_is_told(scenes, plan, tmp_path, known):
     """A captioner that calls everybody a man, where everybody's group is known or not."""
+    plan("gender_error", "assumed_group")
     rows = [row for row in scenes.columns(2) if not (known and row[1] == "Unsure")]
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row) for row in rows))
     images = {row[0] for row in rows[1:]}
@@ -376,7 +376,7 @@ def test_who_assumes_what_nobody_can_see_is_told(scenes, tmp_path, known):
     assert "Does it name the wrong gender?" in audited.text
 
 
-@pytest.mark.slow  # 200 draws a metric
+@pytest.mark.usefixtures("counting")
 def test_it_says_in_one_sentence_what_more_label_errors_would_move(scenes, tmp_path):
     path = tmp_path / "errors.csv"
     write_label_errors(path, "gender", ("male", "female"), np.array([[0.7, 0.3], [0.3, 0.7]]))
