@@ -61,7 +61,7 @@ OF_PHOTOS = ("captions", "photos")
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What each benchmark prints; one process runs all, so that networks are imported once."""
     folder = tmp_path_factory.mktemp("photos")
     for number in range(1, 5):
@@ -78,7 +78,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_a_benchmark_runs(name, printed):
-    if "not measured: model" in printed[name]:
-        pytest.skip(printed[name].strip())
-    assert f"python -m benchmarks.{name}" in printed[name], printed[name][-2000:]
+def test_a_benchmark_runs(name, outputs):
+    if "not measured: model" in outputs[name]:
+        pytest.skip(outputs[name].strip())
+    assert f"python -m benchmarks.{name}" in outputs[name], outputs[name][-2000:]
