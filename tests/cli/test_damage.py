@@ -1,4 +1,4 @@
-"""E19 through the door: damaged run folders are told of, left by readers, made again by runs."""
+"""Through the door, damaged run folders are told of, left by readers, made again by runs."""
 
 import json
 

@@ -187,7 +187,7 @@ def test_a_class_of_ones_own_is_no_class_of_ours(run, tmp_path, mine):
         ("--include", 2, "--include"),
         ("--include a/b", 2, "--include"),
         ("--include=", 2, "--include"),
-        ("hydra.searchpath=[pkg://mine.conf]", 2, "a package with --include"),  # e11
+        ("hydra.searchpath=[pkg://mine.conf]", 2, "a package with --include"),
     ],
 )
 def test_what_cannot_be_included_is_refused(ends, words, code, message):

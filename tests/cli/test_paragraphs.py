@@ -46,7 +46,7 @@ def answers(folder: Path, version: str) -> dict[str, Any]:
 
 
 # How a headline begins.
-BEGINNINGS = (*("BIAS: ", "Undecided: ", "Bias of up to ", "At most ", "Not tested: "),)
+BEGINNINGS = ("BIAS: ", "Undecided: ", "Bias of up to ", "At most ", "Not tested: ")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

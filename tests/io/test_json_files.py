@@ -1,4 +1,4 @@
-"""Faults E1, E7 and E8 of JSON files: each is refused with its place, or read as it is meant."""
+"""Faults of JSON files: each is refused with its place, or read as it is meant."""
 
 import json
 import re
