@@ -100,8 +100,8 @@ def _words_unlike(corpus: Corpus) -> str:
     chosen = model.take(np.isin(model.image_rows, images))
     if len(np.unique(chosen.identities)) < _LEAST_DISTINCT * len(images):
         return ""
-    own, others = shared_words(chosen, human.take(np.isin(human.image_rows, images)), images)
-    excess = own - _LEAST_WORDS * others
+    shared, usual = shared_words(chosen, human.take(np.isin(human.image_rows, images)), images)
+    excess = shared - _LEAST_WORDS * usual
 
     def unlike(part: IntArray) -> bool:
         error = excess[part].std() / math.sqrt(len(part))
@@ -143,8 +143,8 @@ def shared_words(
     of_model = table(model)[:, : people.shape[1]]
     uses = np.asarray(people.sum(axis=0)).ravel()
     weighted = of_model * np.log(len(images) / np.maximum(uses, 1))
-    own = np.asarray((weighted * people).sum(axis=1)).ravel()
-    return own, (weighted @ uses - own) / (len(images) - 1)
+    shared = np.asarray((weighted * people).sum(axis=1)).ravel()
+    return shared, (weighted @ uses - shared) / (len(images) - 1)
 
 
 def _unfitting(n_images: int, unlike: Callable[[IntArray], bool]) -> IntArray:
