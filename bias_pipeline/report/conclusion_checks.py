@@ -160,9 +160,9 @@ def untestable_data(result: Result) -> str:
     Captions and labels must be of the same images. Word lists must fit the captions, and lists of
     another language must have been compared with ours.
     """
-    if result.facts.corpus.misfit:
-        return f"cannot be tested: {result.facts.corpus.misfit}"
-    question = result.facts.metric.question
+    corpus, question = result.facts.corpus, result.facts.metric.question
+    if reason := corpus.misfit or (corpus.objects_misfit if question == "inventing" else ""):
+        return f"cannot be tested: {reason}"
     if question not in (*_BY_LISTS, *ENGLISH_PARTS):
         return ""
     language = result.facts.language
@@ -213,8 +213,12 @@ def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> 
     info = info_of(result.rows[0].metric)
     needs = set() if info is None else {*info.needs, *info.without}
     spared = info is not None and info.without.get("objects") == headline
-    share = result.facts.corpus.unknown_objects
-    if "objects" not in needs or spared or not share > limits.unknown_objects:
+    share, misfit = result.facts.corpus.unknown_objects, result.facts.corpus.objects_misfit
+    if "objects" not in needs or spared:
+        return ""
+    if misfit:
+        return f"not tested: {misfit}"
+    if not share > limits.unknown_objects:
         return ""
     return f"not tested: {share:.0%} of the objects have names that the list of tasks does not know"
 

@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Record
-from bias_pipeline.text.image_fit import misfit
+from bias_pipeline.text.image_fit import misfit, objects_misfit
 from tests.corpora import DATA, GENDER, make_corpus
 
 NAMED = {"m": "man", "f": "woman"}
@@ -89,6 +89,16 @@ def test_wrong_labels_of_a_tenth_of_the_images_are_left_to_the_user():
 
 def test_nothing_is_said_of_few_images():
     assert reason(18, captions=move(true_captions(18))) == ""
+
+
+@pytest.mark.parametrize(("by", "sentence"), [(0, ""), (1, "objects seem to be of other images")])
+def test_objects_of_the_next_image_are_recognised(by, sentence):
+    objects = move([THINGS[7 * i % 40] for i in range(400)], by)
+    records = [
+        Record(f"{i:04}", caption, (), {"gender": "m"}, objects=frozenset({objects[i]}))
+        for i, caption in enumerate(true_captions())
+    ]
+    assert objects_misfit(make_corpus(records)) == sentence
 
 
 @cache
