@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ LabelWords = Annotated[
 _SHOWN = 30  # characters of a value in a message
 _COLUMNS = 12  # columns in a message
 _MOST_NUMBERED = 100  # columns of one name
+_PUNCTUATION = str.maketrans("", "", " _-.")
 
 
 def plain_name(name: str) -> str:
@@ -34,7 +36,7 @@ def plain_name(name: str) -> str:
         >>> plain_name("Image ID"), plain_name("img_id")
         ('imageid', 'imgid')
     """
-    return name.casefold().translate({ord(sign): None for sign in " _-."})
+    return name.casefold().translate(_PUNCTUATION)
 
 
 # In files of ``caption --gather``: a caption's number within its image, from 0, how it was
@@ -60,7 +62,7 @@ class Kind:
         """How a user names the column, on the command line and in a configuration."""
         return f"--{self.key.replace('_', '-')} COLUMN (dataset.{self.key}=COLUMN)"
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """Every plain name that is recognised."""
         numbers = {form for k in range(_MOST_NUMBERED) for form in (str(k), f"{k:02}")}

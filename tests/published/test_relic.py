@@ -79,8 +79,8 @@ LONG, LENGTH = str(["a dog"] * 10_000), "line 9: 'caption_list' has 90,000 chara
     ("column", "value", "message"),
     [
         *(("caption_list", value, NO_LIST) for value in NO_LISTS),
-        pytest.param("caption_list", "[" * 5_000, NO_LIST, id="E8 deep"),
-        pytest.param("caption_list", LONG, LENGTH, id="E8 long, so not parsed"),
+        pytest.param("caption_list", "[" * 5_000, NO_LIST, id="deep"),
+        pytest.param("caption_list", LONG, LENGTH, id="long, so not parsed"),
         ("img_id", 100, "image id 100 occurs twice with different contents"),
         ("bb_age", "yuong", "age_dataset.csv, line 9: label 'yuong'"),
         ("bb_age", "yuong", "did you mean"),
