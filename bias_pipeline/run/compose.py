@@ -12,7 +12,7 @@ import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
@@ -196,7 +196,7 @@ class Cell:
                 )
             self._encoder.require()
         try:
-            self.build("metric").require()
+            _require_metric(json.dumps(self.tree["metric"]))
         except ResourceError as error:
             raise AbsentModelError(str(error)) from error
 
@@ -233,6 +233,12 @@ class Cell:
     def choice(self, group: str) -> str:
         """The file chosen from a group; empty if the metric does not use the group."""
         return self.choices.get(group, "") if group in self.used else ""
+
+
+@lru_cache(maxsize=64)  # the cells of a sweep repeat most metrics
+def _require_metric(settings: str) -> None:
+    """Refuse a metric whose needs are not met, given its settings as JSON."""
+    instantiate(json.loads(settings), "metric").require()
 
 
 def cell(words: Sequence[str]) -> Cell:

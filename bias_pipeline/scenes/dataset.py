@@ -165,7 +165,7 @@ def _labels(world: World, columns: Iterable[str]) -> bytes:
 
 
 def _human_captions(world: World) -> bytes:
-    pairs = [(image.id, text) for image in world.images for text in image.human]
+    pairs = [(image, text) for image, texts in world.human.items() for text in texts]
     return _json({**_header(world), "annotations": _annotations(pairs)})
 
 

@@ -95,7 +95,6 @@ class Twins:
                     scene=shown,
                     objects=shown.objects | {"person"},
                     layout=lay_out(shown.people, shown.objects, draws),
-                    human=(),
                 )
                 for image, (shown, draws) in zip(images, staged, strict=True)
             ),
