@@ -137,6 +137,7 @@ COMMANDS = {
     "inference/estimators.csv": "experiments.inference.estimators DATA",
     "inference/rows.csv": "experiments.inference.study DATA",
     "language_bias/rows.csv": "experiments.language_bias.study DATA",
+    "language_bias/table3_rows.csv": "experiments.language_bias.table3 DATA OUTPUTS",
     "leaderboard/rows.csv": "experiments.leaderboard.study DATA",
     "lic_reproduction/lstm_rows.csv": "experiments.lic_reproduction.lstm DATA",
     "lic_reproduction/rows.csv": "experiments.lic_reproduction.study DATA",
