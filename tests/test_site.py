@@ -86,7 +86,6 @@ def test_numbers_of_ours_have_a_standing(paper, item):
 OTHER_NUMBERS = {
     "DBAC Table 5": "coefficients over the encoders of tables 10 to 12",
     "DBAC Table 6": "coefficients over the encoders of tables 13 to 15",
-    "Gender Score Table 4": "shares of single objects",
     "ImageCaptioner2 Table 5": "judgements of people",
 }
 

@@ -127,6 +127,7 @@ COMMANDS = {
     "feature_sensitivity/rows.csv": "experiments.feature_sensitivity --out DIR",
     "gender_score/context_rows.csv": "experiments.gender_score.contexts DATA OUTPUTS",
     "gender_score/rows.csv": "experiments.gender_score.study DATA",
+    "gender_score/single_rows.csv": "experiments.gender_score.single DATA OUTPUTS",
     "gender_score/whole_rows.csv": "experiments.gender_score.whole DATA OUTPUTS sat",
     "imagecaptioner2/annotated_rows.csv": "experiments.imagecaptioner2.annotated DATA",
     "imagecaptioner2/dial_rows.csv": "experiments.imagecaptioner2.dials OUTPUTS",

@@ -57,8 +57,8 @@ class Comparison:
         """
         rows = select_rows(EXPERIMENTS / self.rows, self.where)
         counts = {int(n) for n in rows.get("n_seeds", ())} - {0}
-        found = " to ".join(map(str, sorted({min(counts), max(counts)}))) if counts else ""
-        return f"{found} seed{'s' if found != '1' else ''}" if found else ""
+        span = " to ".join(map(str, sorted({min(counts), max(counts)}))) if counts else ""
+        return f"{span} seed{'s' if span != '1' else ''}" if span else ""
 
 
 def select_rows(path: Path, where: Mapping[str, str]) -> pd.DataFrame:

@@ -82,11 +82,11 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     for level in LEVELS.values():
         line = {}
         for column, (_, _, name) in COLUMNS.items():
-            found = rows[(rows["study"] == level) & (rows["column"] == column)].iloc[0]
-            line[column] = cell(found)
-            factor, digits = (100, 0) if found["unit"] == "fraction" else (1, 2)
+            score = rows[(rows["study"] == level) & (rows["column"] == column)].iloc[0]
+            line[column] = cell(score)
+            factor, digits = (100, 0) if score["unit"] == "fraction" else (1, 2)
             line[f"{column}, printed"] = f"{factor * printed.loc[level.lower(), name]:.{digits}f}"
-            line["captions"] = str(int(found["n_images"]))
+            line["captions"] = str(int(score["n_images"]))
         lines[level] = line
     return pd.DataFrame(lines).T.rename_axis("captions of annotators")
 

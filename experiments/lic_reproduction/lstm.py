@@ -85,8 +85,8 @@ def text(lines: pd.DataFrame) -> str:
         return markdown(lines)
     statistics = agreement(lines["LSTM"], lines["RELIC"])
     statistics["spearman"] = float(stats.spearmanr(lines["LSTM"], lines["RELIC"]).statistic)
-    found = ", ".join(f"{name} {value:.2f}" for name, value in statistics.items())
-    return f"{markdown(lines)}\nOver {len(lines)} captioners: {found}.\n"
+    agreements = ", ".join(f"{name} {value:.2f}" for name, value in statistics.items())
+    return f"{markdown(lines)}\nOver {len(lines)} captioners: {agreements}.\n"
 
 
 def page(rows: pd.DataFrame) -> dict[str, str]:
