@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.record import beside, met, publish, real_data, table
+from benchmarks.record import peer_row, publish, real_data, table, verdict
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.language.language_model import LanguageModel
 from bias_pipeline.language.likelihoods import Likelihoods
@@ -109,7 +109,7 @@ def beside_lm_scorer(texts: Sequence[str], few: Sequence[str]) -> tuple[str, lis
     way = f"lm-scorer, batches of {len(few)}"
     mine, its = (n / cpu for n, _, cpu in (rates["ours"], rates[way]))
     shown = f"{mine:.1f} texts/s", way, f"{its:.1f} texts/s"
-    return body, [beside("log probabilities of captions by GPT-2", *shown, mine / its)]
+    return body, [peer_row("log probabilities of captions by GPT-2", *shown, mine / its)]
 
 
 def lines_of(rates: Mapping[str, tuple[int, float, float]]) -> list[list[str]]:
@@ -139,11 +139,11 @@ def main() -> None:
     }
     lines = lines_of(rates)
     body = table(HEADER, lines)
-    verdict = met(float(lines[-1][-1]) >= TARGET)
+    outcome = verdict(float(lines[-1][-1]) >= TARGET)
     body += (
         f"\n{name}, float32, {torch.get_num_threads()} threads asked for; distinct captions. Both "
         f"ways agree to 0.1 %. Target {TARGET:g} times as fast by processor time, since the "
-        f"machine is shared: {verdict}.\n\n"
+        f"machine is shared: {outcome}.\n\n"
     )
     more, peers = beside_lm_scorer(texts, few)
     publish("Language model", "python -m benchmarks.likelihoods", body + more, peers=peers)
