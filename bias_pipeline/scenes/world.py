@@ -1,8 +1,8 @@
 """A world of pictures without pixels: people, contents and human captions of each.
 
 Every random number has a name (seed, image, stream, purpose). A number depends only on its name,
-not on how many numbers were drawn before. Changing a dial, adding images or changing their order
-thus leaves all other numbers unchanged.
+not on how many numbers were drawn before. So a changed dial, further images or another order leave
+all other numbers unchanged.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Stream(NamedTuple):
         return uniforms(*self, purposes)
 
     def by_image(self, purposes: Sequence[str], prefix: str = "") -> list[dict[str, float]]:
-        """For each image, the number of each purpose; purposes are named without the prefix."""
+        """For each image, the numbers by purpose, named without the prefix."""
         rows = self.uniforms([prefix + purpose for purpose in purposes]).tolist()
         return [dict(zip(purposes, row, strict=True)) for row in rows]
 
