@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from io import BytesIO
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ N_CELLS = 100
 ROUNDS, SHORT_S = 3, 10.0
 
 Row = list[str]
+T = TypeVar("T")
 
 
 def source_before(folder: Path) -> Path | None:
@@ -264,7 +266,7 @@ def _words_beside(words: Sequence[str]) -> list[str]:
     return [*words[: words.index("--out")], "--out", "out"]
 
 
-def _run_apart(work: Callable[..., list[str]], *given: object) -> list[str]:
+def _run_apart(work: Callable[..., T], *given: object) -> T:
     """In another process: a child's peak is at least the memory of the process that starts it."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *given).result()
