@@ -195,8 +195,8 @@ def of_pearson(value: float, n: int) -> Estimate:
         n: pairs, at least 3.
 
     Example:
-        >>> found = of_pearson(0.9, 7)
-        >>> [round(x, 2) for x in (found.value, found.ci_low, found.ci_high, found.p_value)]
+        >>> linear = of_pearson(0.9, 7)
+        >>> [round(x, 2) for x in (linear.value, linear.ci_low, linear.ci_high, linear.p_value)]
         [0.9, 0.46, 0.99, 0.01]
     """
     from scipy import stats  # imported here, since cells do not need scipy
