@@ -245,7 +245,11 @@ def planted_corpus(model: float, people: float, n: int = 800, seed: int = 0) -> 
     shares = np.array([model, people, people, people])
     chosen = np.where(draws < shares, MAN, NOBODY)
     unsure = [record(i, *texts) for i, texts in enumerate(chosen.tolist())]
-    return make_corpus([*unsure, *(record(n + i, MAN, MAN, label="mf"[i % 2]) for i in range(40))])
+    named = {"m": MAN, "f": WOMAN}
+    labels = ["mf"[i % 2] for i in range(40)]
+    return make_corpus(
+        [*unsure, *(record(n + i, named[g], named[g], label=g) for i, g in enumerate(labels))]
+    )
 
 
 @pytest.mark.parametrize(
