@@ -1,7 +1,7 @@
 """Files of users that a process reads again only after a change.
 
-This module keeps the contents of small files, since several readers look into each file. Callers
-keep what they made of larger files; :func:`files_opened` tells them which files they used.
+This module keeps the contents of small files, since several readers open each file. For larger
+files, callers keep what they computed; :func:`files_opened` says which files they used.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-TICK = 2_000_000_000  # nanoseconds; the coarsest clock of file systems
+TICK = 20_000_000  # nanoseconds; systems set the stamps of files by a clock of 1 to 10 ms
+_COARSE_TICK = 2_000_000_000  # the clock of file systems that stamp whole seconds, as FAT does
 _ROOM = 1 << 24  # bytes of all contents that are kept; larger files would cost memory all the time
 
 
 class Traits(NamedTuple):
-    """What a file system reports on a file without reading it; every write changes some value."""
+    """What the file system reports on a file without reading the file; every write changes this."""
 
     size: int  # in bytes
     written: int  # when its content was written, in nanoseconds; programs can set this time back
@@ -33,7 +34,9 @@ class Traits(NamedTuple):
 
     def is_settled(self, now: int) -> bool:
         """Whether a later write would change the time stamp."""
-        return max(self.written, self.changed) + TICK < now
+        last = max(self.written, self.changed)
+        whole_seconds = last % 1_000_000_000 == 0
+        return last + (_COARSE_TICK if whole_seconds else TICK) < now
 
 
 # The files opened so far in each block that has not ended

@@ -1,4 +1,4 @@
-"""The headline table of results, and the notes that its reader must know."""
+"""The headline table of results, and the notes below it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bias_pipeline.report.conclusion_checks import (
     COVERAGE,
     LIMITS,
     beyond_reach,
-    foreign_to_lists,
     much_longer,
+    untestable_data,
 )
 from bias_pipeline.report.pareto import front_verdicts, fronts
 from bias_pipeline.report.screen import fits_in_width, print_table
@@ -44,8 +44,8 @@ MARKS = {
     UNREACHED: f"at equal style, annotators use less than {LIMITS.reach:.0%} of the captioner's "
     f"words as often, or more than {LIMITS.removed:.0%} of its words were removed: no "
     "verdict",
-    UNTESTED: "the word lists are not in the language of the captions, or are unchecked: no "
-    "verdict",
+    UNTESTED: "labels or captions seem to be of other images, or the word lists are not in the "
+    "language of the captions or are unchecked: no verdict",
     TOO_LONG: f"its captions are more than {LIMITS.longer:g} times as long as human captions, "
     "which lowers this number: no verdict",
 }
@@ -69,7 +69,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
-    """A table with a row for each cell; settings ``beyond`` that do not vary are its caption."""
+    """A table with a row for each cell; settings of ``beyond`` that do not vary are the caption."""
     varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
     caption = " · ".join(
@@ -135,7 +135,7 @@ def _cells(
 
 
 def _leading_row(result: Result) -> Row:
-    """The row that supplies the coverage and the share that names no group."""
+    """The row whose coverage and share without a group are printed."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
@@ -148,7 +148,7 @@ def marks(row: Row, result: Result) -> str:
         UNCOVERED: row.coverage < COVERAGE,
         UNMOVED: any(unmoved),
         UNREACHED: any(beyond_reach(result, part) for part in HEADLINES),
-        UNTESTED: bool(foreign_to_lists(result)),
+        UNTESTED: bool(untestable_data(result)),
         TOO_LONG: _too_long_for_quality(row, result),
     }
     return " ".join(mark for mark, applies in used.items() if applies)
@@ -183,9 +183,9 @@ def headline_name(row: Row, settings: str = "") -> str:
 
 
 def pointing(row: Row, result: Result) -> str:
-    """The arrow of a headline; empty for a headline that tests nothing."""
+    """The arrow of a headline; empty if the headline tests nothing."""
     untested = row.part in result.facts.metric.untested
-    if untested or foreign_to_lists(result) or _too_long_for_quality(row, result):
+    if untested or untestable_data(result) or _too_long_for_quality(row, result):
         return ""
     return arrow(row, result.neutral(row.part))
 
@@ -286,7 +286,7 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
-    """Whether a result needs no †: it tests retrieval, or its captioner learnt this data set."""
+    """Whether a result needs no †: it tests retrieval, or its captioner learnt these captions."""
     return result.facts.metric.question == "retrieval" or training_of(result)
 
 

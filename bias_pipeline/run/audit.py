@@ -25,7 +25,7 @@ from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.report.answer_texts import fold, noise_sentences, notes, screen
 from bias_pipeline.report.answers import Answer, answers_of
-from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_lists
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untestable_data
 from bias_pipeline.report.table import percent
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.results.rows import Result
@@ -33,6 +33,7 @@ from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.text.caption_language import LANGUAGE_WORDS
+from bias_pipeline.text.image_fit import MISFIT_REMEDY
 from bias_pipeline.text.transform import apply_transforms
 
 if TYPE_CHECKING:
@@ -76,12 +77,12 @@ class Plan:
 
     @property
     def too_rich(self) -> bool:
-        """Whether annotators use too few of the model's words to conclude from whole captions."""
+        """Whether annotators use so few of the model's words that nothing is concluded."""
         return self.reach < LIMITS.reach
 
     @property
     def by_sentence(self) -> bool:
-        """Whether the first sentence of each caption is compared too, since that helps."""
+        """Whether first sentences are compared too, because annotators use more of their words."""
         return self.too_rich and self.first_sentence >= self.reach + _HELPS
 
     @property
@@ -96,7 +97,7 @@ class Plan:
 
 
 def _at_equal_speech(reach: float) -> Mapping[str, str]:
-    """The settings at equal style; words that annotators use too rarely may be removed."""
+    """The settings at equal style, which may remove words that annotators use too rarely."""
     return {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if reach < LIMITS.reach else EQUAL_SPEECH
 
 
@@ -135,7 +136,7 @@ class Audit:
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
-        """By question, why its metrics did not run."""
+        """For each question, why its metrics did not run."""
         reasons: dict[str, str] = {}
         for metric in self.plans[attribute].left_out:
             reasons.setdefault(infos()[metric].question, f"no time for {metric}")
@@ -171,7 +172,7 @@ class Audit:
 
     @property
     def notes(self) -> list[str]:
-        """The lines below the answers: notes on each attribute, and effects of label noise."""
+        """The lines below the answers: notes on attributes, and what label noise would change."""
         several = len(self.corpora) > 1
         lines = [
             f"{attribute}: {note}" if several else note
@@ -213,7 +214,7 @@ class Source(Protocol):
         ...
 
     def noisy(self, attribute: str) -> bool:
-        """Whether the audit also measures how far scores move if labels err more often."""
+        """Whether the audit also measures how far further label errors would move scores."""
         ...
 
 
@@ -233,7 +234,7 @@ def plan_audit(
 
 
 def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> Plan:
-    """The plan with the coverage of the captions' words and, if low, of first sentences' words."""
+    """The plan, with the coverage of the vocabulary and, if it is low, also of first sentences."""
     whole = replace(plan, reach=source.reach(attribute, EQUAL_SPEECH))
     if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
         return whole
@@ -391,7 +392,7 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
 def _seconds_together(
     metrics: Sequence[str], corpus: Corpus, *, noisy: bool, matched: bool
 ) -> float:
-    """The expected processor seconds of metrics that share the attackers that they can share."""
+    """The expected processor seconds of several metrics; attackers that they share count once."""
     known = set[str]()
     seconds = 0.0
     for name in metrics:
@@ -416,7 +417,8 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
     absent = [
         note
         for note in notes
-        if note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note)
+        if note.startswith("warning: ")
+        and any(words in note for words in (BLANK_WORDS, LANGUAGE_WORDS, MISFIT_REMEDY))
     ]
     noted = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *partly, *absent]]
     corrected = dict.fromkeys(r.rows[0].metric for r in results if r.facts.gold)
@@ -434,7 +436,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
             "captions might leak as much."
         )
     rates: dict[str, float] = {}
-    foreign = {result.rows[0].attribute for result in results if foreign_to_lists(result)}
+    foreign = {result.rows[0].attribute for result in results if untestable_data(result)}
     labelled = [result for result in results if result.facts.metric.images == LABELLED]
     of_groups = [row for result in labelled for row in result.rows]
     for row in (row for row in of_groups if row.part in HEADLINES):
