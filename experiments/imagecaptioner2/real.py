@@ -45,22 +45,26 @@ COMMON = ("seeds=3", "stats.resamples=1000", "logger=csv", "dataset.strict=false
 # The paper has no step that aligns vocabularies.
 ATTACK = (
     "metric=imagecaptioner2", "encoder=sat", "alignment=none", "metric.learning_curve=false",
+    "metric.leaks=[]",
 )  # fmt: skip
 # The paper's split and training, on features of a network that was fitted to ImageNet.
 PRESET = ("experiment=imagecaptioner2_table3", "encoder.backbone=efficientnet_lite0")
 SCORES = ("photos", "preset", "lic", "lic on photos")
 LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
+ALONE = " alone"  # ends the name of a sweep of pictures alone, for which any captioner will do
 
 
 def run(data: Path, outputs: Path, names: Sequence[str]) -> None:
     """Run sweeps, and put the rows of each into the file as it ends."""
     outputs.mkdir(parents=True, exist_ok=True)
-    files = ",".join(str(data / "captioners" / f"{name}.json") for name in CAPTIONERS)
     sweeps = _sweeps(data, outputs)
     for name in names or sweeps:
+        captioners = ("sat",) if name.endswith(ALONE) else CAPTIONERS
+        files = ",".join(str(data / "captioners" / f"{captioner}.json") for captioner in captioners)
         words = (*sweeps[name], f"captioner={files}", "dataset=coco", *COMMON)
         rows = name_captioners(sweep(name, outputs, *words))
-        rows = rows[rows["part"].isin(["score", "model", "human", *LEAKS])]
+        parts = LEAKS if name.endswith(ALONE) else ("score", "model", "human")
+        rows = rows[rows["part"].isin(parts)]
         known = read_rows(ROWS)
         rows = pd.concat([known[known["study"] != name], rows], ignore_index=True)
         rows.to_csv(ROWS, index=False, float_format="%.6g")
@@ -74,13 +78,18 @@ def _sweeps(data: Path, outputs: Path) -> dict[str, tuple[str, ...]]:
     labelled = f"dataset.attributes={photos / 'attributes.csv'}"
     boxes = (f"dataset.regions={photos / 'person_boxes.json'}", "image_masking=person_box")
     few = f"dataset.attributes={_masked_all_ways(photos, outputs)}"
+    masked = {
+        name: (*ATTACK, *shown, few, f"dataset.regions={photos / file}", f"image_masking={how}")
+        for name, (file, how) in MASKS.items()
+    }
     lic = ("metric=lic", *HOLD_OUT, ONE)
     return {
         "photos": (*ATTACK, *shown, labelled, *boxes),
         "preset": (*PRESET, *shown, labelled, *boxes),
+        **masked,
         **{
-            name: (*ATTACK, *shown, few, f"dataset.regions={photos / file}", f"image_masking={how}")
-            for name, (file, how) in MASKS.items()
+            f"{name}{ALONE}": (*words, f"metric.leaks=[{','.join(LEAKS).replace('leak:', '')}]")
+            for name, words in masked.items()
         },
         "lic": (
             *lic,
@@ -135,7 +144,8 @@ def mask_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The score under each mask, and what pictures alone leak, per cent."""
     table = pd.DataFrame({name: intervals(rows, name) for name in MASKS})
     leaks = {
-        leak: {name: f"{part(rows, name, leak).mean():.1f}" for name in MASKS} for leak in LEAKS
+        leak: {name: f"{part(rows, name + ALONE, leak).mean():.1f}" for name in MASKS}
+        for leak in LEAKS
     }
     return pd.concat([table, pd.DataFrame(leaks).T]).rename_axis("captioner, or input alone")
 
