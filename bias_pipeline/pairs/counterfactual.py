@@ -46,8 +46,9 @@ class Counterfactual(Metric):
       name the group (``named``), name another group (``wrong``), decline, or describe the person
       (``agency`` and so on). If annotators describe all the captioner's pictures, the difference in
       their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
-    * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
-      Of three groups or more, ``class:NAME`` is the largest share minus the smallest, with the p of
+    * ``score``: the largest difference of a class about the person. Its p and its lower end are
+      corrected for the number of classes, so its interval is wider than the class's. Of three
+      groups or more, ``class:NAME`` is the largest share minus the smallest, with the p of
       Cochran's Q, on which the answer rests; ``class:NAME:GROUP against OTHER`` compares two.
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of pictures of two groups are. Words for persons are masked.
@@ -153,9 +154,21 @@ class Counterfactual(Metric):
         if not compared:
             raise NotApplicableError(
                 f"no two sets have captioned pictures of two groups of {self.attribute.name!r} "
-                "that are alike in all other attributes; check the columns of the labels"
+                f"that are alike in all other attributes{_groups_of_a_set(pictures)}; give all "
+                "pictures of a scene the same name in the column 'set' of the labels"
             )
         return compared
+
+
+def _groups_of_a_set(pictures: SetPictures) -> str:
+    """The groups in the first set, as an example; empty if no picture with a set has a group."""
+    labelled = np.flatnonzero(pictures.codes >= 0)
+    sets = np.array(pictures.corpus.set_ids or ())[labelled]
+    if not any(sets):
+        return ""
+    first = next(filter(None, sets.tolist()))
+    found = np.unique(pictures.codes[labelled[sets == first]])
+    return f" (set {first!r} has {' and '.join(pictures.groups[code] for code in found)})"
 
 
 def _several_groups(
