@@ -167,8 +167,8 @@ def _groups_of_a_set(pictures: SetPictures) -> str:
     if not any(sets):
         return ""
     first = next(filter(None, sets.tolist()))
-    found = np.unique(pictures.codes[labelled[sets == first]])
-    return f" (set {first!r} has {' and '.join(pictures.groups[code] for code in found)})"
+    codes = np.unique(pictures.codes[labelled[sets == first]])
+    return f" (set {first!r} has {' and '.join(pictures.groups[code] for code in codes)})"
 
 
 def _several_groups(

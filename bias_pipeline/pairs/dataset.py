@@ -21,7 +21,14 @@ from bias_pipeline.data.columns import Layout
 from bias_pipeline.data.label_files import Labels
 from bias_pipeline.data.picture_files import PictureFiles
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean, inflect, some_of
+from bias_pipeline.errors import (
+    DataError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+    inflect,
+    some_of,
+)
 
 _NAME = re.compile(r"(black|white)_(man|woman)\d*", re.IGNORECASE)
 _PERSONS = ("black_man", "black_woman", "white_man", "white_woman")  # of each scene

@@ -443,7 +443,10 @@ def test_two_pictures_of_one_person_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("files", "fault"),
-    [(WHOLE[:3], "1 picture is absent: work/bank/white_woman"), ([*WHOLE, "nobody.png"], "do not say race")],
+    [
+        (WHOLE[:3], "1 picture is absent: work/bank/white_woman"),
+        ([*WHOLE, "nobody.png"], "do not say race"),
+    ],
 )
 def test_an_incomplete_scene_is_refused_unless_it_may_be(tmp_path, files, fault):
     root = pairs_folder(tmp_path, {"work/bank": files})

@@ -192,7 +192,7 @@ def test_drawn_photos_are_labelled_and_an_audit_reads_the_answers(
 ):
     browser = browse()
     monkeypatch.chdir(tmp_path)
-    seen = (
+    red_of_picture = (
         "const c = document.createElement('canvas').getContext('2d');"
         "c.drawImage(document.querySelector('img'), 0, 0);"
         "return c.getImageData(9, 9, 1, 1).data[0]"
@@ -201,7 +201,7 @@ def test_drawn_photos_are_labelled_and_an_audit_reads_the_answers(
         join(browser, address, "anna")
         for number in range(1, 13):
             browser.press("")  # waits for the picture
-            browser.press("1" if browser.run(seen) > 99 else "2")
+            browser.press("1" if browser.run(red_of_picture) > 99 else "2")
             browser.wait_for_text("Thank you" if number == 12 else f"{number} of 12 answered")
     answers = read_csv(Path("out/answers.csv").read_text())
     assert all((row["value"] == "male") == (int(row["image_id"]) % 3 > 0) for row in answers)
