@@ -117,3 +117,22 @@ def test_what_one_step_cannot_correct_is_refused(word: str, why: str):
     corpus, metric = setting(word)
     with pytest.raises(NotApplicableError, match=why):
         run(corpus, metric, gold_labels(corpus, drawn_rows(corpus, 500)))
+
+
+@pytest.mark.slow
+def test_a_fair_captioner_is_accused_by_machine_labels_and_not_by_corrected_labels():
+    """It always names the true group, so T→A is 0; the bounds were chosen before the test was run.
+
+    If 95 of 100 intervals contain 0, 17 of 20 do in 98 of 100 such tests.
+    """
+    contain = {"t_to_a": 0, "t_to_a:machine": 0}
+    for seed in range(100, 120):
+        corpus, metric = setting(
+            "captioner=faithful", "dataset.n_images=2000", f"dataset.seed={seed}"
+        )
+        machine = with_errors(corpus, ERRS, seed)
+        gold = gold_labels(corpus, drawn_rows(corpus, 1000, seed))
+        rows = by_part(run(machine, metric, gold))
+        for part in contain:
+            contain[part] += rows[part].ci_low <= 0 <= rows[part].ci_high
+    assert contain["t_to_a"] >= 17 > contain["t_to_a:machine"]
