@@ -46,4 +46,4 @@ def _lines(result: Result) -> Iterator[list[Cell]]:
 
 
 def _cell(row: Row | None) -> Cell:
-    return row and NumberCell.of_row(row)
+    return NumberCell.of_row(row) if row else None

@@ -167,10 +167,9 @@ class VectorAttackers:
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
         """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
-        return self.numbers(
-            *(self.means(side, weights) for side in ("model", "human")),
-            {what: self.count(what, weights) for what in self.of_images},
-        )
+        model, human = (self.means(side, weights) for side in ("model", "human"))
+        counts = {what: self.count(what, weights) for what in self.of_images}
+        return self.numbers(model, human, counts)
 
     def numbers(
         self, model: Float64Array, human: Float64Array, counts: Mapping[str, Float64Array]
