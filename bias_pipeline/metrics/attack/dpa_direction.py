@@ -166,7 +166,7 @@ class VectorAttackers:
         return np.stack([guesses.mean(weights) for guesses in self._guesses[side]], axis=1)
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
+        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
         model, human = (self.means(side, weights) for side in ("model", "human"))
         counts = {what: self.count(what, weights) for what in self.of_images}
         return self.numbers(model, human, counts)
@@ -192,7 +192,7 @@ class VectorAttackers:
 
     @cached_property
     def of_images(self) -> dict[str, Float64Array]:
-        """(M,) shares of an image's tasks: named rightly, named by the model, and labelled."""
+        """(M,) three shares of tasks: named exactly if labelled, named by the model, labelled."""
         labels, named = self.question.labels, self.question.predicted
         values = {"accuracy": labels == named, "model": named, "human": labels}
         return {what: each.reshape(len(each), -1).mean(axis=1) for what, each in values.items()}

@@ -193,7 +193,7 @@ class AssumedGroup(CorrectedByGold):
         return replace(captions, weights=1 / each)
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The numbers by true label, without ``whole``, which needs more than outcomes."""
+        """The numbers by true label; ``whole`` is absent, as outcomes do not suffice for it."""
         n_groups = len(view.groups)
         unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
         numbers: dict[PartName, CountedNumber] = {}
@@ -229,7 +229,7 @@ class AssumedGroup(CorrectedByGold):
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
     def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
-        """(N, 3) what each image adds to ``whole:model``, to ``whole:human`` and to their count."""
+        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their divisor."""
         sentences, mentions = self._sentences(view, "model")
         caption, image = sentences.words.image_rows, view.images("model")
         annotators = view.n_captions("human")
