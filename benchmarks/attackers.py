@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from benchmarks.record import beside, met, publish, table
+from benchmarks.record import peer_row, publish, table, verdict
 from bias_pipeline.attack.lightning_loop import precision
 from bias_pipeline.attack.neural import NeuralProbe
 from bias_pipeline.corpus.predictions import LabelledCaptions
@@ -157,9 +157,9 @@ def main() -> None:
         lines.append([encoder, *(f"{t:.2f}" for t in (whole, same, mine)), f"{same / mine:.2f}"])
         what = f"{encoder} attacker, plain PyTorch in float32 to ours"
         times = whole / mine
-        bars.append([what, "", f"{times:.2f}", "", f"{target}", met(times >= target)])
+        bars.append([what, "", f"{times:.2f}", "", f"{target}", verdict(times >= target)])
         shown = f"{mine:.2f} s", f"plain PyTorch in {precise}", f"{same:.2f} s"
-        peers.append(beside(f"training a {encoder} attacker on one core", *shown, same / mine))
+        peers.append(peer_row(f"training a {encoder} attacker on one core", *shown, same / mine))
     header = ["encoder", "plain PyTorch, float32", f"plain PyTorch, {precise}", "ours"]
     body = (
         f"An attacker of RELIC's size on {IMAGES:,} scenes, {EPOCHS} epoch, one process and one "

@@ -19,13 +19,14 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.cells import Usage, run
-from benchmarks.record import met, publish, table
+from benchmarks.record import publish, table, verdict
 from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_scenes
 from bias_pipeline.scenes.world import generate
 
 CAPTIONER = "amplifier"
-_PLAN = re.compile(r"(?m)^(?:\w+: )?(\d+) metrics, (\d+) seeds, about (\d+) s$")
+_PLAN = re.compile(r"(?m)^(?:\w+: )?(\d+) metrics, (\d+) seeds, about ([\d.]+) (s|min|h)$")
+_UNITS = {"s": 1, "min": 60, "h": 3600}
 _LEFT_OUT = re.compile(r"(?m)^no time for (.*);")
 
 
@@ -120,12 +121,18 @@ def measure(case: Case) -> Outcome:
         usage = run(words, folder)
         log = (folder / "bench.log").read_text(encoding="utf-8")
         cells = dict(_seconds(folder / "out"))
-    plans = [[*map(int, plan)] for plan in _PLAN.findall(log)]  # of each attribute
+    plans = announced_plans(log)  # of each attribute
     assert plans, log
     metrics, seeds, _ = plans[0]
     seconds = sum(plan[2] for plan in plans)
     left_out = _LEFT_OUT.search(log)
     return Outcome(usage, (metrics, seeds, seconds), left_out[1] if left_out else "none", cells)
+
+
+def announced_plans(log: str) -> list[tuple[int, int, float]]:
+    """Metrics, seeds and seconds of each attribute that an audit has announced."""
+    plans = _PLAN.findall(log)
+    return [(int(n), int(seeds), float(time) * _UNITS[unit]) for n, seeds, time, unit in plans]
 
 
 def _seconds(out: Path) -> list[tuple[tuple[str, str], float]]:
@@ -154,7 +161,7 @@ def line(case: Case, outcome: Outcome) -> list[str]:
         f"{usage.cpu:.0f}",
         f"{usage.peak / 1e6:.0f}",
         f"{case.seconds:g}",
-        met(usage.cpu <= case.seconds),
+        verdict(usage.cpu <= case.seconds),
     ]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -19,23 +18,24 @@ from concurrent.futures import ProcessPoolExecutor
 from io import BytesIO
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.audit import ALL, Case, prepare
+from benchmarks.audit import ALL, Case, announced_plans, prepare
 from benchmarks.cells import Usage, run
-from benchmarks.record import REPOSITORY, met, publish, real_data
+from benchmarks.record import REPOSITORY, publish, real_data, verdict
 
 BEFORE = "1baf1bbf"
 N_START, N_DBAC, N_MANY, N_STREAMED = 300, 5_000, 200_000, (1_000_000, 10_000_000)
 N_CELLS = 100
 ROUNDS, SHORT_S = 3, 10.0
-_PLAN = re.compile(r"about (\d+) s$", re.MULTILINE)
 
 Row = list[str]
+T = TypeVar("T")
 
 
 def source_before(folder: Path) -> Path | None:
@@ -100,36 +100,35 @@ def _row(name: str, numbers: Sequence[float], share: float, form: str) -> Row:
     before, now = numbers
     ratio = now / before
     shown = (form.format(number) for number in numbers)
-    return [name, *shown, f"{ratio:.2f}", f"{share:.2f}", met(ratio <= share)]
+    return [name, *shown, f"{ratio:.2f}", f"{share:.2f}", verdict(ratio <= share)]
 
 
-def audits(sides: Sides) -> list[Row]:
+def audit_rows(sides: Sides) -> list[Row]:
     """Of few captions."""
-    words = _apart(prepare, Case(N_START, True, True, ALL[:1], 0), sides.place / "few")
-    (usages,) = sides.run(_beside(words))
+    words = _run_apart(prepare, Case(N_START, True, True, ALL[:1], 0), sides.place / "few")
+    (usages,) = sides.run(_words_beside(words))
     return [cpu_row(f"audit of {N_START} captions", usages, 4.5 / 8.4)]
 
 
-def many(sides: Sides) -> list[Row]:
+def rows_of_many(sides: Sides) -> list[Row]:
     """An audit of many captions with human captions, and two counting metrics of their files."""
     case, folder = Case(N_MANY, True, True, ALL[:1], 0), sides.place / "many"
-    words = _apart(prepare, case, folder)
+    words = _run_apart(prepare, case, folder)
     name = f"audit of {N_MANY:,} captions and {5 * N_MANY:,} human captions"
-    (usages,) = sides.run(_beside(words))
-    plan = _PLAN.search((sides.place / "last.log").read_text(encoding="utf-8"))
-    assert plan is not None
-    announced, wall = float(plan[1]), usages[-1].wall
+    (usages,) = sides.run(_words_beside(words))
+    ((_, _, expected),) = announced_plans((sides.place / "last.log").read_text(encoding="utf-8"))
+    wall = usages[-1].wall
     rows = [
         cpu_row(name, usages, 120 / 188),
         peak_row(name, usages, 1.6 / 2.1),
         [
-            f"the same: announced {announced:.0f} s, took", "", f"{wall:.0f} s", "",
-            "half to twice", met(announced / 2 <= wall <= 2 * announced),
+            f"the same: announced {expected:.0f} s, took", "", f"{wall:.0f} s", "",
+            "half to twice", verdict(expected / 2 <= wall <= 2 * expected),
         ],
     ]  # fmt: skip
     counted = ["metric=gender_error,cooccurrence", *_cell(folder / "scenes")]
     (whole,) = sides.run(counted)
-    _apart(halve, folder / "scenes")
+    _run_apart(halve, folder / "scenes")
     (half,) = Sides(sides.place, None).run(counted)
     millions = 6 * N_MANY / 1e6
     name = f"gender_error and cooccurrence of {6 * N_MANY:,} captions from files"
@@ -156,14 +155,14 @@ def halve(scenes: Path) -> None:
         path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def dbac(sides: Sides) -> list[Row]:
+def dbac_rows(sides: Sides) -> list[Row]:
     folder = sides.place / "dbac"
-    _apart(prepare, Case(N_DBAC, True, True, ALL[:1], 0), folder)
+    _run_apart(prepare, Case(N_DBAC, True, True, ALL[:1], 0), folder)
     (usages,) = sides.run(["metric=dbac", *_cell(folder / "scenes")])
     return [cpu_row(f"metric=dbac of {N_DBAC:,} captions", usages, 6 / 12.7)]
 
 
-def fits(sides: Sides) -> list[Row]:
+def fit_rows(sides: Sides) -> list[Row]:
     """Seven captioners with learning curves."""
     data = real_data()
     where, on = ([], "scenes") if data is None else (["dataset=lic", f"dataset.root={data}"], "lic")
@@ -176,27 +175,27 @@ def fits(sides: Sides) -> list[Row]:
     ]
 
 
-def cached(sides: Sides) -> list[Row]:
+def cached_rows(sides: Sides) -> list[Row]:
     """A sweep that finds all its runs, and their report."""
     seeds = ",".join(f"[{seed}]" for seed in range(N_CELLS // 5))
     sweep = ["captioner=amplifier,faithful,dampener,terse,talkative", f"seeds={seeds}"]
     sweep += ["stats.resamples=50", "paths.outputs=out"]
     _, *again = sides.run(sweep, *[sweep] * ROUNDS, *[["report", "out"]] * ROUNDS)
-    found, reports = (
+    cells, reports = (
         [min(usages, key=lambda usage: usage.cpu) for usages in zip(*of_one, strict=True)]
         for of_one in (again[:ROUNDS], again[ROUNDS:])
     )
     return [
-        cpu_row(f"{N_CELLS} cached cells", found, 2.5 / 5.2),
+        cpu_row(f"{N_CELLS} cached cells", cells, 2.5 / 5.2),
         cpu_row(f"`report` of {N_CELLS} runs", reports, 3 / 6.1),
     ]
 
 
-def streamed(sides: Sides) -> list[Row]:
+def streamed_rows(sides: Sides) -> list[Row]:
     """Captions that are read in ranges of images; the earlier commit has no such way."""
     usages = []
     for n in N_STREAMED:
-        files = _apart(write_parquet, n, sides.place / str(n))
+        files = _run_apart(write_parquet, n, sides.place / str(n))
         words = ["audit", files[0], "--attributes", files[1], "--stream", "--out", "out"]
         ((usage,),) = Sides(sides.place, None).run(words)
         usages.append(usage)
@@ -205,9 +204,9 @@ def streamed(sides: Sides) -> list[Row]:
     name = f"`audit --stream` of {N_STREAMED[1]:,} captions"
     peak = most.peak / 1e9
     return [
-        [f"{name}, CPU s", "", f"{most.cpu:.0f}", "", "90 s", met(most.cpu <= 90)],
-        [f"{name}, peak GB", "", f"{peak:.2f}", "", "1.5 GB", met(peak <= 1.5)],
-        [f"{name}, exponent of growth", "", f"{growth:.2f}", "", "1.02", met(growth <= 1.02)],
+        [f"{name}, CPU s", "", f"{most.cpu:.0f}", "", "90 s", verdict(most.cpu <= 90)],
+        [f"{name}, peak GB", "", f"{peak:.2f}", "", "1.5 GB", verdict(peak <= 1.5)],
+        [f"{name}, exponent of growth", "", f"{growth:.2f}", "", "1.02", verdict(growth <= 1.02)],
     ]
 
 
@@ -237,8 +236,8 @@ def write_parquet(n: int, folder: Path) -> list[str]:
     with captions, labels:
         for start in range(0, n, step):
             ids, codes = pa.array(np.arange(start, start + step)), draw.integers(0, 2, step)
-            said = np.where(draw.random(step) < 0.3, 2, codes ^ (draw.random(step) < 0.05))
-            parts = [who.take(pa.array(said)), "with"]
+            spoken = np.where(draw.random(step) < 0.3, 2, codes ^ (draw.random(step) < 0.05))
+            parts = [who.take(pa.array(spoken)), "with"]
             for joined in ("and", "near house"):
                 parts += [what.take(pa.array(draw.integers(0, len(what), step))), joined]
             houses = pa.array(draw.integers(0, 100_000, step)).cast(pa.string())
@@ -262,18 +261,18 @@ def _cell(scenes: Path) -> list[str]:
     ]
 
 
-def _beside(words: Sequence[str]) -> list[str]:
+def _words_beside(words: Sequence[str]) -> list[str]:
     """The same audit with its runs in the current folder."""
     return [*words[: words.index("--out")], "--out", "out"]
 
 
-def _apart(work: Callable[..., list[str]], *given: object) -> list[str]:
+def _run_apart(work: Callable[..., T], *given: object) -> T:
     """In another process: a child's peak is at least the memory of the process that starts it."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *given).result()
 
 
-PARTS = (audits, many, dbac, fits, cached, streamed)
+PARTS = (audit_rows, rows_of_many, dbac_rows, fit_rows, cached_rows, streamed_rows)
 
 
 def main(*names: str) -> None:

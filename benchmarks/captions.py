@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cells import run
-from benchmarks.record import REPOSITORY, beside, publish, table
+from benchmarks.record import REPOSITORY, peer_row, publish, table
 from bias_pipeline.models.generation import usual_prompt
 from tests.tiny_chat_models import write_qwen
 from tests.tiny_models import write_blip, write_preprocessing
@@ -147,7 +147,7 @@ def main(folder: str = str(DATA / "photos" / "images")) -> None:
         ratio = f"{command / loop:.1f}"
         lines.append([name, f"{loop:.1f}", f"{command:.1f}", ratio, f"{same} of {len(photos)}"])
         rates = f"{command:.1f} images/s", "a loop of transformers", f"{loop:.1f} images/s"
-        peers.append(beside(f"captions by {name}", *rates, command / loop))
+        peers.append(peer_row(f"captions by {name}", *rates, command / loop))
         print(name, lines[-1], file=sys.stderr, flush=True)
     header = [
         "model",

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.record import REPOSITORY, met, publish, table
+from benchmarks.record import REPOSITORY, publish, table, verdict
 
 SHORT_S = 10.0
 REPEATS = 3
@@ -96,7 +96,7 @@ def run(words: Sequence[str], folder: Path, source: Path = REPOSITORY) -> Usage:
 
 def line(case: Case, usage: Usage) -> list[str]:
     measured = [f"{usage.wall:.2f}", f"{usage.cpu:.2f}", f"{usage.peak / 1e6:.0f}"]
-    return [case.name, *measured, f"{case.seconds:g} s", met(usage.cpu <= case.seconds)]
+    return [case.name, *measured, f"{case.seconds:g} s", verdict(usage.cpu <= case.seconds)]
 
 
 def main() -> None:

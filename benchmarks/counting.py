@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from benchmarks.record import beside, met, publish, table
+from benchmarks.record import peer_row, publish, table, verdict
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, UNSURE, Corpus, Grouping
@@ -248,11 +248,11 @@ def _metrics() -> None:
     verdicts = [
         [
             "**all**",
-            f"**{total:.1f}** (target {TARGET_S:.0f}: {met(total <= TARGET_S)})",
+            f"**{total:.1f}** (target {TARGET_S:.0f}: {verdict(total <= TARGET_S)})",
         ],
         [
             "peak memory, GB",
-            f"{peak:.2f} (target {TARGET_GB:.0f}: {met(peak <= TARGET_GB)})",
+            f"{peak:.2f} (target {TARGET_GB:.0f}: {verdict(peak <= TARGET_GB)})",
         ],
         ["of which the loaded corpus", f"{loaded:.2f}"],
     ]
@@ -285,9 +285,9 @@ def _beside_pandas() -> None:
     frames = pandas_frames(few, texts, attribute, vocabulary)
     drawn = min(cpu_seconds(lambda: _numbers(*_draw_images(frames))) for _ in range(REPEATS))
     whole = plain + RESAMPLES * drawn
-    verdict = met(plain / bare >= TARGET_TIMES)
+    outcome = verdict(plain / bare >= TARGET_TIMES)
     lines = [
-        ["numbers alone", f"{plain:.1f}", f"{bare:.2f}", f"{plain / bare:.0f} ({verdict})"],
+        ["numbers alone", f"{plain:.1f}", f"{bare:.2f}", f"{plain / bare:.0f} ({outcome})"],
         [
             f"with {RESAMPLES:,} resamples (pandas: one measured)",
             f"{whole:,.0f}",
@@ -302,7 +302,7 @@ def _beside_pandas() -> None:
         "group of an object from other images than its change; pandas takes it from the same:\n\n"
         + table([*header, f"times as fast, target {TARGET_TIMES:.0f}"], lines)
     )
-    row = beside(
+    row = peer_row(
         f"four counting metrics of {FEW_CAPTIONS:,} captions, after loading",
         f"{bare:.2f} s",
         "plain pandas",

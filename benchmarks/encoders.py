@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.record import beside, met, publish, real_data, table
+from benchmarks.record import peer_row, publish, real_data, table, verdict
 from benchmarks.text import texts_of
 from bias_pipeline.attack.language_models import distinct_texts
 from bias_pipeline.corpus.captions import Captions
@@ -69,12 +69,14 @@ def throughput() -> tuple[str, list[str]]:
         rates = (f"{len(texts) / seconds:.0f}" for seconds in (one, two))
         lines.append([str(number), *rates, f"{one / two:.2f}", f"{off:.1e}"])
     middle = median(ratios)
-    summary = f"**{middle:.2f}** (target {TARGET_THROUGHPUT}: {met(middle >= TARGET_THROUGHPUT)})"
+    summary = (
+        f"**{middle:.2f}** (target {TARGET_THROUGHPUT}: {verdict(middle >= TARGET_THROUGHPUT)})"
+    )
     lines.append(["**median**", "", "", summary, ""])
     header = ["pair", "sentence-transformers", "here", "times as fast", "largest difference"]
     _, its, mine, *_ = lines[0]
     shown = f"{mine} captions/s", "sentence-transformers", f"{its} captions/s"
-    row = beside("vectors of captions by MiniLM", *shown, middle, TARGET_THROUGHPUT)
+    row = peer_row("vectors of captions by MiniLM", *shown, middle, TARGET_THROUGHPUT)
     note = f"\nCaptions a second of CPU; {len(texts):,} distinct captions.\n"
     return table(header, lines) + note, row
 
@@ -101,11 +103,11 @@ def half_precision() -> tuple[str, list[list[str]]]:
     return body, [
         [
             f"{name}, times as fast as float32",
-            *("", f"{faster:.2f}", "", f"{TARGET_HALF}", met(faster >= TARGET_HALF)),
+            *("", f"{faster:.2f}", "", f"{TARGET_HALF}", verdict(faster >= TARGET_HALF)),
         ],
         [
             f"{name}, least cosine",
-            *("", f"{cosine:.6f}", "", f"{TARGET_COSINE}", met(cosine >= TARGET_COSINE)),
+            *("", f"{cosine:.6f}", "", f"{TARGET_COSINE}", verdict(cosine >= TARGET_COSINE)),
         ],
     ]
 

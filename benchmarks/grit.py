@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.pictures import N_IMAGES, training
-from benchmarks.record import beside, publish, table
+from benchmarks.record import peer_row, publish, table
 from bias_pipeline.pictures.grit.detector import Shape, deformable_attention
 from bias_pipeline.pictures.grit.sizes import SIZES, GritSize
 
@@ -89,7 +89,7 @@ def main() -> None:
         f"to be at least {RATIO_TARGET:.1f} times as fast.\n"
     )
     what, mine, its, times = lines[-1]
-    row = beside(
+    row = peer_row(
         f"deformable attention, {what}", f"{mine} ms", "transformers", f"{its} ms", float(times)
     )
     publish("GRIT", "python -m benchmarks.grit", table(header, lines) + verdict, peers=[row])

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.record import publish, table
 from tests.environments import CONSTRAINTS, build, environment
 
-EXTRAS = ("", "[report]", "[all]")
+EXTRAS = ("", "[all]")
 
 
 def measure(wheel: Path, extra: str, folder: Path) -> list[str]:

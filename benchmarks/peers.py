@@ -22,7 +22,7 @@ from statistics import median
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.record import beside, machine, publish, table
+from benchmarks.record import machine, peer_row, publish, table
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attack.logistic import ConvexProbe
 from bias_pipeline.attack.ngram import Ngram
@@ -300,7 +300,7 @@ def main(*packages: str) -> None:
         ours, theirs = (median(getattr(row, side) for row in rows) for side in ("ours", "theirs"))
         times = median(row.theirs / row.ours for row in rows)
         what, name = rows[0].what, f"{rows[0].package} {rows[0].version}"
-        top.append(beside(what, f"{ours:.3f} s", name, f"{theirs:.3f} s", times))
+        top.append(peer_row(what, f"{ours:.3f} s", name, f"{theirs:.3f} s", times))
     note = f"\nSeconds of CPU on one thread, the median of {REPEATS} repeats, both in turn.\n"
     columns = ["what", "ours", "the other", "its", "times as fast"]
     body = table(columns, [line[:-1] for line in top]) + note

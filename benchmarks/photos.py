@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.cells import Usage, run
-from benchmarks.record import REPOSITORY, met, publish, table
+from benchmarks.record import REPOSITORY, publish, table, verdict
 from bias_pipeline.models.blocks import Block, BlockStore, blocks_of
 from tests.tiny_models import write_blip, write_clip, write_preprocessing, write_words
 
@@ -148,7 +148,7 @@ def main(folder: str = str(DATA / "photos" / "images")) -> None:
         f"{rate:.0f} images/s",
         "",
         f"{TARGET_RATE} images/s",
-        met(rate >= TARGET_RATE),
+        verdict(rate >= TARGET_RATE),
     ]
     publish("Photos", "python -m benchmarks.photos", body, bars=[bar])
 

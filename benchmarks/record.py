@@ -61,16 +61,16 @@ def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in ruled) + "\n"
 
 
-def met(yes: bool) -> str:
+def verdict(yes: bool) -> str:
     """A verdict in a word."""
     return "met" if yes else "missed"
 
 
-def beside(
+def peer_row(
     what: str, ours: str, other: str, its: str, times: float, at_least: float = 1.0
 ) -> list[str]:
     """A row of the table of others, with how many times as fast ours is, and is to be."""
-    limit = f"{at_least:g} ({met(times >= at_least)})"
+    limit = f"{at_least:g} ({verdict(times >= at_least)})"
     return [what, ours, other, its, f"{times:.2f}", limit]
 
 

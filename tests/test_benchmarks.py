@@ -22,7 +22,7 @@ b.CASES = {
 }""",
     "bars": """
 b.N_START, b.N_DBAC, b.N_MANY, b.N_STREAMED, b.N_CELLS = 60, 60, 60, (1_000, 2_000), 5
-b.ROUNDS, b.PARTS = 1, (b.audits, b.streamed)""",
+b.ROUNDS, b.PARTS = 1, (b.audit_rows, b.streamed_rows)""",
     "browse": "b.GUESSES, b._REPEATS, b._PAGES = 600, 1, {'first page': ''}",
     "captions": "b.N_PHOTOS, b.TOKENS = 2, 12",
     "cells": "b.CASES, b.REPEATS = b.CASES[:2], 1",
@@ -92,7 +92,7 @@ def test_a_benchmark_runs(name, outputs):
 def results(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "RESULTS", tmp_path / "RESULTS.md")
     for times in (1.0, 2.0):
-        row = record.beside("two fits", "1 s", "a library", "2 s", times)
+        row = record.peer_row("two fits", "1 s", "a library", "2 s", times)
         record.publish(
             "A GPU: fits", "python", "Fast.", peers=[row], bars=[["a", "", "1", "", "2", ""]]
         )

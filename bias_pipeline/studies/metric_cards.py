@@ -107,7 +107,7 @@ def card(name: str) -> str:
     bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
     alone = "model captions" if info.without else "model captions alone"
     absent = (
-        f"without {need} there is `{part}` but no `{'`, `'.join({*info.says} - {part})}`"
+        f"`{'`, `'.join({*info.says} - {part})}` also needs {need}"
         for need, part in info.without.items()
     )
     matched = {"matched": " under `alignment=matched`"}
@@ -119,7 +119,7 @@ def card(name: str) -> str:
     ]
     facts = {
         "score": info.direction,
-        "range": f"{bounds}, {unit}; no bias: {info.neutral:g}",
+        "range": f"{bounds}, {unit}; {info.neutral:g} without bias",
         "needs": "; ".join([", ".join(info.needs) or alone, *absent]),
         "conclusions": "; ".join(f"`{answer.part}`: {answer.answer}" for answer in usability(info)),
         "background": "; ".join(texts),
@@ -140,7 +140,3 @@ def prose_of(documented: Any) -> str:
     prose = _SECTION.sub("", inspect.getdoc(documented) or "")
     named = _ROLE.sub(lambda match: f"`{match.group(1).rpartition('.')[2]}`", prose)
     return named.replace("``", "`").strip()
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -178,9 +178,10 @@ class MatchedAlignment(TextTransform):
                 continue
             rows = human.image_rows[captions]
             here = incidence[captions]
-            others = by_image[rows] - here
             target, count = _totals(wanted[rows]), _totals(here)
-            out, put = self._edits(here, others, target, words.keys, corpus.keys[rows], position)
+            out, put = self._edits(
+                here, by_image[rows] - here, target, words.keys, corpus.keys[rows], position
+            )
             reached = count + np.bincount(put.types, minlength=len(count))
             total = target.sum()
             reach = float(np.minimum(target, reached).sum() / total) if total else float("nan")
@@ -206,19 +207,16 @@ class MatchedAlignment(TextTransform):
         each word. ``words`` (V,) and ``images`` (N,) are hashes.
         """
         count = _totals(here)
-        out, put = (
-            self._draw(purpose, weights, most, words, images, position)
-            for purpose, weights, most in (
-                ("words out", here, count - target),
-                ("words in", others - others.multiply(here), target - count),
-            )
-        )
+        out = self._draw("words out", here, count - target, words, images, position)
+        # By word at once: with a million captions, 50 MB a copy
+        others = sparse.csc_array(others - others.multiply(here))
+        put = self._draw("words in", others, target - count, words, images, position)
         return out, put
 
     def _draw(
         self,
         purpose: str,
-        weights: sparse.csr_array,
+        weights: sparse.csr_array | sparse.csc_array,
         most: IntArray,
         words: UIntArray,
         images: UIntArray,
