@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,7 +24,7 @@ from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.io.hashing import UIntArray
 from bias_pipeline.metrics.base import Metric, MetricInfo, Number, Score
-from bias_pipeline.metrics.value_names import HEADLINES, PartName
+from bias_pipeline.metrics.value_names import GOLD, HEADLINES, MACHINE, PartName
 from bias_pipeline.stats.bootstrap import (
     UNSEEN_TRAINING,
     Bootstrap,
@@ -38,7 +38,6 @@ from bias_pipeline.stats.bootstrap import (
 FEWEST_FOR_A_POINT = 400  # gold labels; with fewer, gaps and amplifications have only an interval
 _MANY = 100  # times as many labels; above it, notes say "more than 100"
 _SHOWN = 8  # the most names of parts in a note
-_GOLD, _MACHINE = "gold", "machine"  # details of parts' names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +63,10 @@ class CorrectableByGold(ABC):
 def check_correctable(metric: Metric) -> None:
     if isinstance(metric, CorrectableByGold):
         return
-    why = (
-        "what its attackers guess from, or how many errors its labels are given, depends on the "
-        "labels that are wrong"
-        if metric.info.family == "attack"
-        else "there is no correction for this metric"
-    )
     raise NotApplicableError(
-        f"gold labels do not correct {metric.info.name}: {why}; score the images with gold labels "
-        "alone (--attributes), or choose another metric (docs/labels.md lists those corrected)"
+        f"gold labels do not correct {metric.info.name}, for which there is no correction; score "
+        "the images with gold labels alone (--attributes), or choose another metric "
+        "(docs/labels.md lists those corrected)"
     )
 
 
@@ -101,9 +95,9 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
         else:
             parts[name] = replace(part, **vars(correction.corrected[name]))
             if not name.detail:
-                parts[_with_detail(name, _MACHINE)] = part
+                parts[_with_detail(name, MACHINE)] = part
                 alone = correction.alone.get(name, Estimate(math.nan))
-                parts[_with_detail(name, _GOLD)] = replace(part, **vars(alone))
+                parts[_with_detail(name, GOLD)] = replace(part, **vars(alone))
     n_found, every = len(gold.labels_in(corpus)[0]), len(gold.groups) + len(gold.unsure)
     every += len(gold.others)
     notes = [*score.notes, *gold.notes]
@@ -111,11 +105,18 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
         notes.append(
             f"{n_found} of {every} gold labels are of images that are scored; the others do nothing"
         )
-    notes += [*_sentences(correction, score.parts, parts, metric.info), *correction.notes]
+    main = _main_parts(correction, parts, metric.info)
+    notes += [
+        *(_sentence(name, correction, score.parts[name], parts[name]) for name in main),
+        *correction.notes,
+    ]
     if lost:
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         notes.append(f"gold labels do not correct {', '.join(lost[:_SHOWN])}{more}: no value")
-    return replace(score, parts=parts, notes=notes)
+    worth = {str(name): correction.worth.get(name, math.nan) for name in main}
+    known = {name: None if math.isnan(times) else times for name, times in worth.items()}
+    audit = {**score.audit, GOLD: {"labels": correction.n_gold, "worth": known}}
+    return replace(score, parts=parts, notes=notes, audit=audit)
 
 
 def _with_detail(name: PartName, detail: str) -> PartName:
@@ -129,30 +130,33 @@ def _with_detail(name: PartName, detail: str) -> PartName:
     )
 
 
-def _sentences(
-    correction: Correction,
-    machine: Mapping[str, Number],
-    parts: Mapping[str, Number],
-    info: MetricInfo,
-) -> Iterator[str]:
-    """Sentences with the three values of each headline, each deciding part and each group."""
+def _main_parts(
+    correction: Correction, parts: Mapping[str, Number], info: MetricInfo
+) -> list[PartName]:
+    """The corrected headlines, deciding parts and groups."""
     decide = [*info.readings.values()]
     whats = {"score", *info.says, *(rule.part for rule in decide)} & {*map(str, parts)}
-    for name, number in parts.items():
-        if not isinstance(name, PartName) or name not in correction.corrected:
-            continue
-        if name not in whats and not (name.group and (name.what in whats or not name.what)):
-            continue
-        if name.object or name not in correction.alone:
-            continue
-        alone, times = correction.alone[name], correction.worth.get(name, math.nan)
-        amount = f"{times:.1f}" if times <= _MANY else f"more than {_MANY}"
-        worth = "" if math.isnan(times) else f"; worth {amount} times as many gold labels"
-        yield (
-            f"{name}: {percent(machine[name].value)} by machine labels, corrected "
-            f"{_with_interval(number)}; {correction.n_gold} gold labels alone "
-            f"{_with_interval(alone)}{worth}"
-        )
+    return [
+        name
+        for name in parts
+        if isinstance(name, PartName)
+        and name in correction.corrected
+        and name in correction.alone
+        and not name.object
+        and (name in whats or (name.group and (name.what in whats or not name.what)))
+    ]
+
+
+def _sentence(name: PartName, correction: Correction, machine: Number, number: Number) -> str:
+    """A part by machine labels, corrected, and by gold labels alone."""
+    times = correction.worth.get(name, math.nan)
+    amount = f"{times:.1f}" if times <= _MANY else f"more than {_MANY}"
+    worth = "" if math.isnan(times) else f"; worth {amount} times as many gold labels"
+    return (
+        f"{name}: {percent(machine.value)} by machine labels, corrected "
+        f"{_with_interval(number)}; {correction.n_gold} gold labels alone "
+        f"{_with_interval(correction.alone[name])}{worth}"
+    )
 
 
 def percent(value: float) -> str:
@@ -274,6 +278,31 @@ def one_step_from_machine(
         trials=math.nan,
     )
     return add_training_once(summary(drawn, stats.level), machine, stats.level)
+
+
+def check_cross_fitted(score: Score, metric: str) -> None:
+    """Refuse a score whose attackers guess only some images."""
+    drawn = [part.draws for part in score.parts.values() if part.draws is not None]
+    if drawn and not any(draws.cross_fitted for draws in drawn):
+        raise NotApplicableError(
+            f"gold labels correct {metric} if each seed's attackers guess all images "
+            "(split=crossfit)"
+        )
+
+
+def join_corrections(
+    corrections: Iterable[Correction], notes: Sequence[str], without_labels: Collection[str] = ()
+) -> Correction:
+    """The corrections of several directions as one, with the notes of the first and others."""
+    every = [*corrections]
+    return Correction(
+        corrected={name: one.corrected[name] for one in every for name in one.corrected},
+        alone={name: one.alone[name] for one in every for name in one.alone},
+        worth={name: one.worth[name] for one in every for name in one.worth},
+        n_gold=max((one.n_gold for one in every), default=0),
+        without_labels=without_labels,
+        notes=[*(every[0].notes if every else []), *notes],
+    )
 
 
 def attackers_note(attribute: str) -> str:

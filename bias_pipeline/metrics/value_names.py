@@ -68,6 +68,7 @@ A_TO_T, T_TO_A = (PartName(direction=name) for name in DIRECTIONS)
 # The main numbers of a metric; all other parts are details.
 HEADLINES = (SCORE, A_TO_T, T_TO_A)
 # In the facts of a metric of sets of pictures: part to set to its difference between groups.
+GOLD, MACHINE = "gold", "machine"  # details: by gold labels alone, and before their correction
 DECIDING = "deciding"
 # Tables recognise the note on a learning curve by these words
 CURVE, UNEVEN = "learning curve", "not level"

@@ -46,9 +46,10 @@ class Counterfactual(Metric):
       captions name the group (``named``), name another group (``wrong``), decline, or describe the
       person (``agency`` and so on). If annotators describe all the captioner's pictures, the
       difference in their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
-    * ``score``: the largest difference of a class about the person, with a p corrected by Holm's
-      method. If there are more than two groups, ``class:NAME`` is the largest minus the smallest
-      share, with the p of Cochran's Q; ``class:NAME:GROUP against OTHER`` compares two groups.
+    * ``score``: the largest difference of a class about the person. Its p and its lower end are
+      corrected for the number of classes, so its interval is wider than the class's. If there are
+      more than two groups, ``class:NAME`` is the largest minus the smallest share, with the p of
+      Cochran's Q; ``class:NAME:GROUP against OTHER`` compares two groups.
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
       further apart captions of two groups are. Words for persons are masked.
     * ``edits``, ``beyond_edits``: the same, with captions of a picture's edits (crops) as further
@@ -152,9 +153,21 @@ class Counterfactual(Metric):
         if not compared:
             raise NotApplicableError(
                 f"no two sets have captioned pictures of two groups of {self.attribute.name!r} "
-                "that are alike in all other attributes; check the columns of the labels"
+                f"that are alike in all other attributes{_groups_of_a_set(pictures)}; give all "
+                "pictures of a scene the same name in the column 'set' of the labels"
             )
         return compared
+
+
+def _groups_of_a_set(pictures: SetPictures) -> str:
+    """The groups in the first set, as an example; empty if no picture with a set has a group."""
+    labelled = np.flatnonzero(pictures.codes >= 0)
+    sets = np.array(pictures.corpus.set_ids or ())[labelled]
+    if not any(sets):
+        return ""
+    first = next(filter(None, sets.tolist()))
+    codes = np.unique(pictures.codes[labelled[sets == first]])
+    return f" (set {first!r} has {' and '.join(pictures.groups[code] for code in codes)})"
 
 
 def _several_groups(

@@ -21,12 +21,18 @@ from bias_pipeline.data.columns import Layout
 from bias_pipeline.data.label_files import Labels
 from bias_pipeline.data.picture_files import PictureFiles
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean, inflect
+from bias_pipeline.errors import (
+    DataError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+    inflect,
+    some_of,
+)
 
 _NAME = re.compile(r"(black|white)_(man|woman)\d*", re.IGNORECASE)
-_OF_SCENE = 4  # pictures
+_PERSONS = ("black_man", "black_woman", "white_man", "white_woman")  # of each scene
 _COLUMNS = ("race", "gender")
-_SHOWN = 3
 
 
 class _Picture(NamedTuple):
@@ -101,8 +107,8 @@ class PairsDataset(CocoDataset):
     def _check(self, by_scene: Mapping[str, Sequence[_Picture]], unknown: Sequence[str]) -> None:
         if unknown and self.strict:
             raise DataError(
-                f"dataset 'pairs': {inflect(len(unknown), 'names')} of pictures do not say race "
-                f"and gender, such as {unknown[0]}; rename them as black_man, black_woman, "
+                f"dataset 'pairs': names of {inflect(len(unknown), 'pictures')} do not say race "
+                f"and gender, such as {unknown[0]}; name each black_man, black_woman, "
                 "white_man or white_woman, or set dataset.strict=false"
             )
         for scene, pictures in by_scene.items():
@@ -114,12 +120,16 @@ class PairsDataset(CocoDataset):
                     f"dataset 'pairs': {scene} has two pictures of one person, {same[0]} and "
                     f"{same[1]}, whose names differ by a digit; keep one"
                 )
-        short = [scene for scene, pictures in by_scene.items() if len(pictures) < _OF_SCENE]
-        if short and self.strict:
+        absent = [
+            f"{scene}/{person}"
+            for scene, pictures in by_scene.items()
+            for person in _PERSONS
+            if all(f"{scene}/{person}" != picture.id for picture in pictures)
+        ]
+        if absent and self.strict:
             raise DataError(
-                f"dataset 'pairs': {inflect(len(short), 'scenes have')} fewer than {_OF_SCENE} "
-                f"pictures, such as {', '.join(short[:_SHOWN])}; complete them, or set "
-                "dataset.strict=false"
+                f"dataset 'pairs': {inflect(len(absent), 'pictures are')} absent: "
+                f"{some_of(absent)}; add them, or set dataset.strict=false"
             )
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:

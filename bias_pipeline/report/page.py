@@ -23,6 +23,7 @@ from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report.compare import rank_captioners
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
+from bias_pipeline.report.corrected import correction_sections
 from bias_pipeline.report.described import description_sections
 from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
 from bias_pipeline.report.name_collisions import resolve_name_collisions
@@ -204,6 +205,7 @@ def report_of(
         *([Section(title="Left out", texts=faults)] if faults else []),
         *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
         *answer_sections(first_screens),
+        *correction_sections(results),
         *overviews(results, leaderboards, limits),
         *front_sections(results, known),
         *directions(results),

@@ -29,6 +29,7 @@ from bias_pipeline.report.conclusion_checks import (
     caption_statistics_of,
     doubt_about,
 )
+from bias_pipeline.report.corrected import correction_sentences
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
 from bias_pipeline.report.table import Table, p_cell, percent
@@ -177,7 +178,8 @@ def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
         for note in result.notes
         if note.startswith(start)
     )
-    return [f"{whose}{text}." for whose, text in dict.fromkeys(warnings)]
+    texts = [f"{whose}{text}." for whose, text in dict.fromkeys(warnings)]
+    return [*texts, *correction_sentences(results)]
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:

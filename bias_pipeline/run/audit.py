@@ -26,6 +26,7 @@ from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.report.answer_texts import fold, noise_sentences, notes, screen
 from bias_pipeline.report.answers import Answer, answers_of
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untestable_data
+from bias_pipeline.report.corrected import correction_sentences
 from bias_pipeline.report.table import percent
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.results.rows import Result
@@ -421,12 +422,7 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
         and any(words in note for words in (BLANK_WORDS, LANGUAGE_WORDS, MISFIT_REMEDY))
     ]
     noted = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *partly, *absent]]
-    corrected = dict.fromkeys(r.rows[0].metric for r in results if r.facts.gold)
-    if corrected:
-        noted.append(
-            f"Gold labels correct {', '.join(corrected)}; other numbers rest on machine labels."
-        )
-    return [*noted, _caution(results, first)]
+    return [*noted, *correction_sentences(results), _caution(results, first)]
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:

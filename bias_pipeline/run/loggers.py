@@ -26,10 +26,10 @@ from typing import Annotated, Any, ClassVar
 from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import redacted_data
-from bias_pipeline.metrics.value_names import HEADLINES, HUMAN, MODEL
+from bias_pipeline.metrics.value_names import GOLD, HEADLINES, HUMAN, MACHINE, MODEL
 from bias_pipeline.results.manifest import Manifest
 from bias_pipeline.results.plain_data import plain_values
-from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
+from bias_pipeline.results.rows import COLUMNS, Result, Row, mapping_in, rows_csv
 
 log = logging.getLogger(__name__)
 
@@ -152,8 +152,10 @@ class WandbLogger(ResultLogger):
         first = result.rows[0]
         names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
         tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
+        worth = mapping_in(result.facts.audit, GOLD, "worth")  # of numbers that gold labels correct
+        before = [f"{part}:{which}" for part in worth for which in (MACHINE, GOLD)]
         # Runs are compared by their headlines, by both sides and by each group
-        main = (*HEADLINES, MODEL, HUMAN)
+        main = {*HEADLINES, MODEL, HUMAN, *worth, *before}
         compared = [r for r in result.rows if r.part in main or r.part.startswith("group:")]
         description = {
             "group": f"{first.metric}-{first.attribute}-{first.dataset}",
@@ -164,7 +166,11 @@ class WandbLogger(ResultLogger):
                 "seeds": list(first.seeds),
                 "settings": nested_settings(result.facts),
             },
-            "summary": {**summary_of(compared), **_answer_in(result)},
+            "summary": {
+                **summary_of(compared),
+                **{f"{part}/worth": times for part, times in worth.items() if times is not None},
+                **_answer_in(result),
+            },
             # W&B's table has no lists
             "rows": [
                 [*{**plain_values(r), "seeds": " ".join(map(str, r.seeds))}.values()]

@@ -3,7 +3,7 @@
 Usage: python -m experiments.gold.study DATA_ROOT
 
 Published captions are scored by LIC's labels, by labels of a machine that errs more often for
-women, and by these labels corrected by gold labels of photos drawn at random. It takes some six
+women, and by these labels corrected by gold labels of photos drawn at random. It takes some seven
 minutes and writes rows.csv.
 """
 
@@ -35,8 +35,10 @@ NUMBERS = {
     "gender_error": ("score", "group:male", "group:female"),
     "ba_directional": ("t_to_a:named",),
     "lic": ("score", "model"),
+    "dbac": ("a_to_t", "a_to_t:shared"),
 }
-TRAINED = ("lic",)  # attackers learn machine labels, so these numbers have a target of their own
+# Attackers learn machine labels, so the target of these is what such attackers know of true groups
+ATTACKED = {"lic": ["metric.learning_curve=false"], "dbac": ["metric.positions=1"]}
 
 
 def by_machine(corpus: Corpus, seed: int = 0) -> Corpus:
@@ -77,7 +79,7 @@ def cell(
     score = score_of(metric, machine)
     target = (
         with_gold(score, machine, metric, gold_of(people, np.arange(len(people))))
-        if name in TRAINED
+        if name in ATTACKED
         else score_of(metric, people)
     )
     for n in LABELS:
@@ -86,9 +88,9 @@ def cell(
             rows = np.random.default_rng([n, draw]).choice(len(people), n, replace=False)
             corrected.append(with_gold(score, machine, metric, gold_of(people, rows)))
         for part in NUMBERS[name]:
-            true = target.parts[part].value
             fields = vars(next(key for key in score.parts if key == part))
             alone = PartName(**{**fields, "detail": "gold"}) if not fields["detail"] else None
+            true = target.parts[alone if name in ATTACKED else part].value
             inside = [s.parts[part].ci_low <= true <= s.parts[part].ci_high for s in corrected]
             widths = [half_width(s.parts[part]) for s in corrected]
             yield {
@@ -115,8 +117,7 @@ def run(data: Path, draws: int = DRAWS) -> pd.DataFrame:
     for captioner in CAPTIONERS:
         for name in NUMBERS:
             words = [f"metric={name}", f"captioner={captioner}", "stats.resamples=500"]
-            more = ["metric.learning_curve=false"] if name in TRAINED else []
-            composed = compose.cell([*words, *more, *lic_data(data)])
+            composed = compose.cell([*words, *ATTACKED.get(name, []), *lic_data(data)])
             people = composed.corpus()
             metric = composed.build("metric")
             print(captioner, name, flush=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
@@ -39,6 +39,8 @@ from bias_pipeline.metrics.gold import (
     Correction,
     GoldSample,
     attackers_note,
+    check_cross_fitted,
+    join_corrections,
     one_step_correction,
 )
 from bias_pipeline.metrics.references import NAIR_2025
@@ -49,7 +51,6 @@ from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.transform import Transform, alternatives
 
 Rare = Literal["merge", "drop"]
-Value = TypeVar("Value")
 _PEOPLE = "people:"  # before the names of predictions with an annotator as the captioner
 # Aggregates in which rare kinds of captions count as much as frequent ones
 _OF_RARE = {"per_pair": "rare pairs", dbac.IMAGES: "rare sets of objects"}
@@ -210,25 +211,16 @@ class DBAC(Metric, CorrectableByGold):
             if guesses_of(name, score.predictions, whose)["model"]
         }
         n_gold = {name: one.n_gold for (whose, name), one in corrections.items() if not whose}
-        notes = [
-            *(next(iter(corrections.values())).notes if corrections else []),
-            attackers_note(self.attribute.name),
-        ]
+        notes = [attackers_note(self.attribute.name)]
         if len(set(n_gold.values())) > 1:
             notes.append(f"T→A rests on {n_gold['t_to_a']} gold labels, of images with objects")
-        return Correction(
-            corrected=_join(one.corrected for one in corrections.values()),
-            alone=_join(one.alone for one in corrections.values()),
-            worth=_join(one.worth for one in corrections.values()),
-            n_gold=max(n_gold.values(), default=0),
-            without_labels=[
-                name
-                for name in score.parts
-                if isinstance(name, PartName)
-                and (name.what == "mentions" or name.detail in ("reach", "retained"))
-            ],
-            notes=notes,
-        )
+        without_labels = [
+            name
+            for name in score.parts
+            if isinstance(name, PartName)
+            and (name.what == "mentions" or name.detail in ("reach", "retained"))
+        ]
+        return join_corrections(corrections.values(), notes, without_labels)
 
     def _check_correctable(self, score: Score) -> None:
         """Refuse a score that gold labels do not correct, with the reason."""
@@ -244,12 +236,7 @@ class DBAC(Metric, CorrectableByGold):
                 f"gold labels correct {self.info.name} under one choice of text and alignment; "
                 "score each choice by itself"
             )
-        drawn = [part.draws for part in score.parts.values() if part.draws is not None]
-        if drawn and not any(draws.cross_fitted for draws in drawn):
-            raise NotApplicableError(
-                f"gold labels correct {self.info.name} if each seed's attackers guess all images "
-                "(split=crossfit)"
-            )
+        check_cross_fitted(score, self.info.name)
 
     def _correct(
         self, name: str, score: Score, corpus: Corpus, gold: GoldLabels, whose: str
@@ -296,10 +283,6 @@ class DBAC(Metric, CorrectableByGold):
             return findings.at_equal_speech(people)
 
         return over_alternatives(shared.transforms[direction], shared.stats.level, score_under)
-
-
-def _join(each: Iterable[Mapping[PartName, Value]]) -> dict[PartName, Value]:
-    return {name: value for one in each for name, value in one.items()}
 
 
 def _all_words(transform: Transform) -> Transform:

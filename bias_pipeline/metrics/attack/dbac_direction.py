@@ -59,6 +59,21 @@ class PairCounts:
             captions={side: view.n_captions(side)[images].astype(np.float64) for side in SIDES},
         )
 
+    def repeat(self, rows: IntArray, groups: Float64Array) -> PairCounts:
+        """The counts, then those of some images again, as images of (m, K) other groups."""
+
+        def extend(table: Float64Array) -> Float64Array:
+            return np.concatenate([table, table[rows]]) if len(table) else table
+
+        return PairCounts(
+            np.concatenate([self.group, groups]),
+            extend(self.objects),
+            *(
+                {side: extend(table) for side, table in tables.items()}
+                for tables in (self.tasks, self.named, self.captions)
+            ),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class DBACSettings:
@@ -82,6 +97,18 @@ class Direction:
     def __init__(self, settings: DBACSettings, name: str, view: CorpusView) -> None:
         self.settings, self.name, self.corpus = settings, name, view.corpus
         self.all_tasks = view
+
+    def repeat(self, places: IntArray, groups: Float64Array, pairs: BoolArray) -> Direction:
+        """This direction on the supported pairs among ``pairs``, with some images once more.
+
+        At ``places`` (m,) among the images are those that come again, as images of (m, K) groups.
+        """
+        longer = Direction(self.settings, self.name, self.all_tasks)
+        longer.view = self.view
+        longer.images = np.concatenate([self.images, self.images[places]])
+        longer.counts = self.counts.repeat(places, groups)
+        longer.supported_pairs = self.supported_pairs & pairs
+        return longer
 
     @cached_property
     def images(self) -> IntArray:
@@ -269,6 +296,15 @@ class DirectionAttackers:
         attackers = cls(direction, ())
         attackers.n_seeds = len(predictions["model"][0].seeds)
         attackers.predictions = dict(predictions)
+        return attackers
+
+    @classmethod
+    def from_blocks(
+        cls, direction: Direction, blocks: Mapping[str, list[GuessBlock]], n_seeds: int
+    ) -> DirectionAttackers:
+        """Attackers whose guesses are known, by side."""
+        attackers = cls(direction, ())
+        attackers.n_seeds, attackers.blocks = n_seeds, dict(blocks)
         return attackers
 
     def with_fewer_images(self, share: float) -> DirectionAttackers:

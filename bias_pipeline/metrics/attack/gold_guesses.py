@@ -33,6 +33,7 @@ from bias_pipeline.metrics.gold import (
     GoldSample,
     add_training_once,
     attackers_note,
+    check_cross_fitted,
     worth_of,
 )
 from bias_pipeline.metrics.value_names import (
@@ -128,12 +129,7 @@ class GuessesUnderBothLabels:
     ) -> GuessesUnderBothLabels:
         first = next(iter(attackers.values()))
         tested = np.unique(np.concatenate([images for one in first for images in one.images]))
-        drawn = [part.draws for part in score.parts.values() if part.draws is not None]
-        if not any(draws.cross_fitted for draws in drawn):
-            raise NotApplicableError(
-                f"gold labels correct {metric.info.name} if each seed's attackers guess all images "
-                "(split=crossfit)"
-            )
+        check_cross_fitted(score, metric.info.name)
         sample = GoldSample.from_rows(tested, corpus, gold)
         both = {
             name: [_under_both_labels(one, sample, len(corpus)) for one in predictions]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,7 +23,6 @@ from bias_pipeline.metrics.attack.dbac_direction import (
     UNTRAINED,
     DirectionAttackers,
     GuessBlock,
-    PairCounts,
 )
 from bias_pipeline.metrics.gold import GoldSample
 from bias_pipeline.metrics.value_names import PartName
@@ -71,23 +69,13 @@ class PairsUnderBothLabels:
     def _attackers_of_both(self) -> DirectionAttackers:
         """The attackers of I + g images; the last g are gold images under their true labels."""
         one = self.attackers.direction
-        direction = copy(one)
-        direction.view = one.view  # the tasks that count stay those of the I images
-        again = self._machine[self._of_group]
         true_groups = np.eye(len(one.view.groups))[self.sample.truth[self._of_group]]
-        direction.images = np.concatenate([one.images, one.images[again]])
-        direction.counts = _stack(one.counts, again, true_groups)
-        direction.supported_pairs = one.supported_pairs & self._defined_pairs()
-        both = copy(self.attackers)
-        object.__setattr__(both, "direction", direction)
-        both.blocks = {
-            side: [
-                self._append(block, true)
-                for block, true in zip(of_machine, self._true_attackers.blocks[side], strict=True)
-            ]
+        direction = one.repeat(self._machine[self._of_group], true_groups, self._defined_pairs())
+        blocks = {
+            side: [*map(self._append, of_machine, self._true_attackers.blocks[side])]
             for side, of_machine in self.attackers.blocks.items()
         }
-        return both
+        return DirectionAttackers.from_blocks(direction, blocks, self.attackers.n_seeds)
 
     def _defined_pairs(self) -> np.ndarray:
         """(G, O) pairs that have a score under machine labels."""
@@ -181,18 +169,3 @@ class PairsUnderBothLabels:
             trained=lambda name: name.what not in UNTRAINED,
             cross_fitted=True,
         )
-
-
-def _stack(counts: PairCounts, again: IntArray, groups: Float64Array) -> PairCounts:
-    """The counts, with some images repeated as images of (g, K) other groups."""
-
-    def repeat(table: Float64Array) -> Float64Array:
-        return np.concatenate([table, table[again]]) if len(table) else table
-
-    return PairCounts(
-        group=np.concatenate([counts.group, groups]),
-        objects=repeat(counts.objects),
-        tasks={side: repeat(table) for side, table in counts.tasks.items()},
-        named={side: repeat(table) for side, table in counts.named.items()},
-        captions={side: repeat(table) for side, table in counts.captions.items()},
-    )

@@ -1,5 +1,6 @@
 """Gold labels correct LIC and Leakage: guesses are scored under labels of either kind."""
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.metrics.base import Metric
+from bias_pipeline.metrics.base import Metric, Number
+from bias_pipeline.metrics.gold import with_gold
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
@@ -133,11 +135,16 @@ def test_attackers_that_guess_few_images_are_not_corrected():
 def test_intervals_contain_what_attackers_know_of_true_groups(n: int):
     corpus, metric = setting()
     machine = with_errors(corpus, ERRS)
-    whole = by_part(run(machine, metric, gold_labels(corpus, np.arange(len(corpus)))))
+    score = metric.compute(machine, splits=metric.draw_splits(machine, [0]))
+
+    def parts_with_gold(rows: np.ndarray) -> Mapping[str, Number]:
+        return with_gold(score, machine, metric, gold_labels(corpus, rows)).parts
+
+    whole = parts_with_gold(np.arange(len(corpus)))
     inside = dict.fromkeys(("score", "model"), 0)
     draws = 60
     for seed in range(draws):
-        rows = by_part(run(machine, metric, gold_labels(corpus, drawn_rows(corpus, n, seed))))
+        drawn = parts_with_gold(drawn_rows(corpus, n, seed))
         for part in inside:
-            inside[part] += rows[part].ci_low <= whole[part].value <= rows[part].ci_high
+            inside[part] += drawn[part].ci_low <= whole[part].value <= drawn[part].ci_high
     assert min(inside.values()) >= 0.9 * draws, inside

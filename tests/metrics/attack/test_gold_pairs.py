@@ -150,26 +150,28 @@ def test_what_one_step_cannot_correct_is_refused(words: list[str], why: str):
 
 
 @pytest.mark.slow
-def test_intervals_contain_what_attackers_know_of_true_groups():
-    """In each draw, images, errors of the machine, attackers and gold labels are new."""
-    part, intervals = "a_to_t:shared", {"": [], ":machine": []}
-    true = []
-    for seed in range(30):
-        corpus, metric = setting(f"dataset.seed={seed}")
+def test_intervals_are_as_wide_as_corrected_scores_vary():
+    """In each draw, images, errors of the machine, attackers and gold labels are new.
+
+    Errors are up to 1.6 times too large on purpose (`UNSEEN_TRAINING`). Bounds of intervals were
+    chosen before the test was run; with the right errors each holds in 98 of 100 such tests.
+    """
+    draws, part = 60, "a_to_t:shared"
+    true, by_machine, corrected, errors = np.zeros((4, draws))
+    for seed in range(draws):
+        corpus, metric = setting("dataset.n_images=1000", f"dataset.seed={seed}")
         corpus = replace(corpus, objects=None)  # A→T alone
         machine = with_errors(corpus, (0.04, 0.15), seed)
-        score = metric.compute(machine, splits=metric.draw_splits(machine, [0, 1]))
+        score = metric.compute(machine, splits=metric.draw_splits(machine, [0]))
         every, drawn = (
             with_gold(score, machine, metric, gold_labels(corpus, rows)).parts
-            for rows in (np.arange(len(corpus)), drawn_rows(corpus, 420, seed))
+            for rows in (np.arange(len(corpus)), drawn_rows(corpus, 480, seed))
         )
-        true.append(every[f"{part}:gold"].value)
-        for detail, ends in intervals.items():
-            ends.append((drawn[part + detail].ci_low, drawn[part + detail].ci_high))
-    target = np.mean(true)
-    covered = {
-        detail: np.mean([low <= target <= high for low, high in ends])
-        for detail, ends in intervals.items()
-    }
-    assert covered[""] >= 0.9
-    assert covered[":machine"] < 0.9
+        true[seed] = every[f"{part}:gold"].value
+        by_machine[seed], corrected[seed] = score.parts[part].value, drawn[part].value
+        errors[seed] = (drawn[part].ci_high - drawn[part].ci_low) / (2 * 1.96)
+    target = true.mean()
+    z = (corrected - target) / errors
+    assert (np.abs(z) <= 1.96).sum() >= 53
+    assert 0.75 / 1.6 <= z.std(ddof=1) <= 1.25
+    assert abs(np.mean(corrected - true)) < 0.3 * abs(np.mean(by_machine - true))

@@ -297,6 +297,6 @@ def test_gold_labels_and_label_noise_exclude_each_other(tmp_path: Path):
 
 
 def test_a_metric_that_gold_labels_do_not_correct_says_why(tmp_path: Path, capsys):
-    words = [gold_file(tmp_path), "dataset.n_images=60", "metric=dpa", "seeds=2", "logger=csv"]
+    words = [gold_file(tmp_path), "dataset.n_images=60", "metric=multi_directional", "logger=csv"]
     assert launch.run([*words, f"paths.outputs={tmp_path}"]).exit_code
-    assert "gold labels do not correct dpa: what its attackers" in capsys.readouterr().err
+    assert "gold labels do not correct multi_directional" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """``rate`` in a real browser: keys alone, a phone, two raters, a kill, a reload, going back."""
 
+import json
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -7,7 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from bias_pipeline.commands.main import main
 from bias_pipeline.io.files import read_csv
 from tests.cli.test_rate import serving
 from tests.people.web.chromium import ENTER, LEFT, SLOW_IN_CHROMIUM, TAB, Chromium, chromedriver
@@ -165,3 +168,48 @@ def test_a_key_pressed_twice_is_one_answer(browse, words, tmp_path):
         browser.wait_for_text("1 of 4 answered")
         assert browser.address.endswith("/item/2")
     assert values(tmp_path) == ["yes"]
+
+
+@pytest.fixture
+def machine_labels(tmp_path: Path) -> tuple[str, ...]:
+    """What starts a draw of 12 of 60 photos: men are red, and the machine errs in every tenth."""
+    (tmp_path / "photos").mkdir()
+    swap = {"male": "female", "female": "male"}
+    labels, captions = ["id,gender"], []
+    for i in range(1, 61):
+        group = "male" if i % 3 else "female"
+        Image.new("RGB", (40, 30), "red" if i % 3 else "blue").save(tmp_path / f"photos/{i}.png")
+        labels.append(f"{i},{group if i % 10 else swap[group]}")
+        captions.append({"image_id": i, "caption": f"a {'man' if i % 3 else 'woman'} sits"})
+    (tmp_path / "machine.csv").write_text("\n".join(labels))
+    (tmp_path / "mine.json").write_text(json.dumps(captions))
+    files = "--machine", "machine.csv", "--captions", "mine.json"
+    return "photos", "--attribute", "gender", "--gold-size", "12", *files
+
+
+def test_drawn_photos_are_labelled_and_an_audit_reads_the_answers(
+    browse, machine_labels, tmp_path, monkeypatch
+):
+    browser = browse()
+    monkeypatch.chdir(tmp_path)
+    red_of_picture = (
+        "const c = document.createElement('canvas').getContext('2d');"
+        "c.drawImage(document.querySelector('img'), 0, 0);"
+        "return c.getImageData(9, 9, 1, 1).data[0]"
+    )
+    with serving(tmp_path, *machine_labels) as (address, _):
+        join(browser, address, "anna")
+        for number in range(1, 13):
+            browser.press("")  # waits for the picture
+            browser.press("1" if browser.run(red_of_picture) > 99 else "2")
+            browser.wait_for_text("Thank you" if number == 12 else f"{number} of 12 answered")
+    answers = read_csv(Path("out/answers.csv").read_text())
+    assert all((row["value"] == "male") == (int(row["image_id"]) % 3 > 0) for row in answers)
+    chances = {int(row["image_id"]): float(row["chance"]) for row in answers}
+    assert len(chances) == 12
+    assert chances == {i: 1.0 if i % 10 == 0 else 6 / 54 for i in chances}
+    words = ["audit", "mine.json", "--attributes", "machine.csv", "--gold", "out/answers.csv"]
+    assert main([*words, "--out", "audit", "--minutes", "0.01"]) == 0
+    rows = read_csv(Path("audit/table.csv").read_text())
+    corrected = {row["part"] for row in rows if row["metric"] == "gender_error"}
+    assert {"score", "score:machine", "score:gold"} <= corrected
