@@ -24,7 +24,7 @@ from bias_pipeline.corpus.captions import EACH_CAPTION, Captions, add_numbers, o
 from bias_pipeline.errors import NotApplicableError
 
 T = TypeVar("T")
-NOT_STREAMED = "not with --stream"
+NOT_STREAMED = "this needs all captions in memory; leave out --stream"
 _WORDS = 1 << 23  # running words of a block, at least
 _WIDTH = 4  # bytes of a word's number
 
