@@ -77,6 +77,7 @@ bench: .venv/installed  ## measure speed (benchmarks/)
 	@$(BIN)/python -m benchmarks.attackers
 	@$(BIN)/python -m benchmarks.gpu
 	@$(BIN)/python -m benchmarks.cells
+	@$(BIN)/python -m benchmarks.streamed
 	@$(BIN)/python -m benchmarks.walk
 	@$(BIN)/python -m benchmarks.audit
 	@$(BIN)/python -m benchmarks.photos
