@@ -312,7 +312,7 @@ class Corpus(ReadCache, Sequence[Record]):
             return self
         place = np.full(len(self), -1, np.int64)
         place[rows] = np.arange(len(rows))
-        sides = {name: self.side(name).of_images_at(place) for name in SIDES}
+        sides = {str(name): self.side(name).of_images_at(place) for name in SIDES}
         order = self.source_order[rows] if len(self.source_order) else self.source_order
         marked = self.marked[place[self.human.image_rows] >= 0] if len(self.marked) else self.marked
         return replace(
