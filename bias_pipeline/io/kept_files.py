@@ -13,7 +13,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-TICK = 2_000_000_000  # nanoseconds; the coarsest clock of file systems
+TICK = 20_000_000  # nanoseconds; systems set the stamps of files by a clock of 1 to 10 ms
+_COARSE_TICK = 2_000_000_000  # the clock of file systems that stamp whole seconds, as FAT does
 _ROOM = 1 << 24  # bytes of all contents that are kept; larger files would cost memory all the time
 
 
@@ -33,7 +34,9 @@ class Traits(NamedTuple):
 
     def is_settled(self, now: int) -> bool:
         """Whether a later write would change the time stamp."""
-        return max(self.written, self.changed) + TICK < now
+        last = max(self.written, self.changed)
+        whole_seconds = last % 1_000_000_000 == 0
+        return last + (_COARSE_TICK if whole_seconds else TICK) < now
 
 
 # The files opened so far in each block that has not ended

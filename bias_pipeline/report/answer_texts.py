@@ -183,8 +183,11 @@ def headline(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     ]
     if sure:
         return [f"BIAS: it {'; it '.join(_bias_clause(answer) for answer in sure)}."]
-    if not any(verdict.findings_on(question, attribute) for question in JUDGED):
+    findings = [f for question in JUDGED for f in verdict.findings_on(question, attribute)]
+    if not findings:
         return []
+    if len(reasons := {f.withheld.partition(": ")[2] for f in findings}) == 1 and all(reasons):
+        return [f"Cannot tell: {reasons.pop()}."]
     sentences = [_undecided_sentence(verdict, answer) for answer in biased]
     return sentences + _not_found(verdict, answers)
 

@@ -154,11 +154,14 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
     )
 
 
-def foreign_to_lists(result: Result) -> str:
-    """Why a result that rests on word lists tests nothing; empty if it tests something.
+def untestable_data(result: Result) -> str:
+    """Why a result's captions and labels test nothing; empty if they test something.
 
-    Lists must fit the captions, and lists of another language must have been compared with ours.
+    Captions and labels must be of the same images. Word lists must fit the captions, and lists of
+    another language must have been compared with ours.
     """
+    if result.facts.corpus.misfit:
+        return f"cannot be tested: {result.facts.corpus.misfit}"
     question = result.facts.metric.question
     if question not in (*_BY_LISTS, *ENGLISH_PARTS):
         return ""

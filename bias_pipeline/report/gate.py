@@ -431,8 +431,8 @@ def _doubts(
 
 
 def _foreign(results: Sequence[Result]) -> list[str]:
-    """A clause on each captioner whose captions are not in the language of the word lists."""
-    reasons = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
+    """A clause on each captioner whose captions and labels test nothing."""
+    reasons = ((r.rows[0].captioner, conclusion_checks.untestable_data(r)) for r in results)
     return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in reasons if reason)]
 
 

@@ -16,8 +16,8 @@ from bias_pipeline.report.conclusion_checks import (
     COVERAGE,
     LIMITS,
     beyond_reach,
-    foreign_to_lists,
     much_longer,
+    untestable_data,
 )
 from bias_pipeline.report.pareto import front_verdicts, fronts
 from bias_pipeline.report.screen import fits_in_width, print_table
@@ -44,8 +44,8 @@ MARKS = {
     UNREACHED: f"at equal style, annotators use less than {LIMITS.reach:.0%} of the captioner's "
     f"words as often, or more than {LIMITS.removed:.0%} of its words were removed: no "
     "verdict",
-    UNTESTED: "the word lists are not in the language of the captions, or are unchecked: no "
-    "verdict",
+    UNTESTED: "labels or captions seem to be of other images, or the word lists are not in the "
+    "language of the captions or are unchecked: no verdict",
     TOO_LONG: f"its captions are more than {LIMITS.longer:g} times as long as human captions, "
     "which lowers this number: no verdict",
 }
@@ -148,7 +148,7 @@ def marks(row: Row, result: Result) -> str:
         UNCOVERED: row.coverage < COVERAGE,
         UNMOVED: any(unmoved),
         UNREACHED: any(beyond_reach(result, part) for part in HEADLINES),
-        UNTESTED: bool(foreign_to_lists(result)),
+        UNTESTED: bool(untestable_data(result)),
         TOO_LONG: _too_long_for_quality(row, result),
     }
     return " ".join(mark for mark, applies in used.items() if applies)
@@ -185,7 +185,7 @@ def headline_name(row: Row, settings: str = "") -> str:
 def pointing(row: Row, result: Result) -> str:
     """The arrow of a headline; empty for a headline that tests nothing."""
     untested = row.part in result.facts.metric.untested
-    if untested or foreign_to_lists(result) or _too_long_for_quality(row, result):
+    if untested or untestable_data(result) or _too_long_for_quality(row, result):
         return ""
     return arrow(row, result.neutral(row.part))
 

@@ -338,11 +338,12 @@ def _by_the_metric(
 def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
     """Withhold the answer of a finding if these captions allow none.
 
-    No answer is allowed if word lists are in another language, or if captions are much longer than
-    human captions and words that annotators use less often were not removed.
+    No answer is allowed if labels or captions are of other images, if word lists are in another
+    language, or if captions are much longer than human captions and words that annotators use less
+    often were not removed.
     """
-    if foreign := conclusion_checks.foreign_to_lists(result):
-        return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
+    if untestable := conclusion_checks.untestable_data(result):
+        return replace(finding, doubt=f"it {untestable}", withheld=untestable, p_value=math.nan)
     if finding.question not in _LIKE_PEOPLE or finding.any_length:
         return finding
     whole = conclusion_checks.retained_in(result, finding.headline) >= limits.reach

@@ -35,6 +35,7 @@ class CorpusFacts:
     captioned: float = math.nan  # share of the images to score that have a caption
     file_share: float = 1.0  # share of the labelled images that the captioner's file has
     trained_on_reference: bool | None = None
+    misfit: str = ""  # why labels or captions seem to be of other images; empty if they seem right
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.report.answer_texts import fold, noise_sentences, notes, screen
 from bias_pipeline.report.answers import Answer, answers_of
-from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_lists
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untestable_data
 from bias_pipeline.report.table import percent
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.results.rows import Result
@@ -33,6 +33,7 @@ from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.text.caption_language import LANGUAGE_WORDS
+from bias_pipeline.text.image_fit import MISFIT_REMEDY
 from bias_pipeline.text.transform import apply_transforms
 
 if TYPE_CHECKING:
@@ -416,7 +417,8 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
     absent = [
         note
         for note in notes
-        if note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note)
+        if note.startswith("warning: ")
+        and any(words in note for words in (BLANK_WORDS, LANGUAGE_WORDS, MISFIT_REMEDY))
     ]
     noted = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *partly, *absent]]
     corrected = dict.fromkeys(r.rows[0].metric for r in results if r.facts.gold)
@@ -434,7 +436,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
             "captions might leak as much."
         )
     rates: dict[str, float] = {}
-    foreign = {result.rows[0].attribute for result in results if foreign_to_lists(result)}
+    foreign = {result.rows[0].attribute for result in results if untestable_data(result)}
     labelled = [result for result in results if result.facts.metric.images == LABELLED]
     of_groups = [row for result in labelled for row in result.rows]
     for row in (row for row in of_groups if row.part in HEADLINES):

@@ -35,6 +35,7 @@ from bias_pipeline.results.settings import NAMED
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, drop_void_interval, with_p_value
 from bias_pipeline.text.caption_language import language_shares, unchecked_reason
 from bias_pipeline.text.caption_statistics import captioned_share, speeches
+from bias_pipeline.text.image_fit import misfit
 from bias_pipeline.text.scored_text import declined_images
 
 
@@ -277,6 +278,7 @@ def _corpus_facts(corpus: Corpus, metric: Metric) -> CorpusFacts:
         captioned=captioned_share(corpus, metric.scope(corpus)),
         file_share=corpus.file_share,
         trained_on_reference=corpus.trained_on_reference,
+        misfit=misfit(corpus, metric.attribute),
     )
 
 

@@ -275,6 +275,7 @@ def corpus_of(
         language_shares,
         notes_on_lists,
     )
+    from bias_pipeline.text.image_fit import misfit_notes
 
     try:
         readers = dataset.samples(captioner)
@@ -293,6 +294,7 @@ def corpus_of(
     )
     notes = notes_on_lists(attribute)
     notes += language_notes(language_shares(corpus, attribute), attribute)
+    notes += misfit_notes(corpus, attribute)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
         notes.append(

@@ -87,15 +87,16 @@ def test_a_file_under_anothers_name_is_read(folder):
 
 
 def test_what_was_just_written_is_not_noted(folder, monkeypatch):
-    monkeypatch.setattr(kept_files, "TICK", 2 * 10**9)
+    monkeypatch.setattr(kept_files, "TICK", 10**12)
     path = write_old_file(folder, "a", "one")
     digest_of(path)
     assert not (folder.parent / "cache").exists()
 
 
-def test_traits_settle_after_a_tick():
-    traits = Traits(3, 5, 7, 1)
-    assert [traits.is_settled(7 + kept_files.TICK + late) for late in (0, 1)] == [False, True]
+@pytest.mark.parametrize(("changed", "tick"), [(7, 20_000_000), (3_000_000_000, 2_000_000_000)])
+def test_traits_settle_after_a_tick_of_the_file_systems_clock(changed, tick):
+    traits = Traits(3, 5, changed, 1)
+    assert [traits.is_settled(changed + tick + late) for late in (0, 1)] == [False, True]
 
 
 @pytest.mark.parametrize("retained", ["", "[]", '{"a": []}', '{"a": [1, 2, 3, 4, 5]}', "{"])
