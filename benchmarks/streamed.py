@@ -104,11 +104,13 @@ def texts_of(draw: np.random.Generator, female: np.ndarray, shown: np.ndarray) -
     nouns = (draw.random((len(female), 1)) > ends).sum(axis=1)
     rest = [draw.integers(0, len(words), len(female)) for words in (VERBS, PLACES)]
     named = draw.random(shown.shape) < 0.6
-    for noun, verb, place, things, says in zip(
+    for noun, verb, place, things, names in zip(
         nouns.tolist(), *(each.tolist() for each in rest), shown.tolist(), named.tolist(),
         strict=True,
     ):  # fmt: skip
-        words = " and ".join(f"a {one}" for one, said in zip(things, says, strict=True) if said)
+        words = " and ".join(
+            f"a {one}" for one, is_named in zip(things, names, strict=True) if is_named
+        )
         yield f"{NOUNS[noun]} {VERBS[verb]} {PLACES[place]} with {words or 'nothing else'} ."
 
 

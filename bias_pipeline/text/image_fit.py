@@ -89,18 +89,15 @@ def _highest_informedness(named: IntArray, labels: IntArray) -> float:
 
 
 def _words_unlike(corpus: Corpus) -> str:
-    model, human = corpus.model, corpus.human
-    if not (model.in_memory and human.in_memory):
-        return ""
-    both = np.intersect1d(model.image_rows, human.image_rows)
+    both = np.intersect1d(corpus.model.image_rows, corpus.human.image_rows)
     most = _PART * _MOST_PARTS
     images = both[np.linspace(0, len(both) - 1, min(len(both), most)).astype(int)]
     if len(images) < _LEAST_IMAGES:
         return ""
-    chosen = model.take(np.isin(model.image_rows, images))
-    if len(np.unique(chosen.identities)) < _LEAST_DISTINCT * len(images):
+    some = corpus.take(images)
+    if len(np.unique(some.model.identities)) < _LEAST_DISTINCT * len(images):
         return ""
-    own, others = shared_words(chosen, human.take(np.isin(human.image_rows, images)), images)
+    own, others = shared_words(some.model, some.human, np.arange(len(images)))
     excess = own - _LEAST_WORDS * others
 
     def unlike(part: IntArray) -> bool:
