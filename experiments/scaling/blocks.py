@@ -106,7 +106,7 @@ def intervals_of(corpus: Corpus) -> Iterator[dict[str, object]]:
     for metric, names in PARTS.items():
         parts = metric_of(metric).compute(corpus, splits=[]).parts
         for name in names:
-            ends = {"ci_low": parts[name].ci_low, "ci_high": parts[name].ci_high}
+            ends = {"low": parts[name].ci_low, "high": parts[name].ci_high}
             yield {"metric": metric, "part": name, "value": parts[name].value, **ends}
 
 
@@ -127,8 +127,8 @@ def coverage(rows: pd.DataFrame) -> pd.DataFrame:
     keys = ["metric", "part"]
     truth = rows[rows["seed"] == 0].set_index(keys)["value"].rename("truth")
     drawn = rows[rows["seed"] > 0].join(truth, on=keys)
-    drawn["covers"] = drawn["truth"].between(drawn["ci_low"], drawn["ci_high"])
-    drawn["width"] = drawn["ci_high"] - drawn["ci_low"]
+    drawn["covers"] = drawn["truth"].between(drawn["low"], drawn["high"])
+    drawn["width"] = drawn["high"] - drawn["low"]
     means = drawn.groupby([*keys, "way"])[["covers", "width"]].mean().unstack()
     table = pd.DataFrame(index=means.index)
     for way in WAYS:
