@@ -71,24 +71,19 @@ lint: .venv/installed  ## check style and types
 format: .venv/installed  ## put the code in its format
 	@$(BIN)/ruff check -q --fix-only . && $(BIN)/ruff format -q .
 
-bench: .venv/installed  ## measure speed (benchmarks/)
-	@$(BIN)/python -m benchmarks.text
-	@$(BIN)/python -m benchmarks.counting
-	@$(BIN)/python -m benchmarks.attackers
-	@$(BIN)/python -m benchmarks.gpu
-	@$(BIN)/python -m benchmarks.cells
-	@$(BIN)/python -m benchmarks.streamed
-	@$(BIN)/python -m benchmarks.walk
-	@$(BIN)/python -m benchmarks.audit
-	@$(BIN)/python -m benchmarks.photos
-	@$(BIN)/python -m benchmarks.server
-	@$(BIN)/python -m benchmarks.browse
-	@$(BIN)/python -m benchmarks.pictures
-	@$(BIN)/python -m benchmarks.gradcam
-	@$(BIN)/python -m benchmarks.grit
-	@$(BIN)/python -m benchmarks.encoders
-	@$(BIN)/python -m benchmarks.peers
-	@$(BIN)/python -m benchmarks.install
+# Libraries beside which speed is measured; they need nothing that is not here already.
+.venv/peers: .venv/installed
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target $@ \
+	  pycocoevalcap faiss-cpu bias-amplification lm-scorer
+
+BENCHMARKS := bars audit cells streamed counting text attackers encoders likelihoods peers retrieval captions \
+  photos server browse pictures gradcam grit walk gpu install
+
+bench: .venv/peers  ## measure speed anew (benchmarks/RESULTS.md); half an hour on a machine at rest
+	@$(BIN)/python -m benchmarks.record
+	@for name in $(BENCHMARKS); do echo "$$name ..."; \
+	  PYTHONPATH=$(CURDIR)/.venv/peers $(BIN)/python -m benchmarks.$$name || failed="$$failed $$name"; done; \
+	  test -z "$$failed" || { echo "failed:$$failed"; false; }
 
 reproduce: .venv/installed  ## run the studies of experiments/ on the real captions in DATA
 	@$(BIN)/python -m experiments.lic_reproduction.study $(DATA)

@@ -1,6 +1,6 @@
 """``audit`` of one file of captions, as a newcomer calls it: announced time, real time, memory.
 
-LIC alone, of a million human captions, is measured beside it.
+Audits of many captions are measured by ``benchmarks.bars``.
 
 Usage: python -m benchmarks.audit [CASE ...]
 """
@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.cells import Usage, run
-from benchmarks.record import publish, table
+from benchmarks.record import met, publish, table
 from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_scenes
 from bias_pipeline.scenes.world import generate
@@ -39,7 +39,6 @@ class Case:
         objects: whether the objects in the images are given.
         attributes: columns of labels that are kept; each is audited.
         seconds: of CPU, the target.
-        metric: what is run alone; empty: an audit.
     """
 
     captions: int
@@ -47,30 +46,23 @@ class Case:
     objects: bool
     attributes: Sequence[str]
     seconds: float
-    metric: str = ""
 
     @property
     def name(self) -> str:
         """In words."""
         files = ["human captions"] * self.people + ["objects"] * self.objects
         beside = " and ".join(files) or "no other file"
-        alone = f"; {self.metric} alone" if self.metric else ""
         attributes = (
             "1 attribute" if len(self.attributes) == 1 else f"{len(self.attributes)} attributes"
         )
-        return f"{self.captions:,} captions; {beside}; {attributes}{alone}"
+        return f"{self.captions:,} captions; {beside}; {attributes}"
 
 
 ALL = ("bb_gender", "bb_skin", "age")  # the labels of scenes that dataset=coco knows
 CASES: Mapping[str, Case] = {
-    "start": Case(300, people=True, objects=True, attributes=ALL[:1], seconds=4.5),
     "few": Case(5_000, people=True, objects=True, attributes=ALL, seconds=60),
     "one": Case(5_000, people=True, objects=True, attributes=ALL[:1], seconds=22),
-    "many": Case(200_000, people=False, objects=False, attributes=ALL[:1], seconds=300),
-    "many-people": Case(200_000, people=True, objects=True, attributes=ALL[:1], seconds=120),
-    "lic": Case(200_000, True, False, attributes=ALL[:1], seconds=60, metric="lic"),
 }
-SEEDS = 2  # of a metric that is run alone
 
 
 def prepare(case: Case, folder: Path) -> list[str]:
@@ -83,19 +75,6 @@ def prepare(case: Case, folder: Path) -> list[str]:
         root / part / f"{name}.json"
         for part, name in (("captioners", CAPTIONER), ("annotations", "captions"))
     )
-    if case.metric:
-        return [
-            f"metric={case.metric}",
-            f"seeds={SEEDS}",
-            "dataset=coco",
-            "dataset.strict=False",
-            f"dataset.attributes={labels}",
-            f"dataset.captions={people}",
-            f"captioner={captions}",
-            "logger=csv",
-            f"paths.outputs={folder / 'out'}",
-            f"paths.cache={folder / 'cache'}",
-        ]
     words = ["audit", str(captions), "--attributes", str(labels)]
     if case.people:
         words += ["--captions", str(people)]
@@ -119,13 +98,13 @@ class Outcome:
 
     Attributes:
         usage: of the command.
-        plan: metrics, seeds and seconds that were announced; None if a metric is run alone.
+        plan: metrics, seeds and seconds that were announced.
         left_out: metrics for which no time was expected.
         cells: (metric, attribute) to seconds, as the runs' manifests have them.
     """
 
     usage: Usage
-    plan: tuple[int, int, float] | None
+    plan: tuple[int, int, float]
     left_out: str
     cells: Mapping[tuple[str, str], float]
 
@@ -141,8 +120,6 @@ def measure(case: Case) -> Outcome:
         usage = run(words, folder)
         log = (folder / "bench.log").read_text(encoding="utf-8")
         cells = dict(_seconds(folder / "out"))
-    if case.metric:
-        return Outcome(usage, None, "none", cells)
     plans = [[*map(int, plan)] for plan in _PLAN.findall(log)]  # of each attribute
     assert plans, log
     metrics, seeds, _ = plans[0]
@@ -168,20 +145,16 @@ def _duration(manifest: Mapping[str, object]) -> float:
 
 def line(case: Case, outcome: Outcome) -> list[str]:
     usage = outcome.usage
-    plan, announced = f"{SEEDS} seeds", ""
-    if outcome.plan is not None:
-        metrics, seeds, seconds = outcome.plan
-        plan = f"{metrics} metrics, {seeds} seeds (no time for: {outcome.left_out})"
-        announced = f"{seconds:.0f}"
+    metrics, seeds, seconds = outcome.plan
     return [
         case.name,
-        plan,
-        announced,
+        f"{metrics} metrics, {seeds} seeds (no time for: {outcome.left_out})",
+        f"{seconds:.0f}",
         f"{usage.wall:.0f}",
         f"{usage.cpu:.0f}",
         f"{usage.peak / 1e6:.0f}",
         f"{case.seconds:g}",
-        "met" if usage.cpu <= case.seconds else "missed",
+        met(usage.cpu <= case.seconds),
     ]
 
 

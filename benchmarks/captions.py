@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cells import run
-from benchmarks.record import REPOSITORY, publish, table
+from benchmarks.record import REPOSITORY, beside, publish, table
 from bias_pipeline.models.generation import usual_prompt
 from tests.tiny_chat_models import write_qwen
 from tests.tiny_models import write_blip, write_preprocessing
@@ -141,11 +141,13 @@ def main(folder: str = str(DATA / "photos" / "images")) -> None:
     if not photos:
         print(f"no photos in {folder}: not measured")
         return
-    lines = []
+    lines, peers = [], []
     for name, write in MODELS.items():
         loop, command, same = measure(write, photos)
         ratio = f"{command / loop:.1f}"
         lines.append([name, f"{loop:.1f}", f"{command:.1f}", ratio, f"{same} of {len(photos)}"])
+        rates = f"{command:.1f} images/s", "a loop of transformers", f"{loop:.1f} images/s"
+        peers.append(beside(f"captions by {name}", *rates, command / loop))
         print(name, lines[-1], file=sys.stderr, flush=True)
     header = [
         "model",
@@ -159,7 +161,7 @@ def main(folder: str = str(DATA / "photos" / "images")) -> None:
         f"at most, one thread, batches of 32, float32, at a load of {os.getloadavg()[1]:.1f} on "
         f"{os.cpu_count()} cores. Starting is not included. Weights are random.\n"
     )
-    publish("Captions", "python -m benchmarks.captions", body)
+    publish("Captions", "python -m benchmarks.captions", body, peers=peers[:1])
 
 
 if __name__ == "__main__":

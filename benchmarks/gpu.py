@@ -80,7 +80,7 @@ def same_predictions() -> str:
 
 def ensembles() -> str:
     """RELIC's attacker, alone and stacked."""
-    return ensembles_table(study(ENSEMBLES[-1], 2 * N_IMAGES), "gpu", ENSEMBLES)
+    return ensembles_table(study(ENSEMBLES[-1], 2 * N_IMAGES), ENSEMBLES)
 
 
 def training() -> str:

@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.record import machine
+from benchmarks.record import beside, machine, publish, table
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.attack.logistic import ConvexProbe
 from bias_pipeline.attack.ngram import Ngram
@@ -285,6 +286,7 @@ def record(rows: list[Measured]) -> None:
 
 
 def main(*packages: str) -> None:
+    top = []
     known = {dist.metadata["Name"] for dist in importlib.metadata.distributions()}
     for peer in PEERS:
         if packages and peer.package not in packages:
@@ -295,8 +297,14 @@ def main(*packages: str) -> None:
         with threadpool_limits(1):
             rows = measure(peer)
         record(rows)
-        for row in rows:
-            print(f"{row.what}: {row.package} {row.theirs:.3f} s, here {row.ours:.3f} s")
+        ours, theirs = (median(getattr(row, side) for row in rows) for side in ("ours", "theirs"))
+        times = median(row.theirs / row.ours for row in rows)
+        what, name = rows[0].what, f"{rows[0].package} {rows[0].version}"
+        top.append(beside(what, f"{ours:.3f} s", name, f"{theirs:.3f} s", times))
+    note = f"\nSeconds of CPU on one thread, the median of {REPEATS} repeats, both in turn.\n"
+    columns = ["what", "ours", "the other", "its", "times as fast"]
+    body = table(columns, [line[:-1] for line in top]) + note
+    publish("Other libraries", "python -m benchmarks.peers", body, peers=top)
 
 
 if __name__ == "__main__":

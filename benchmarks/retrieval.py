@@ -144,8 +144,8 @@ def main() -> None:
         f"{N_IMAGES:,} embeddings of {SIZE} numbers on disk, {N_QUERIES} queries, {CORES} threads; "
         f"{RESAMPLES} resamples; a fresh process each, the better of {ROUNDS} rounds (argsort: "
         f"one). The peak counts the pages of the file that are in memory. faiss has a copy of the "
-        f"images in memory, and making it is not measured. The machine was not at rest: a load of "
-        f"{load:.1f} before it began."
+        f"images in memory, and making it is not measured. Load "
+        f"before it began: {load:.1f}."
     )
     absent = "" if "faiss" in names else "\n\nfaiss-cpu is not installed here: not measured."
     publish(

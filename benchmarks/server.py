@@ -26,7 +26,7 @@ from tests.chat_stub import Body, Reply, completion, serving
 
 ANSWER_S = 0.1
 AT_ONCE = (1, 4, 16)
-N_LOOP, N_PHOTOS = 64, 640
+N_LOOP, N_PHOTOS = 64, 320
 _RATE = re.compile(r"images in [\d.]+ s: ([\d.]+) images/s")
 
 

@@ -404,7 +404,7 @@ class _InMemoryRunner:
         return SweepOutcome(self.outputs, results, skipped=skipped, made=made)
 
     def compare_captioners(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
-        """The results of both captioners, and skipped cell to reason."""
+        """The results of both captioners, and the reason of each skipped cell."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
         cells = {name: self._cell(name, metric=metrics[0]) for name in self.files}
@@ -421,13 +421,13 @@ class _InMemoryRunner:
         return results, skipped
 
     def noisy(self, attribute: str) -> bool:
-        """Whether the settings ask how far scores move if more labels are wrong."""
+        """Whether the settings ask how far further label errors would move scores."""
         return (
             self._cell(next(iter(self.files)), **self._labels_of(attribute)).label_noise is not None
         )
 
     def _labels_of(self, attribute: str) -> dict[str, object]:
-        """The settings for an attribute, without label errors of other attributes."""
+        """The settings for an attribute, without the label errors of other attributes."""
         dataset = self.settings["dataset"]
         with_errors = _attributes_with_errors(dataset.get("label_noise"))
         if not with_errors or attribute in with_errors:
@@ -474,7 +474,7 @@ class _InMemoryRunner:
 
 
 def _attributes_with_errors(rates: object) -> list[str]:
-    """The attributes whose label errors are given in a file or by group.
+    """The attributes for which label errors are given, in a file or by group.
 
     Example:
         >>> _attributes_with_errors({"male": 0.03, "female": 0.05})
@@ -490,7 +490,7 @@ def _attributes_with_errors(rates: object) -> list[str]:
 
 
 def _numbers(settings: Mapping[str, str]) -> dict[str, object]:
-    """Overrides in which texts of numbers become numbers.
+    """The overrides, with numbers in place of texts of numbers.
 
     Example:
         >>> _numbers({"alignment": "matched", "encoder.order": "1"})

@@ -46,7 +46,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 class _Signature:
-    """A class has the signature of its ``__init__``, although it has a ``__new__``."""
+    """Gives a class the signature of its ``__init__`` although it has a ``__new__``."""
 
     def __get__(self, _: object, target: type) -> inspect.Signature:
         constructor = inspect.signature(target.__init__)  # type: ignore[misc]
@@ -57,8 +57,8 @@ class Configurable:
     """A class that a configuration may build, by the name of its definition.
 
     Such classes are metrics, data sets, transforms, probes, encoders, scorings, loggers, and plain
-    values such as word lists. Their constructors only store their arguments: they run and write
-    nothing.
+    values such as word lists. Constructors of such classes only store their arguments. They run and
+    write nothing.
     """
 
     __signature__ = _Signature()
@@ -168,7 +168,7 @@ def kinds_of(target: type) -> Mapping[str, Any]:
 
 
 def violation(value: Any, kind: Any) -> str | None:
-    """What a value must be by an annotation's ranges and choices; None if the value is right.
+    """What a value must be, by an annotation's ranges and choices; None if the value is right.
 
     Example:
         >>> violation(0, Count | None), violation([0.5, 2], Sequence[Share])

@@ -92,7 +92,7 @@ def refused_by_system(error: OSError) -> ResourceError:
 
 
 def cannot_write(place: object, error: OSError) -> ResourceError:
-    """The error if a file or folder cannot be written.
+    """The error for a file or folder that cannot be written.
 
     Example:
         >>> print(cannot_write("a.json", OSError(28, "No space left on device")))
@@ -152,7 +152,7 @@ _VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
 
 
 def inflect(number: object, words: str) -> str:
-    """A number and a noun, perhaps with a verb; both are in the singular if the number is one.
+    """A number and a noun, perhaps with a verb, in the singular if the number is one.
 
     Example:
         >>> inflect(1, "blank captions are left out"), inflect(1, "of 9 images have")
@@ -167,6 +167,17 @@ def inflect(number: object, words: str) -> str:
         words = re.sub(r"(ies|sses|xes|s)\b", lambda match: ends[match[1]], words, count=1)
     words = re.sub(_VERBS, lambda match: _SINGULAR.get(match[1], f"{match[1]}s"), words)
     return f"{number} {words}"
+
+
+def join_words(texts: Iterable[str]) -> str:
+    """Texts as an enumeration.
+
+    Example:
+        >>> join_words(["a cup"]), join_words(["a cup", "a fork", "a knife"])
+        ('a cup', 'a cup, a fork and a knife')
+    """
+    *most, final = texts
+    return f"{', '.join(most)} and {final}" if most else final
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str:
@@ -202,7 +213,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are.
+    """The first names, and the number of further names.
 
     Example:
         >>> some_of(["bank", "park"]), some_of(list("abcde"))

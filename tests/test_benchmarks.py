@@ -1,5 +1,6 @@
 """Every benchmark still runs: with small inputs, and without writing to RESULTS.md."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,19 +9,23 @@ from collections.abc import Mapping
 import pytest
 from PIL import Image
 
+from benchmarks import record
+
 # Benchmark to statements that make it small; `b` is its module. Left out: `gpu` needs a GPU,
 # `install` installs for minutes, the rows of `peers` come from packages that are not ours, and
 # `walk` is as long as it is.
 SMALL: Mapping[str, str] = {
-    "attackers": "b.EPOCHS, b.PAIRS, b.ENSEMBLES, b.study.__defaults__ = 1, 1, (1, 2), (200,)",
+    "attackers": "b.EPOCHS, b.ROUNDS, b.study.__defaults__ = 1, 1, (200,)",
     "audit": """
 b.CASES = {
     "audit": b.Case(200, people=True, objects=True, attributes=b.ALL[:1], seconds=1),
-    "lic": b.Case(200, True, False, attributes=b.ALL[:1], seconds=1, metric="lic"),
 }""",
+    "bars": """
+b.N_START, b.N_DBAC, b.N_MANY, b.N_STREAMED, b.N_CELLS = 60, 60, 60, (1_000, 2_000), 5
+b.ROUNDS, b.PARTS = 1, (b.audits, b.streamed)""",
     "browse": "b.GUESSES, b._REPEATS, b._PAGES = 600, 1, {'first page': ''}",
     "captions": "b.N_PHOTOS, b.TOKENS = 2, 12",
-    "cells": "all_cases = b.cases; b.cases = lambda: all_cases()[:2]; b.REPEATS = 1",
+    "cells": "b.CASES, b.REPEATS = b.CASES[:2], 1",
     "counting": "b.CAPTIONS, b.FEW_CAPTIONS, b.REPEATS = 4_000, 2_000, 1",
     "encoders": "b.PAIRS, b.CAPTIONS, b.SEEDS, b.HEADS, b.ALIGNED = 1, 20, 1, ('linear',), 500",
     "gradcam": "b.N_CAPTIONS, b.BATCH, b.ROUNDS = 2, 2, 1",
@@ -44,28 +49,66 @@ b.USUAL = tuple(b.CASES)""",
     "text": "b.CAPTIONS, b.REPEATS = 500, 1",
 }
 RUN = """
-import sys
-import benchmarks.{name} as b
-b.publish = lambda title, command, body: print("PUBLISHED", title, command)
-{small}
-b.main(*sys.argv[1:])
+import contextlib, io, json, sys, traceback
+names, folder, out = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
+ends = {}
+for name, small in names.items():
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(f"import benchmarks.{name} as b")
+            b.publish = lambda title, command, body, **rows: print("PUBLISHED", title, command)
+            exec(small)
+            b.main(*([folder] if name in OF_PHOTOS else []))
+        except BaseException:
+            traceback.print_exc(file=printed)
+    ends[name] = printed.getvalue()
+open(out, "w").write(json.dumps(ends))
 """
 OF_PHOTOS = ("captions", "photos")
 
 
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each benchmark prints; one process runs all, so that networks are imported once."""
+    folder = tmp_path_factory.mktemp("photos")
+    for number in range(1, 5):
+        Image.new("RGB", (64, 48), (50 * number, 0, 0)).save(folder / f"{number}.jpg")
+    code, out = f"OF_PHOTOS = {OF_PHOTOS}\n{RUN}", tmp_path_factory.mktemp("ends") / "ends.json"
+    subprocess.run(
+        [sys.executable, "-c", code, json.dumps(SMALL), str(folder), str(out)],
+        env={**os.environ, "BIAS_PIPELINE_DATA": str(folder)},  # where no data set is
+        capture_output=True,
+        check=True,
+    )
+    return json.loads(out.read_text())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_a_benchmark_runs(name, tmp_path):
-    for number in range(1, 5):
-        Image.new("RGB", (64, 48), (50 * number, 0, 0)).save(tmp_path / f"{number}.jpg")
-    code = RUN.format(name=name, small=SMALL[name])
-    done = subprocess.run(
-        [sys.executable, "-c", code, *([str(tmp_path)] if name in OF_PHOTOS else [])],
-        env={**os.environ, "BIAS_PIPELINE_DATA": str(tmp_path)},  # where no data set is
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "not measured: model" in done.stdout:
-        pytest.skip(done.stdout.strip())
-    assert f"python -m benchmarks.{name}" in done.stdout, done.stderr[-2000:]
+def test_a_benchmark_runs(name, outputs):
+    if "not measured: model" in outputs[name]:
+        pytest.skip(outputs[name].strip())
+    assert f"python -m benchmarks.{name}" in outputs[name], outputs[name][-2000:]
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "RESULTS.md")
+    for times in (1.0, 2.0):
+        row = record.beside("two fits", "1 s", "a library", "2 s", times)
+        record.publish(
+            "A GPU: fits", "python", "Fast.", peers=[row], bars=[["a", "", "1", "", "2", ""]]
+        )
+    return record.RESULTS
+
+
+def test_a_row_replaces_the_row_that_begins_alike(results):
+    assert [row[4] for row in record.top_rows(record.PEERS)] == ["2.00"]
+    assert record.top_rows(record.BARS) == [["a", "", "1", "", "2", ""]]
+
+
+def test_a_bench_begins_with_what_a_gpu_measured(results):
+    record.begin_anew()
+    headings = [line for line in results.read_text().splitlines() if line.startswith("## ")]
+    assert headings == ["## A GPU: fits"]

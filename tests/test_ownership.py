@@ -26,7 +26,7 @@ def seconds_to_claim(path: Path) -> float:
         return time.monotonic() - started
 
 
-def test_e20_a_claim_of_the_future_is_taken_over(claim):
+def test_a_claim_of_the_future_is_taken_over(claim):
     claim.write_text("elsewhere 1")
     os.utime(claim, (time.time() + 9e6,) * 2)
     assert 0.3 < seconds_to_claim(claim) < 10

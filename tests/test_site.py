@@ -24,10 +24,10 @@ from bias_pipeline.metrics.catalogue import metric_names
 from bias_pipeline.run import compose, overrides
 from bias_pipeline.run.launch import parse_sweep
 from docs.builder.__main__ import generated_pages
-from docs.builder.benchmarks import Ratio, benchmarks_page
+from docs.builder.benchmarks import benchmarks_page
 from docs.builder.formulas import FORMULAS
 from docs.builder.nav import Nav, nav
-from docs.builder.papers import STANDINGS, count_standings, papers
+from docs.builder.papers import EXPERIMENTS, STANDINGS, count_standings, papers, select_rows
 from docs.builder.sources import pages
 from experiments.browser import PROGRAM, browser
 from tests.corpora import REPOSITORY
@@ -86,7 +86,6 @@ def test_numbers_of_ours_have_a_standing(paper, item):
 OTHER_NUMBERS = {
     "DBAC Table 5": "coefficients over the encoders of tables 10 to 12",
     "DBAC Table 6": "coefficients over the encoders of tables 13 to 15",
-    "Gender Score Table 4": "shares of single objects",
     "ImageCaptioner2 Table 5": "judgements of people",
 }
 
@@ -122,6 +121,27 @@ def test_a_reason_why_not_stands_only_where_no_study_has_rows(paper, item):
                 rows["attribute"] == cell.tree["attribute"]["name"]
             )
             assert len(captioners & set(rows.loc[same, "captioner"])) < 2, command
+
+
+def test_numbers_of_ours_say_their_seeds_by_the_rows():
+    (item,) = (item for paper, item in ITEMS if f"{paper.title} {item.item}" == "RELIC Table 1")
+    assert [comparison.seeds() for comparison in item.ours] == ["3 seeds", "10 seeds"]
+    assert not [
+        name for name, (_, item) in zip(NAMES, ITEMS, strict=True) if "seed" in item.differs
+    ]
+
+
+def test_what_differs_says_aligned_where_rows_of_imagecaptioner2_are():
+    for paper, item in ITEMS:
+        rows = [select_rows(EXPERIMENTS / one.rows, one.where) for one in item.ours]
+        alignments = {
+            alignment
+            for table in rows
+            if "alignment" in table
+            for alignment in table.loc[table["metric"] == "imagecaptioner2", "alignment"]
+        }
+        if alignments:
+            assert ("aligned" in item.differs) == (alignments != {"none"}), (paper.title, item.item)
 
 
 @cache
@@ -234,13 +254,6 @@ def test_the_page_of_benchmarks_has_the_recorded_ratios():
     for package, values in ratios.items():
         (line,) = [line for line in benchmarks_page().splitlines() if f"| {package} " in line]
         assert f"| {median(values):.1f} [{min(values):.1f}, {max(values):.1f}] |" in line
-
-
-def test_a_ratio_that_no_benchmark_states_is_noticed(monkeypatch):
-    unknown = Ratio("GRIT", "no such line", "times as fast", "nothing")
-    monkeypatch.setattr("docs.builder.benchmarks.RATIOS", [unknown])
-    with pytest.raises(ValueError, match="no 'times as fast' of 'no such line' in 'GRIT'"):
-        benchmarks_page()
 
 
 class Requests(HTMLParser):

@@ -1,12 +1,11 @@
 """The attacker, its batches, its best epoch, and ensembles of attackers. Needs PyTorch.
 
-An attacker is an encoder and a head that guess the attribute. Batches have captions of almost
-equal length, as in RELIC's attacker.
-
-On a GPU a small attacker spends its time on starting small products; in a stack, all seeds share
-each start. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
-clipped gradient. So an attacker is the same as if it were trained alone, except for the order of
-float sums (and, on a GPU, for dropout, which ``nn.LSTM`` draws differently there).
+An attacker is an encoder and a head that guess the attribute. Batches have captions of almost equal
+length, as in RELIC's attacker. On a GPU a small attacker spends its time on starting small
+products. In a stack, all seeds share each start. Each seed keeps its own split, vocabulary, first
+weights, order of batches, dropout and clipped gradient. So an attacker is the same as if it were
+trained alone, except for the order of float sums. On a GPU dropout differs too, since ``nn.LSTM``
+draws it differently there.
 """
 
 from __future__ import annotations
@@ -47,19 +46,18 @@ NumberedBatches = list[tuple[int, Batch]]
 
 
 def tensors(inputs: Inputs, rows: IntArray, device: torch.device = CPU) -> dict[str, Tensor]:
-    """The inputs of some captions, for a network on a device."""
+    """The inputs of some captions as tensors on a device."""
     return {name: torch.from_numpy(array).to(device) for name, array in inputs.batch(rows).items()}
 
 
 class LengthBatches:
     """Batches for each epoch.
 
-    Each epoch permutes the captions, sorts pools of ``pool`` batches by length, cuts them into
-    batches and shuffles these, so a batch holds captions of almost equal length.
-
-    ``rows`` (N,) are the training captions and ``targets`` (N, ...) their truth. ``shares`` (N,)
-    are the probabilities of N draws of captions in each epoch; None takes each caption once. The
-    generator ``order`` draws the permutations, epoch after epoch.
+    Each epoch permutes the captions, sorts pools of ``pool`` batches by length, cuts the pools into
+    batches, and shuffles the batches. So a batch has captions of almost equal length. ``rows`` (N,)
+    are the training captions and ``targets`` (N, ...) their truth. With ``shares`` (N,), each epoch
+    draws N captions with these probabilities; otherwise each caption is taken once. The generator
+    ``order`` draws the permutations.
     """
 
     def __init__(
@@ -104,9 +102,9 @@ class LengthBatches:
 class SharedBatches:
     """One process's share of batches that several processes train on together, cut into parts.
 
-    Gradients are averaged over processes and parts. A batch may not divide evenly, so each part
-    has a weight that makes this average the mean over the whole batch, as in one process and one
-    part. A part without rows gets one row with weight zero.
+    Gradients are averaged over processes and parts. A batch may not divide evenly, so parts have
+    weights. With these, the average is the mean over the whole batch, as in one process. A part
+    without rows gets one row with weight zero.
     """
 
     def __init__(self, batches: LengthBatches, share: Share, parts: int = 1) -> None:
@@ -129,7 +127,7 @@ class SharedBatches:
 
 
 class SideBySide:
-    """Batches of several attackers; each step has one batch of each, in its own order.
+    """Batches of several attackers; each step has a batch of every attacker.
 
     An attacker with fewer batches than the others skips the last steps of an epoch.
     """
@@ -150,8 +148,8 @@ class Attacker(Learner):
     """Guesses K exclusive groups or T independent tasks from captions.
 
     The encoder maps its inputs to vectors (N, D), the head maps vectors to outputs (N, O). Two
-    groups have a single output under a sigmoid (as in the LIC code), K > 2 a softmax over K
-    outputs, T tasks one sigmoid each.
+    groups have one output under a sigmoid (as in the LIC code), K > 2 groups have K outputs under a
+    softmax, and T tasks have T outputs under sigmoids.
     """
 
     def __init__(
@@ -232,7 +230,7 @@ class Ensemble(pl.LightningModule):
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member a generator; on a processor, in the state of a training alone."""
+        """Give each member a generator, whose state on a processor is as in a training alone."""
         if self.device.type == "cpu":
             self.generators = [torch.Generator() for _ in self.states]
             for generator, state in zip(self.generators, self.states, strict=True):

@@ -59,9 +59,9 @@ class Ordered(Protocol):
 class Checkpoint(callbacks.Checkpoint):
     """Writes a checkpoint at the end of an epoch, if one is due, and resumes from it.
 
-    Two checkpoints are at least ``every_s`` seconds apart. A checkpoint adds the states of the
-    random generators for weights and batches to Lightning's content, so a killed training ends with
-    the same numbers.
+    Two checkpoints are at least ``every_s`` seconds apart. Besides Lightning's content, a
+    checkpoint has the states of the random generators, so that a killed training ends with the same
+    numbers.
     """
 
     def __init__(self, path: Path, batches: Ordered, every_s: float) -> None:
@@ -71,7 +71,7 @@ class Checkpoint(callbacks.Checkpoint):
         self._state: Mapping[str, Any] | None = None
 
     def resumable(self, module: torch.nn.Module) -> Path | None:
-        """The checkpoint that a training resumes from; None if this network has no checkpoint."""
+        """The checkpoint from which a training resumes; None if this network has no checkpoint."""
         if not self.path.is_file():
             return None
         try:
@@ -110,7 +110,7 @@ class Checkpoint(callbacks.Checkpoint):
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Add our part to the checkpoint."""
+        """Add the losses and the states of random generators to the checkpoint."""
         assert isinstance(pl_module, Learner)
         checkpoint[_OUR_KEY] = {
             "order": json.dumps(self._order.bit_generator.state),

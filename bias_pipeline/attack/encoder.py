@@ -1,10 +1,10 @@
 """Base classes of encoders and heads, which are descriptions from which networks are built.
 
-An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them. The
-items are fitted to each attacker's training part (:meth:`Items.fit`), which gives the inputs of any
-batch (:class:`Inputs`) and, with them, the network that turns a batch into vectors
-(:meth:`Encoder.build`). Attackers use nothing else from an encoder. Networks trained from scratch
-read captions as word ids (:class:`WordEncoder`).
+An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them. For
+each attacker, the items are fitted to its training part (:meth:`Items.fit`). The result,
+:class:`Inputs`, gives the inputs of any batch. :meth:`Encoder.build` makes the network that turns a
+batch into vectors. Attackers use nothing else from an encoder. Networks trained from scratch read
+captions as word ids (:class:`WordEncoder`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Features(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SharedFeatures:
-    """Features that are the same for all S attackers, except that each knows only some of them.
+    """Features of S attackers that share all values; each attacker knows only some of the features.
 
     Attributes:
         matrix: (R, F) features of the R distinct items.
@@ -66,7 +66,7 @@ class SharedFeatures:
     known: BoolArray
 
     def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
-        """Sum (M, ...) numbers of the items at M positions by distinct item, to (R, ...)."""
+        """Sum (M, ...) numbers of M positions over equal items, to (R, ...) of R distinct items."""
         n_items, rows = self.matrix.shape[0], self.rows[positions]
         if numbers[:1].size == 1:
             total = np.bincount(rows, numbers.ravel(), n_items).astype(np.float64, copy=False)
@@ -77,14 +77,14 @@ class SharedFeatures:
 
 
 class Items(ABC):
-    """N items as an encoder reads them, before any attacker."""
+    """N items as an encoder has read them, not yet fitted to an attacker."""
 
     @abstractmethod
     def fit(self, train: IntArray) -> Any:
         """The inputs of all N items, fitted to the items of ``train`` alone."""
 
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
-        """The features of S attackers at once, if they differ only in the features that each knows.
+        """The features of S attackers at once, if attackers differ only in the features they know.
 
         Linear attackers then learn together, several times as fast.
 
@@ -99,7 +99,10 @@ class Items(ABC):
 
 
 class Encoder(Configurable, ABC):
-    """Turns captions into the inputs of attackers. Its dataclass fields are its settings."""
+    """Turns captions into the inputs of attackers.
+
+    The dataclass fields of an encoder are its settings.
+    """
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -108,7 +111,7 @@ class Encoder(Configurable, ABC):
 
     @property
     def sees(self) -> str:
-        """What the encoder reads besides captions: ``pictures``, ``objects``, or empty: nothing."""
+        """What the encoder reads besides captions: ``pictures``, ``objects``, or nothing."""
         return ""
 
     def digest(self, data: LabelledCaptions) -> str:
@@ -116,7 +119,7 @@ class Encoder(Configurable, ABC):
         return data.digest
 
     def require(self) -> None:
-        """Check before any work that all that the encoder needs is there.
+        """Check, before any work, that everything that the encoder needs is there.
 
         Raises:
             BiasPipelineError: naming what is missing.
@@ -148,9 +151,9 @@ def named_spec(encoder: Encoder) -> list[object]:
 
 
 class FeatureEncoder(Encoder):
-    """An encoder that learns nothing, so that a convex attacker can use its features.
+    """An encoder without training, so that a convex attacker can use its features.
 
-    Its :class:`Items` are fitted to :class:`Features`.
+    The encoder's :class:`Items` are fitted to :class:`Features`.
     """
 
 
@@ -166,7 +169,7 @@ class NetEncoder(Encoder):
 
     @abstractmethod
     def build(self, inputs: Any) -> nn.Module:
-        """A network with fresh weights and ``output_dim``: a batch of ``inputs`` to (B, D)."""
+        """A network with fresh weights; it turns a batch of ``inputs`` into (B, ``output_dim``)."""
 
 
 class AnsweringEncoder(Encoder):
@@ -192,7 +195,7 @@ class Head(Configurable, ABC):
     """A description of a head."""
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """The number of outputs: one (a sigmoid) for two groups, else one a group (a softmax)."""
+        """The number of outputs: one (a sigmoid) for two groups, else one per group (a softmax)."""
         return 1 if exclusive and n_classes == 2 else n_classes
 
     @abstractmethod
@@ -208,7 +211,7 @@ class TextEdits(Configurable, ABC):
 
     @abstractmethod
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """The edit's own settings (not the encoder's), None if there is no edit.
+        """The settings of the edit (not of the encoder); None without an edit.
 
         Raises:
             BiasPipelineError: if texts of this attribute cannot be edited.
@@ -238,7 +241,7 @@ class WordEncoder(NetEncoder):
     """A network over whole words: ``forward(tokens, lengths)``."""
 
     def read(self, data: LabelledCaptions) -> Words:
-        """The captions, whose words have no ids yet."""
+        """The captions; their words get ids when an attacker is fitted."""
         return Words(data.captions)
 
 

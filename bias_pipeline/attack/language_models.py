@@ -63,7 +63,7 @@ class Published(NetEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files."""
+        """The settings, with the digests of the model's files instead of its name."""
         model = find_pretrained(settings["model"], KINDS, revision=settings.get("revision", MAIN))
         return {"model": dict(model.files), "revision": MAIN}
 
@@ -83,7 +83,7 @@ class FineTuned(Published):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, and how its vectors are read."""
+        """The digests of the model's files, and how its vectors are read."""
         model = self.pretrained_model
         pooling = asdict(self._pooling(model))
         return {"version": VERSION, "files": dict(model.files), "pooling": pooling}
@@ -115,7 +115,7 @@ class FineTuned(Published):
         return TokenInputs(tokens(texts_of(data)), tokens.padding)
 
     def build(self, inputs: TokenInputs) -> nn.Module:
-        """The network with its published weights."""
+        """The language model's network with its published weights."""
         del inputs
         from bias_pipeline.attack.nets import LanguageNet
 
@@ -135,7 +135,7 @@ class TokenInputs(Items):
     padding: int  # the id that fills shorter captions
 
     def fit(self, train: IntArray) -> TokenInputs:
-        """The same inputs, since the model brings its vocabulary."""
+        """The same inputs for every attacker, since the model has its own vocabulary."""
         del train
         return self
 
@@ -180,7 +180,7 @@ class Frozen(Published, FeatureEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, and how its vectors are processed."""
+        """The digests of the model's files, and how its vectors are processed."""
         edits = {} if self._edits is None else {"edits": self._edits}
         return {**self._settings(self.pretrained_model), "standardize": self.standardize, **edits}
 
@@ -256,12 +256,12 @@ class Frozen(Published, FeatureEncoder):
 def _load_sentences(
     model: Pretrained, device: str, pooling: Pooling, dtype: Precision
 ) -> Sentences:
-    """The model, which stays loaded, since a metric's sides use it one after the other."""
+    """The model, which stays loaded because both sides of a metric use it in turn."""
     return Sentences(model, device_of(device), pooling, dtype)
 
 
 def distinct_texts(captions: Captions) -> tuple[list[str], IntArray]:
-    """The distinct texts, and (N,) which text each caption is.
+    """The distinct texts, and (N,) the number of each caption's text.
 
     Example:
         >>> distinct_texts(Captions.from_texts(["a dog", "a cat", "a dog"]))
@@ -300,7 +300,7 @@ class VectorInputs:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) 1: a caption is one vector."""
+        """(N,) ones, since a caption is one vector."""
         return np.ones(len(self.items.rows), np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:

@@ -1,9 +1,9 @@
-"""Lightning's loop and trainer, and the processes that train; they start when something trains.
+"""Lightning's loop and trainer, and the processes that train.
 
-Each process trains its own attacker, or the processes train one attacker together, one process for
-each device of this machine. Processes are started once and stay, since importing PyTorch takes
-seconds. Lightning finds them running, as under torchrun, and starts none itself. By default
-Lightning would run the program again, and so a whole sweep.
+Either each process trains its own attacker, or the processes train one attacker together, with a
+process for each device of this machine. Processes are started once and stay, since importing
+PyTorch takes seconds. Lightning finds them running, as under torchrun, and starts none itself. By
+default Lightning would run the program again, and so a whole sweep.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def run_training(
 
 
 def require_devices(flags: Mapping[str, Any]) -> None:
-    """Check before any work that the devices of Lightning's flags are there.
+    """Check, before any work, that the machine has the devices that Lightning's flags name.
 
     Example:
         >>> require_devices({"accelerator": "cpu", "devices": 1})
@@ -120,7 +120,7 @@ def precision(flags: Mapping[str, Any]) -> str:
 
 
 def context() -> SpawnContext:
-    """A context that starts fresh interpreters, because a fork with threads or a GPU may hang."""
+    """A context that starts fresh interpreters, as forks with threads or a GPU may hang."""
     # Without this a helper of a sweep would wait, at its end, for processes that wait for work.
     Finalize(None, kill_workers, exitpriority=1)
     # Python's tracker of semaphores ignores Ctrl-C and SIGTERM; a closed terminal would end it.
@@ -146,9 +146,9 @@ def pool(processes: int) -> ProcessPoolExecutor:
 
 
 def kill_workers() -> None:
-    """Kill trainings that are no longer needed: the program would wait for them at its end.
+    """Kill trainings that are no longer needed, for which the program would wait at its end.
 
-    SIGTERM would not end them, since Lightning catches it in training.
+    SIGTERM would not end them, since Lightning catches SIGTERM.
     """
     for child in active_children():
         child.kill()
@@ -254,7 +254,7 @@ _share = WHOLE
 
 
 def _join(share: Share, port: int) -> None:
-    """Tell Lightning which of the processes this is."""
+    """Tell Lightning the number of this process and how many processes there are."""
     global _share
     prepare_worker()
     _share = share

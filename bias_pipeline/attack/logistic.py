@@ -1,4 +1,4 @@
-"""The convex attacker: a regularised logistic regression, always the same."""
+"""The convex attacker: a regularised logistic regression, which uses no random numbers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NUMBERS = 1 << 22  # labels of all items of a call; more would not fit in memory
 
 
 class ConvexProbe(Probe):
-    """Logistic regression on features such as n-gram indicators, one fresh fit a split.
+    """Logistic regression on features such as n-gram indicators, fitted anew for each split.
 
-    The objective is strictly convex: predictions depend on the split alone. K = 2 groups give one
-    sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
-    ``inverse_penalty`` is C of ``C * sum of log losses + |w|^2 / 2``, above 0; we chose 0.1 once,
-    on published LIC_M values.
+    The objective is strictly convex, so predictions depend on the split alone. Two groups have one
+    sigmoid, more groups a softmax, and T tasks a sigmoid each. The intercept is not regularised.
+    ``inverse_penalty`` is C > 0 in ``C * sum of log losses + |w|^2 / 2``; we chose 0.1 once, on
+    published LIC_M values.
     """
 
     quick: ClassVar[bool] = True
@@ -52,7 +52,7 @@ class ConvexProbe(Probe):
         }
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
-        """Fit attackers whose features are the same together, others one by one."""
+        """Fit attackers together if they share features, otherwise one by one."""
         items = self.encoder.read(data)
         outputs = outputs_of(data)
         width = max(1, NUMBERS // max(1, outputs.size))

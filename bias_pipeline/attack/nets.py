@@ -17,7 +17,7 @@ from bias_pipeline.models.sentences import How, network_of, pool_tokens, vector_
 
 
 def random_word_vectors(n_words: int, size: int) -> nn.Embedding:
-    """Random normal vectors; an unknown word is the zero vector, as is padding.
+    """Random normal vectors; unknown words and padding have the zero vector.
 
     Unknown words never occur in training captions, so their vector stays zero.
     """
@@ -134,7 +134,7 @@ def positions(length: int, size: int) -> Tensor:
 
 
 class LanguageNet(nn.Module):
-    """A network from tokens to one vector a text, in training mode, with published weights."""
+    """A network with published weights, in training mode; it turns texts' tokens into vectors."""
 
     together = 256  # texts at once when it predicts
 

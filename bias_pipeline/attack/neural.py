@@ -1,10 +1,9 @@
 """The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
 
-A processor runs one single-threaded process on each core. Measured on two cores, this is faster
-than one process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over
-stacked weights (``attacker.py``). With several devices all processes train the same attacker
-together, one attacker after the other (``attack/lightning_loop.py``). Only processes that train
-import PyTorch.
+A processor runs one single-threaded process on each core. On two cores this is faster than one
+process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over stacked
+weights (``attacker.py``). With several devices all processes train the same attacker together, one
+attacker after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
     An attacker has failed if its predictions are not finite, or the same for all test captions
-    although these differ. A failed attacker is counted, never averaged in, and trained again from
-    the next derived seed, at most three times in all.
+    although these differ. A failed attacker is counted and never enters a mean. The attacker is
+    trained again from the next derived seed, at most three times in all.
     """
 
     def __init__(
@@ -87,7 +86,16 @@ class NeuralProbe(Probe):
         scaled = str(flags.get("precision")).startswith("16")
         alone = not single or scaled or (on_cpu and not encoder.frozen)
         self.ensemble = ensemble or (1 if alone else EVERYONE)
-        self._check_sharing(scaled)
+        if self.world > 1 and self.processes > 1:
+            raise ValueError(
+                f"processes={self.processes} and trainer.devices={self.world} exclude each other; "
+                "choose one of them"
+            )
+        if self.ensemble < 1 or (self.ensemble > 1 and (self.world > 1 or scaled)):
+            raise ValueError(
+                f"probe.ensemble={self.ensemble} must be 1 or more, and 1 with several "
+                "trainer.devices or with trainer.precision=16-mixed"
+            )
         self.recipe = Recipe(
             encoder,
             head,
@@ -121,18 +129,6 @@ class NeuralProbe(Probe):
             )
         return replace(job, validation=validation)
 
-    def _check_sharing(self, scaled: bool) -> None:
-        if self.world > 1 and self.processes > 1:
-            raise ValueError(
-                f"processes={self.processes} and trainer.devices={self.world} exclude each other; "
-                "choose one of them"
-            )
-        if self.ensemble < 1 or (self.ensemble > 1 and (self.world > 1 or scaled)):
-            raise ValueError(
-                f"probe.ensemble={self.ensemble} must be 1 or more, and 1 with several "
-                "trainer.devices or with trainer.precision=16-mixed"
-            )
-
     @property
     def spec(self) -> Mapping[str, object]:
         """The recipe, the version, and which epoch's weights are used."""
@@ -140,7 +136,7 @@ class NeuralProbe(Probe):
         return {"probe": "neural", "version": VERSION, **self.recipe.spec, **selected}
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
-        """One fresh attacker a job, in order."""
+        """Train a fresh attacker for each job; results are in the order of the jobs."""
         groups = [jobs[i : i + self.ensemble] for i in range(0, len(jobs), self.ensemble)]
         tasks = [(self.recipe, data, group) for group in groups]
         results: Iterable[list[ProbeResult]]
@@ -234,7 +230,10 @@ def _train_within_memory(
 ) -> list[ProbeResult]:
     """Train; if memory runs out, train fewer attackers at once, then smaller parts of batches."""
     try:
-        return _train_once(recipe, data, jobs)
+        if recipe.stacked:
+            return train_ensemble(recipe, data, jobs)
+        train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
+        return [train(recipe, data, job) for job in jobs]
     except RuntimeError as error:
         if not is_shortage(error):
             raise
@@ -264,15 +263,6 @@ def _train_within_memory(
 
 def _shortage(data: LabelledCaptions, job: TrainingJob, reason: str) -> dict[str, object]:
     return {"data": data.name, "seed": job.seed, "error": reason}
-
-
-def _train_once(
-    recipe: Recipe, data: LabelledCaptions, jobs: Sequence[TrainingJob]
-) -> list[ProbeResult]:
-    if recipe.stacked:
-        return train_ensemble(recipe, data, jobs)
-    train = train_attacker if world_size(recipe.trainer) == 1 else _train_together
-    return [train(recipe, data, job) for job in jobs]
 
 
 def _train_together(recipe: Recipe, data: LabelledCaptions, job: TrainingJob) -> ProbeResult:

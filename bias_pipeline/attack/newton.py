@@ -45,9 +45,9 @@ def fit(
     Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, which preconditioned conjugate
     gradients solve (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale
     logistic regression", but with halved steps instead of a trust region). One product with ``x``
-    serves all regressions, and none changes another's digits. Steps are computed in single
-    precision, which is several times as fast. Values and gradients decide when a regression stops;
-    they are computed in double precision.
+    serves all regressions, and no regression changes the digits of another. Steps are computed in
+    single precision, which is several times as fast. Values and gradients decide when a regression
+    stops; they are computed in double precision.
 
     ``x`` has (N, F) features. ``counts`` (N, B) is how often each item counts in each regression;
     0 leaves it out. ``truths`` (N, B, K) is how often each output is true of an item: K = 1 for a
@@ -85,7 +85,7 @@ def fit(
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
-    """(B,) the mean curvature of an item's loss, as the exponent n of 4^-n."""
+    """(B,) the mean curvature of an item's loss, as n in 4^-n."""
     weight = sum_items(counts)[:, None]
     share = sum_items(truths) / np.maximum(weight, 1)
     curvature = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
@@ -118,7 +118,7 @@ def _times(matrix: Matrix | sparse.csc_array, numbers: AnyFloat) -> AnyFloat:
 
 
 def sum_items(terms: AnyFloat) -> AnyFloat:
-    """(N, ...) to (...), one item after the other.
+    """Sum (N, ...) over items to (...), one item after the other.
 
     NumPy's order of summation depends on the number of columns and on their layout in memory, so
     a regression's last digits would depend on the other regressions.
@@ -128,7 +128,7 @@ def sum_items(terms: AnyFloat) -> AnyFloat:
 
 
 def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K), see `sum_items`."""
+    """(1, B, 1) each regression's inner product of two (F, B, K) arrays; see `sum_items`."""
     n_items, n_fits, n_outputs = a.shape
     if n_items and n_fits * n_outputs == 1:
         return sum_items(a * b)[None]
@@ -206,7 +206,7 @@ def _with_ones(x: Matrix) -> Matrix:
 
 
 def _squares(x: Matrix) -> Matrix:
-    """Each number times itself; SciPy's own product compares all places of two matrices."""
+    """Each number squared; SciPy's own product would compare all places of two matrices."""
     if isinstance(x, np.ndarray):
         return x * x
     return sparse.csr_array((x.data * x.data, x.indices, x.indptr), shape=x.shape)
@@ -238,8 +238,8 @@ class UsualInverse:
     """The inverse of a usual regression's second derivatives, approximately and up to a factor.
 
     Conjugate gradients that use this inverse need a quarter to two thirds of the products. The most
-    frequent features are inverted together, by how often each two of them occur in one item; each
-    other feature is inverted alone. All items count, whatever items a regression uses, so that
+    frequent features are inverted together, from the counts of items in which two of them occur.
+    Each other feature is inverted alone. All items count, whatever items a regression uses, so that
     regressions of one level share the inverse.
     """
 
@@ -248,7 +248,7 @@ class UsualInverse:
     alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
-        """(F, B, K) residuals times the inverse; every product has equally many columns."""
+        """(F, B, K) the residuals times the inverse, in products of equally many columns."""
         directions = residual * self.alone
         part = residual[self.frequent].reshape(len(self.frequent), -1)
         padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
@@ -456,7 +456,7 @@ class _System:
         return solution
 
     def precondition(self, residual: AnyFloat) -> AnyFloat:
-        """Residuals times the usual inverse of each regression's level: all weights move alike."""
+        """Residuals times the usual inverse of each regression's level."""
         levels, starts = np.unique(self.levels, return_index=True)
         inverses = map(self.design.items.usual_inverse, levels)
         pairs = zip(inverses, np.split(residual, starts[1:], axis=1), strict=True)

@@ -121,7 +121,7 @@ class Probe(Configurable, ABC):
     def _predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[TrainingJob]]
     ) -> list[tuple[list[ProbeResult], Training]]:
-        """The results of each set of jobs, and how they came about."""
+        """The results of each set of jobs, and a record of how attackers were trained."""
         keys = [[self._key(data, job) for job in jobs] for jobs in sets]
         pairs = [*zip(chain(*keys), chain(*sets), strict=True)]
         results = {key: self._load_stored(key) for key, _ in pairs}
@@ -132,7 +132,10 @@ class Probe(Configurable, ABC):
         fitted = track(trained, len(missing))
         fresh: dict[str, ProbeResult] = {}
         for (key, _), result in zip(missing, fitted, strict=True):
-            self._store(key, result)
+            if self.cache is not None:
+                if result.losses:
+                    self.cache.put(key + LOSSES, np.array(result.losses))
+                self.cache.put(key, result.probs)
             fresh[key] = result
         answers: list[tuple[list[ProbeResult], Training]] = []
         for of_set, jobs in zip(keys, sets, strict=True):
@@ -154,12 +157,6 @@ class Probe(Configurable, ABC):
         losses = self.cache.get(key + LOSSES)
         return ProbeResult(probs, () if losses is None else tuple(losses.tolist()))
 
-    def _store(self, key: str, one: ProbeResult) -> None:
-        if self.cache is not None:
-            if one.losses:
-                self.cache.put(key + LOSSES, np.array(one.losses))
-            self.cache.put(key, one.probs)
-
     def _key(self, data: LabelledCaptions, job: TrainingJob) -> str:
         sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())
         sha.update(f"{self.encoder.digest(data)} {job.seed}".encode())
@@ -169,7 +166,7 @@ class Probe(Configurable, ABC):
 
 
 def _training_record(trained: Sequence[ProbeResult]) -> Training:
-    """The manifest's account of attackers that were trained."""
+    """The manifest's record of attackers that were trained."""
     return Training.total(
         Training(
             trained=min(one.attempts, 1),
@@ -182,7 +179,7 @@ def _training_record(trained: Sequence[ProbeResult]) -> Training:
 
 
 def _with_embedding(account: Training, took: Embedded | None) -> Training:
-    """The account with how many captions were embedded, if any were."""
+    """The record, with the number of captions that were embedded, if any were."""
     if took is None:
         return account
     return replace(account, embedded=took.fresh, embedded_before=took.reused, cut=took.cut)
@@ -227,7 +224,7 @@ class ZeroShotProbe(Probe):
         }
 
     def cross_fits(self, splits: Sequence[Split]) -> bool:
-        """False: nothing is learnt, so no attacker depends on which images are in a fold."""
+        """False, since nothing is learnt and so no attacker depends on the images of a fold."""
         del splits
         return False
 
@@ -248,9 +245,9 @@ class ZeroShotProbe(Probe):
 
 
 def outputs_of(data: LabelledCaptions) -> Float64Array:
-    """(N, T, K) the truth: T tasks under a sigmoid each, else one task.
+    """(N, T, K) the truth of K outputs at T tasks; groups are one task.
 
-    Two groups have one output under a sigmoid, K > 2 one each under a softmax.
+    Two groups have one output under a sigmoid; more groups have an output each, under a softmax.
     """
     if data.multi_label:
         return data.labels[:, :, None].astype(np.float64)
@@ -260,7 +257,7 @@ def outputs_of(data: LabelledCaptions) -> Float64Array:
 
 
 def probabilities_of(scores: Float64Array, data: LabelledCaptions) -> Float64Array:
-    """(M, T, K) scores to (M, T) for tasks, else (M, n_classes)."""
+    """Turn (M, T, K) scores into probabilities: (M, T) for tasks, else (M, n_classes)."""
     if data.multi_label:
         return special.expit(scores[:, :, 0])
     if data.n_classes == 2:

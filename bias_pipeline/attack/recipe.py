@@ -24,7 +24,7 @@ class Optimizer(Configurable, ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """All settings that change its steps, as plain data."""
+        """All settings that change the optimiser's steps, as plain data."""
 
     @abstractmethod
     def build(self, module: nn.Module) -> optim.Optimizer:
@@ -39,11 +39,10 @@ class Adam(Optimizer):
     betas: Sequence[Dropout] = (0.9, 0.999)  # decay of the means of gradients and of their squares
     eps: Positive = 1e-8  # added to the root of the latter
     weight_decay: NotNegative = 0.0  # added to gradients
-    amsgrad: bool = False  # whether the largest mean of squares counts
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Settings that differ from the defaults, so that old keys of Adam stay valid.
+        """The settings that differ from the defaults, so that older keys of Adam stay valid.
 
         Example:
             >>> Adam(0.003).spec

@@ -3,10 +3,10 @@
 Each network keeps its own weights and random numbers, in the order in which it would draw alone.
 Each network gets its own gradients, so a network may have no batch, or its own vocabulary.
 
-``nn.LSTM`` cannot be batched over weights (neither cuDNN nor ``torch.func.vmap`` can do it), so the
-recurrence is written out: S networks and both reading directions are one batch of matrices for
-``torch.baddbmm``. ``torch.func.vmap`` could compute the products of a transformer, but draws
-dropout for all networks from one generator; here each has its own.
+``nn.LSTM`` cannot be batched over weights, so the recurrence is written out: S networks and both
+reading directions are one batch of matrices for ``torch.baddbmm``. For transformers,
+``torch.func.vmap`` would draw all dropout from one generator, while here each network has a
+generator.
 
 Shapes: S networks, N captions, at most L words, vectors of size D, A attention heads.
 """
@@ -72,7 +72,7 @@ def side_by_side(parts: Sequence[Tensor]) -> Tensor:
 
 
 def stack_weights(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tensor:
-    """(S, ...) one weight of every network.
+    """(S, ...) the same weight of all S networks, stacked.
 
     Example:
         >>> stack_weights([nn.Linear(2, 3), nn.Linear(2, 3)], lambda net: net.weight).shape
@@ -117,8 +117,8 @@ def _between_layers(
 ) -> Tensor:
     """(S, N, L, D) factors of the dropout between layers, one draw for each word.
 
-    Packed sequences hold the words of all captions by time step, the longest caption first, and
-    ``nn.LSTM`` draws dropout in that order, as this function does.
+    Packed sequences hold the words of all captions by time step, the longest caption first.
+    ``nn.LSTM`` draws dropout in this order, and so does this function.
     """
     if rate == 0:
         return torch.ones_like(states)
@@ -137,7 +137,7 @@ _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def _layer_weights(nets: Sequence[RecurrentNet], name: str, layer: int) -> Tensor:
-    """(S * ends, ...) one kind of weight of a layer, both directions of a network in a row."""
+    """(S * ends, ...) a weight of a layer; both directions of a network follow each other."""
     ends = ("", "_reverse")[: nets[0].n_ends]
     return torch.stack([getattr(net.rnn, f"{name}_l{layer}{end}") for net in nets for end in ends])
 
@@ -148,7 +148,7 @@ def _reverse(states: Tensor, backward: Tensor) -> Tensor:
 
 
 def _gates(inputs: Tensor, weights: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
-    """The inputs' part of all gates, by step (B, N, G), and the weights of states."""
+    """For each step, the inputs' part of all gates (B, N, G); and the weights of the states."""
     w_ih, w_hh, b_ih, b_hh = weights
     # The product gives the second bias its own gradient. A sum would share one piece of memory
     # between both, which clipping and accumulation would then change twice.
@@ -228,7 +228,7 @@ def _layer(
     sizes: Sizes,
     generators: Generators,
 ) -> Tensor:
-    """(S, N, L, D) to the same: attention, then two linear layers, each added and normalised."""
+    """A layer on (S, N, L, D): attention, then two linear layers, each added and normalised."""
     first = layers[0]
     attended = _attention(layers, states, present, sizes, generators)
     # A single network has words before captions in attention, and draws dropout in that order.
@@ -265,7 +265,7 @@ def _attention(
 
 
 def _linear(layers: Sequence[Layer], of: Callable[[Layer], nn.Linear], states: Tensor) -> Tensor:
-    """(S, N, L, D) to (S, N, L, D'), each network by its own layer."""
+    """Map (S, N, L, D) to (S, N, L, D'), each network by its own layer."""
     weight = stack_weights(layers, lambda layer: of(layer).weight)
     return _affine(states, weight, stack_weights(layers, lambda layer: of(layer).bias))
 
@@ -304,7 +304,7 @@ def encode(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -
 
 
 def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """An encoder of words, with the arguments of all encoders."""
+    """Encodes words; takes the same arguments as other encoders."""
 
     def read(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
         return encode(nets, [(batch["tokens"], batch["lengths"]) for batch in batches], generators)
@@ -342,18 +342,15 @@ def decide(
         elif isinstance(first, nn.Dropout):
             vectors = drop(vectors, first.p, [(n, vectors.shape[2]) for n in rows], generators)
         elif isinstance(first, nn.BatchNorm1d):
-            vectors = _normalise_rows(layers, vectors, rows)
+            parts = [
+                layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)
+            ]
+            padded = _side_by_side(parts)
+            missing = vectors.shape[1] - padded.shape[1]
+            vectors = nn.functional.pad(padded, (0, 0, 0, missing)) if missing else padded
         else:
             vectors = first(vectors)
     return vectors
-
-
-def _normalise_rows(layers: Sequence[nn.Module], vectors: Tensor, rows: Sequence[int]) -> Tensor:
-    """(S, N, D) each network's rows normalised by their mean and spread, zero in other rows."""
-    parts = [layer(place[:n]) for layer, place, n in zip(layers, vectors, rows, strict=True)]
-    padded = _side_by_side(parts)
-    missing = vectors.shape[1] - padded.shape[1]
-    return nn.functional.pad(padded, (0, 0, 0, missing)) if missing else padded
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:

@@ -90,7 +90,7 @@ class LicBert(Head):
     hidden_dim: Count = 256  # size of the hidden layer
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One output for each group, also for two groups."""
+        """One output per group, also for two groups."""
         del exclusive
         return n_classes
 

@@ -42,7 +42,7 @@ class Prepared:
 def train_attacker(
     recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share = WHOLE
 ) -> ProbeResult:
-    """Train one attacker and predict its share of the test captions."""
+    """Train one attacker, and predict this process's share of the test captions."""
     return predict(train_locally(recipe, data, job, share), data, share.take(job.test))
 
 

@@ -1,4 +1,4 @@
-"""Parses options that are not Hydra's; several commands share some of these options."""
+"""Parses the options that are not Hydra's, some of which several commands share."""
 
 from __future__ import annotations
 
@@ -35,24 +35,19 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The names of all options in the help; of two names, the long one."""
+        """The names of all options in the help; if an option has two names, only the long name."""
         known = [action.option_strings for action in self._actions if action.help != SUPPRESS]
         return sorted(options[-1] for options in known if options)
 
     def parse_known_args(  # type: ignore[override] # the stubs have an overload for each namespace
         self, args: Sequence[str], namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Like the method of the base class, but an error names a word that may be a file.
+        """Like the method of the base class, but errors name words that may be files.
 
-        A value with ``=`` may begin with a sign, such as ``--map -1=female``.
+        A value with ``=`` may begin with a minus sign, as in ``--map -1=female``.
         """
-        self._words = self._join_values(args)
-        return super().parse_known_args(self._words, namespace)
-
-    def _join_values(self, words: Sequence[str]) -> list[str]:
-        """Join each value that looks like an option to the option before it."""
         joined: list[str] = []
-        for word in words:
+        for word in args:
             name, equals, _ = word.partition("=")
             known = self._option_string_actions
             if (
@@ -65,7 +60,8 @@ class Parser(ArgumentParser):
                 joined[-1] += f"={word}"
             else:
                 joined.append(word)
-        return joined
+        self._words = joined
+        return super().parse_known_args(self._words, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Raise a UsageError instead of ending the process."""
@@ -83,13 +79,13 @@ class Parser(ArgumentParser):
 
 
 def file_like_an_option(words: Sequence[str]) -> str:
-    """How to write a file whose name begins with dashes; empty if no word names such a file."""
+    """How to type a file whose name begins with a dash; empty if no word names such a file."""
     names = [word for word in words if word.startswith("-") and Path(word).exists()]
     return f"write ./{names[0]} for the file {names[0]}" if names else ""
 
 
 def number(kind: Any) -> Callable[[str], Any]:
-    """A reader of an option's number, which refuses what the annotation refuses in a configuration.
+    """A reader of an option's numbers, which refuses the same numbers as a configuration.
 
     Example:
         >>> from bias_pipeline.declared import Count, Share
@@ -113,7 +109,7 @@ def number(kind: Any) -> Callable[[str], Any]:
 
 
 def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
-    """A reader of a file name, which must end in an ending of its format.
+    """A reader of file names for an option; the name must have an ending of the file's format.
 
     Example:
         >>> file_of("HTML", ".html")("bias.html").name
@@ -157,13 +153,13 @@ def add_column_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=GROUP",
-        help="what a label of your file means: a group (M=male), or a label without a group "
-        "that the attribute lists; repeat for other labels",
+        help="the meaning of a label in your file: a group (M=male), or one of the attribute's "
+        "labels for no group (unclear=Unsure); repeat for other labels",
     )
 
 
 def column_overrides(options: Namespace) -> list[str]:
-    """Options of columns and labels as overrides of the configuration.
+    """The options on columns and labels, as overrides of the configuration.
 
     Example:
         >>> print(*column_overrides(Namespace(id_column="photo id", map=["M=male"])))
@@ -212,7 +208,7 @@ _QUICK = {"limit": f"{QUICK_IMAGES}", "seeds": "2"}
 
 
 def expand_flags(words: Sequence[str]) -> list[str]:
-    """Words with ``--limit`` and ``--quick`` replaced by their keys; a given key wins.
+    """The words, with keys in place of ``--limit`` and ``--quick``; a key that is given wins.
 
     Example:
         >>> expand_flags(["metric=lic", "--limit", "300"]), expand_flags(["--quick", "seeds=3"])

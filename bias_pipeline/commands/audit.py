@@ -48,7 +48,6 @@ from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.run.audit import (
     FIRST,
     MATCHED_BOTH,
-    Audit,
     Plan,
     attribute_names,
     plan_audit,
@@ -76,7 +75,10 @@ _LONGEST = 60  # characters of a file's name in its folder's name
 
 
 def command(words: Sequence[str]) -> int:
-    """Audit a file of captions; messages that advise settings name the options of audit."""
+    """Audit a file of captions.
+
+    Messages that advise a setting name the option of ``audit`` for it.
+    """
     with lines_as(in_options):
         try:
             with with_config_dir(config_dir_in(words)):
@@ -87,7 +89,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def config_dir_in(words: Sequence[str]) -> Path | None:
-    """The user's folder of YAML files, which decides what other options may name."""
+    """The folder of ``--config-dir``; its YAML files decide which names other options may take."""
     early = Parser(PROGRAM, add_help=False, allow_abbrev=False)
     early.add_argument(_CONFIG_DIR)
     folder: str | None = early.parse_known_args(list(words))[0].config_dir
@@ -123,7 +125,16 @@ def _audit(words: Sequence[str]) -> int:
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
     result = run_audit(source, options.minutes, limits, announce)
     if options.tables:
-        _print_tables(result)
+        several = len(result.corpora) > 1
+        for attribute in result.corpora:
+            for table in numbers_tables(result.verdict, result.answers_on(attribute)):
+                print_table(
+                    replace(table, caption=f"{attribute}: {table.caption}") if several else table
+                )
+                print_out()
+        for note in attributed_notes(result.results):
+            print_text(note)
+        print_out()
     print_out(*result.screen())
     if options.notes:
         print_out("", *result.notes)
@@ -147,7 +158,12 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
     """The source of an audit that options and further overrides describe."""
     names = options.only or attribute_names()
     meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
-    _check_map(options.map, meanings)
+    known = {name for words in meanings.values() for part in words for name in part}
+    for text in options.map:
+        if "=" not in text or _group_in(text) not in known:
+            raise UsageError(
+                f"--map {text}: write LABEL=GROUP; {did_you_mean(_group_in(text), known - {''})}"
+            )
     files = (options.attributes, options.captions, options.objects, options.label_noise)
     once = {"--gold": options.gold, "--label-noise": options.label_noise}
     once |= {arguments.LIMIT: options.limit, arguments.QUICK: options.quick}
@@ -172,20 +188,6 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
     return FileSource(overrides, labels, _gold(options.gold, names))
 
 
-def _print_tables(result: Audit) -> None:
-    """Print all numbers, in a table for each attribute and question, and the runs' notes."""
-    several = len(result.corpora) > 1
-    for attribute in result.corpora:
-        for table in numbers_tables(result.verdict, result.answers_on(attribute)):
-            print_table(
-                replace(table, caption=f"{attribute}: {table.caption}") if several else table
-            )
-            print_out()
-    for note in attributed_notes(result.results):
-        print_text(note)
-    print_out()
-
-
 @dataclass(frozen=True)
 class FileSource:
     """What an audit of files reads, and how it runs cells."""
@@ -201,12 +203,12 @@ class FileSource:
         return self.labels
 
     def corpus(self, attribute: str) -> Corpus:
-        return cell(self._overrides_of(attribute)).corpus()
+        return cell(self.overrides_of(attribute)).corpus()
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
         if any(word.partition("=")[0] in settings for word in self.overrides):
             return math.nan
-        lic = cell([*self._overrides_of(attribute), "metric=lic", *_words_of(settings)])
+        lic = cell([*self.overrides_of(attribute), "metric=lic", *_words_of(settings)])
         return word_reach(lic, lic.corpus())
 
     def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:
@@ -222,21 +224,16 @@ class FileSource:
 
     @property
     def processes(self) -> int:
-        """How many processes would share long work."""
+        """How many processes share the work if it is long."""
         from bias_pipeline.run.launch import processes_of
 
-        lic = cell([*self._overrides_of(next(iter(self.labels))), "metric=lic"])
+        lic = cell([*self.overrides_of(next(iter(self.labels))), "metric=lic"])
         return n_wanted(processes_of([lic]))
 
     def noisy(self, attribute: str) -> bool:
         return any(word.startswith(_NOISE) for word in self.labels.get(attribute, ()))
 
-    def command_for(self, attribute: str, metrics: Sequence[str]) -> str:
-        """The command that runs the metrics without a time limit."""
-        words = [f"metric={','.join(metrics)}", *self._overrides_of(attribute)]
-        return f"{PROGRAM} {shlex.join([*config_dir_flag(), *words])}"
-
-    def _overrides_of(self, attribute: str) -> list[str]:
+    def overrides_of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
     def _gold_of(self, attribute: str, metric: str) -> list[str]:
@@ -244,10 +241,10 @@ class FileSource:
         return [self.gold[attribute]] if corrected else []
 
     def cells(self, plans: Mapping[str, Plan]) -> list[Cell]:
-        """The cells: for each attribute, metrics as published, then metrics at equal style."""
+        """The cells of each attribute: first metrics as published, then metrics at equal style."""
         jobs = [
             [
-                *(*self._overrides_of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
+                *(*self.overrides_of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
                 *_words_of(settings),
                 *self._gold_of(attribute, metric),
             ]
@@ -305,9 +302,9 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="a table of how often labels are wrong (rate --gather writes it): also print how "
-        "scores would change if as many more labels were wrong; this takes many times as "
-        "long (see --minutes)",
+        help="a table of how often labels are wrong, as rate --gather writes it; audit then also "
+        "prints how scores would change if so many further labels were wrong, which takes many "
+        "times as long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
@@ -396,7 +393,7 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
 
 
 def slug(name: str) -> str:
-    """A name as part of a folder's name; a long name is cut and gets its hash.
+    """A name for use in a folder's name. A long name is cut and ends in a hash.
 
     Example:
         >>> slug("../my captions"), slug("été"), slug(100 * "long")[50:]
@@ -455,21 +452,12 @@ def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
 
 
 def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
-    """The overrides for an attribute's labels; a ``--map`` counts if its group is there."""
+    """The overrides for an attribute's labels, with each ``--map`` to a group of the attribute."""
     groups, strata = meanings
     maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:
         return []
     return arguments.column_overrides(Namespace(label_column=options.label_column, map=maps))
-
-
-def _check_map(texts: Sequence[str], meanings: Mapping[str, Meanings]) -> None:
-    known = {name for words in meanings.values() for part in words for name in part}
-    for text in texts:
-        if "=" not in text or _group_in(text) not in known:
-            raise UsageError(
-                f"--map {text}: write LABEL=GROUP; {did_you_mean(_group_in(text), known - {''})}"
-            )
 
 
 def _group_in(text: str) -> str:
@@ -532,7 +520,8 @@ def _announce(
                 "model"
             )
         if plan.left_out:
-            alone = source.command_for(name, plan.left_out)
+            words = [f"metric={','.join(plan.left_out)}", *source.overrides_of(name)]
+            alone = f"{PROGRAM} {shlex.join([*config_dir_flag(), *words])}"
             warn(
                 f"{which}no time for {', '.join(plan.left_out)}; --minutes gives more, or: {alone}"
             )
@@ -545,7 +534,7 @@ def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
 
 
 def reading_notes(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The notes on the files; a note names its attributes unless all attributes have the note."""
+    """The notes on the files. A note names its attributes, unless the note holds for all."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         for note in corpus.notes:

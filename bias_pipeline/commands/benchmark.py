@@ -1,7 +1,6 @@
 """``benchmark``: one row of six numbers about a captioner, on a list of images that never changes.
 
-``benchmark list`` says which images, and how a model is asked; ``benchmark table`` puts rows
-together.
+``benchmark list`` prints the images and how to caption them; ``benchmark table`` joins rows.
 """
 
 from __future__ import annotations
@@ -133,8 +132,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--part",
         action="store_true",
-        help="if the file has too few images of the list: score the labelled images of val2014 "
-        "that it has; such rows are in a table of their own",
+        help="for a file with too few images of the list: score the file's labelled images of "
+        "val2014 instead; such rows belong in a table of their own",
     )
     parser.add_argument(
         "--out",
@@ -155,7 +154,7 @@ def _source(options: Namespace, out: Path) -> FileSource:
 
 
 def _checked_labels(path: Path, images: str) -> Labels:
-    """Read the labels; refuse labels that differ from the labels behind the list."""
+    """Read the labels; refuse labels that differ from the labels by which the list was made."""
     attribute = preset({"attribute": ATTRIBUTE, "dataset": "coco"}).build("attribute")
     labels = read_labels(path, "coco", attribute, {})
     wanted = listed_images() if images == "list" else [*labels.raw]
@@ -198,7 +197,7 @@ def _check_complete(options: Namespace, corpus: Corpus) -> None:
 
 
 def _count_captioned(corpus: Corpus) -> tuple[Captioned, Captioned]:
-    """How many images of a group, and of images whose group nobody can tell, have a caption.
+    """How many images have a caption: of images with a group, and of images labelled as unsure.
 
     A caption that declines to describe the image is a caption.
     """
@@ -268,7 +267,7 @@ def _number(answer: Answer) -> BenchmarkNumber:
 
 
 def _prompt_of(path: Path) -> str:
-    """The benchmark's prompt that all captions were decoded with, or what the file says instead."""
+    """The benchmark's prompt if all captions were made with it; otherwise what the file says."""
     try:
         rows = open_rows(path, what="captions", wanted=(DECODING,))
         written_with = [row.get(DECODING) for _, row in rows.items if isinstance(row, Mapping)]

@@ -49,14 +49,22 @@ _SAYS = {
 
 
 def data_check_lists_command(words: Sequence[str]) -> int:
-    """Print what the check found, and the lines for the attribute's YAML."""
+    """Print the result of the check, and the lines to add to the attribute's YAML."""
     with with_config_dir(config_dir_in(words)):
         options = data_check_lists_parser().parse_args(list(words))
         lists, english = (
             preset({"attribute": name}, {"dataset": "coco"}).build("attribute")
             for name in (options.only, options.english)
         )
-        _check_attributes(lists, english)
+        if lists.language == ENGLISH:
+            raise UsageError(
+                f"{lists.name} is English; name an attribute whose YAML has language: CODE"
+            )
+        if english.language != ENGLISH or set(english.groups) != set(lists.groups):
+            raise UsageError(
+                f"--english {english.name}: name an attribute in English with the groups "
+                f"{', '.join(lists.groups)}"
+            )
         files = (options.captions, options.english_captions)
         for path in (*files, options.attributes):
             check_file(path)
@@ -98,18 +106,6 @@ def data_check_lists_parser() -> Parser:
     return parser
 
 
-def _check_attributes(lists: Attribute, english: Attribute) -> None:
-    if lists.language == ENGLISH:
-        raise UsageError(
-            f"{lists.name} is English; name an attribute whose YAML has language: CODE"
-        )
-    if english.language != ENGLISH or set(english.groups) != set(lists.groups):
-        raise UsageError(
-            f"--english {english.name}: name an attribute in English with the groups "
-            f"{', '.join(lists.groups)}"
-        )
-
-
 def compared_lists(
     attributes: Sequence[Attribute], files: Sequence[Path], labels: Path
 ) -> ListCheck:
@@ -141,7 +137,7 @@ def compared_lists(
 
 
 def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
-    """The captions of each image at places that both sides have, pairs cut to equal length.
+    """Pairs of captions of the same image, one in each language, cut to the same number of words.
 
     Longer captions describe more of the picture, which also shows the group.
 
@@ -182,7 +178,7 @@ def _cell(metric: str, attribute: Attribute, file: Path, labels: Path) -> Cell:
 def _of_shared_images(
     corpora: Sequence[Corpus], attributes: Sequence[Attribute], files: Sequence[Path]
 ) -> list[Corpus]:
-    """The corpora with only the images that have a group and that both describe.
+    """The corpora, reduced to images that have a group and captions in both.
 
     Raises:
         DataError: if captions are not in the language of their lists, or no image is in both.
@@ -211,7 +207,7 @@ def _of_shared_images(
 
 
 def _difference(lists: Number, english: Number) -> Compared:
-    """The numbers of the lists and of English, and the interval of their difference.
+    """A number under the lists and under the English lists, and the interval of the difference.
 
     Raises:
         DataError: if a number has no value.

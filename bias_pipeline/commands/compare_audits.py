@@ -1,4 +1,4 @@
-"""``compare`` for audits: compares files, with audit's options, or folders of audits."""
+"""``compare`` for audits: compares caption files, or folders of finished audits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chosen_metrics(text: str | None) -> list[str]:
 def audited_files(
     files: Sequence[str], options: Namespace, further: Sequence[str], earlier: Baseline | None
 ) -> Audited:
-    """Run the cells of an audit for each file; every file has the same cells."""
+    """Run an audit's cells for each caption file; all files have the same cells."""
     from bias_pipeline.run.launch import run_cells
 
     chosen = chosen_metrics(options.metrics)

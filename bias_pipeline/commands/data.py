@@ -124,7 +124,14 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         silent = int((~labelled).sum()) - sum(grouping.strata.values())
         if silent:
             facts[f"{attribute}: unlabelled"] = str(silent)
-        facts["labelled, with model and human captions"] = _coverage(corpus, labelled)
+        both = np.ones(len(corpus), bool)
+        for side in SIDES:
+            both &= np.bincount(corpus.side(side).image_rows, minlength=len(corpus)) > 0
+        total = int(labelled.sum())
+        share = f" ({(both & labelled).sum() / total:.0%})" if total else ""
+        facts["labelled, with model and human captions"] = (
+            f"{int((both & labelled).sum())} of {total}{share}"
+        )
     facts["images with objects"] = (
         "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
     )
@@ -138,16 +145,6 @@ def inventory(corpus: Corpus) -> dict[str, str]:
 def _blanks(corpus: Corpus, side: str) -> str:
     count = corpus.blanks.get(side, 0)
     return f"{count} ({count / (count + len(corpus.side(side))):.1%})" if count else "0"
-
-
-def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
-    """How many of the labelled images both sides describe."""
-    both = np.ones(len(corpus), bool)
-    for side in SIDES:
-        both &= np.bincount(corpus.side(side).image_rows, minlength=len(corpus)) > 0
-    total = int(labelled.sum())
-    share = f" ({(both & labelled).sum() / total:.0%})" if total else ""
-    return f"{int((both & labelled).sum())} of {total}{share}"
 
 
 def print_inventory(corpora: Mapping[str, Corpus]) -> None:

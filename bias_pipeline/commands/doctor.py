@@ -102,7 +102,7 @@ def _extras() -> Iterator[str]:
 
 
 def _weights() -> str:
-    """How many of the models in ``models list`` this machine has."""
+    """A line that counts how many models of ``models list`` this machine has."""
     if find_spec("huggingface_hub") is None:
         return "none can be read: transformers is not installed"
     from bias_pipeline.models.model_location import encoder_needs, find_place, metric_needs
@@ -206,7 +206,10 @@ def _objects_in(path: Path) -> dict[str, str]:
 
 
 def _captions_in(path: Path) -> dict[str, str]:
-    """Captions in a file; if an image has several captions, they are taken for human captions."""
+    """The captions in a file.
+
+    If an image has several captions, the file counts as human captions.
+    """
     from bias_pipeline.data.coco_files import human_captions, model_captions
 
     try:
@@ -265,7 +268,7 @@ def _examine(paths: Sequence[Path]) -> None:
 
 
 def _choose(files: Iterable[FileKinds]) -> dict[str, Path]:
-    """The first file of each kind; files of a single kind come before files of several kinds."""
+    """For each kind a file of this kind; files that can only be of one kind are chosen first."""
     ordered = sorted(files, key=lambda file: len(file.kinds))
     chosen: dict[str, Path] = {}
     for file in ordered:
@@ -290,7 +293,7 @@ def _before_an_audit(chosen: Mapping[str, Path]) -> Iterator[str]:
 
 
 def _print_audit(chosen: Mapping[str, Path], models: Sequence[Path]) -> None:
-    """Print what the files contain together, each question, and the commands to run."""
+    """Print what the files contain, the questions an audit can answer, and the commands to run."""
     from bias_pipeline.commands.audit import parser as audit_parser
     from bias_pipeline.commands.audit import source_of_file
     from bias_pipeline.commands.data import print_inventory
@@ -319,7 +322,7 @@ def _print_audit(chosen: Mapping[str, Path], models: Sequence[Path]) -> None:
 
 
 def _questions(corpus: Corpus) -> Iterator[str]:
-    """A line for each question of an audit, with what is missing for an answer."""
+    """A line for each question of an audit; it says what an answer still needs."""
     from bias_pipeline.metrics.base import PICTURES, QUESTIONS, WEIGHTS
     from bias_pipeline.metrics.catalogue import has_needs, infos, missing
 

@@ -52,15 +52,15 @@ def parser() -> Parser:
     parser.add_argument(
         "--crop",
         choices=["person", "none"],
-        help="what a CLIP sees of a picture: the largest person if the data set has boxes of "
-        "people (default: person), or all of it (none)",
+        help="what a CLIP sees of a picture: person (the largest person, if the data set has "
+        "boxes of people) or none (the whole picture) (default: person)",
     )
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
-        help="for debias: let load_debias.py also debias prompts of a generator that has the "
-        "same text model, with the edit of CLIP's outputs (outputs) or with an edit "
-        "fitted to token states (states)",
+        help="for debias: load_debias.py can then also debias the prompts of a generator with the "
+        "same text model, by the edit of CLIP's outputs (outputs) or by an edit that is fitted to "
+        "token states (states)",
     )
     _add_captioner_options(parser)
     for name, kind, about in (
@@ -86,9 +86,9 @@ def _add_captioner_options(parser: Parser) -> None:
         "--weights",
         type=Path,
         metavar="FILE",
-        help="a table with the columns image and weight, as analysis rebalance writes it: "
-        "captions are drawn in proportion to their image's weight, which is 1 for images that "
-        "the table lacks",
+        help="a table with the columns image and weight, as analysis rebalance writes it; a "
+        "caption is drawn in proportion to the weight of its image, and images that the table "
+        "lacks have weight 1",
     )
     group.add_argument(
         "--each-epoch",
@@ -129,7 +129,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def _check_captioner_options(options: Namespace) -> None:
-    """Refuse options of captioners that do not fit together or do not fit the kind."""
+    """Refuse options that do not fit together, or that this kind of captioner does not have."""
     keys = ("weights", "each_epoch", "equalizer", "confusion_weight", "confident_weight")
     values = {key: getattr(options, key) for key in keys}
     given = [key for key, value in values.items() if value is not None and value is not False]
@@ -142,7 +142,7 @@ def _check_captioner_options(options: Namespace) -> None:
 
 
 def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
-    """The entries on the data in a model card."""
+    """The entries of a model card on the data."""
     return {
         "data": corpus.dataset,
         "whose": options.captions,

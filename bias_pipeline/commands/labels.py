@@ -66,7 +66,7 @@ def add_machine_option(parser: Parser, *, required: bool = False) -> None:
 
 
 def machine_labelled(options: Namespace) -> Cell:
-    """The cell of captions whose machine labels are to be corrected."""
+    """The cell that reads the captions and the machine labels."""
     check_file(options.machine, "--machine")
     check_file(options.captions, "--captions")
     return cell(

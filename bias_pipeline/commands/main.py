@@ -1,8 +1,8 @@
 """The program: runs a command, turns errors into sentences and exit codes, prints help, completes.
 
-``NAME_parser()`` in a command's module makes the command's help and completion;
-``NAME_command(words)`` runs the command and returns the exit code. If the module is named after
-the command's first word, NAME leaves this word out. A command on photos also has
+In a command's module, ``NAME_parser()`` makes the help and the completion, and
+``NAME_command(words)`` runs the command and returns the exit code. If the module is named after the
+command's first word, NAME leaves this word out. A command on photos also has
 ``NAME_options_of(words)``, which returns its checked options.
 """
 
@@ -67,20 +67,15 @@ def program() -> int:
     return code
 
 
-def _set_process_defaults() -> None:
-    """Change two defaults of Python and NumPy that slow this program down."""
+def run_command(words: list[str]) -> int:
+    """Run a command in a process whose signals the caller handles; returns its exit code."""
+    terminal.open_streams()
     # A sweep composes some hundred thousand nodes, which stay until their job has run. Collecting
     # garbage every 700 objects took a sixth of the time of a sweep of cached cells.
     gc.set_threshold(10_000, 10, 10)
     # NumPy reads this variable when it is imported, which happens later. Products are small and
     # cells run in parallel: threads of one product would wait for each other on busy cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def run_command(words: list[str]) -> int:
-    """Run a command in a process whose signals the caller handles; returns its exit code."""
-    terminal.open_streams()
-    _set_process_defaults()
     guard()
     for sentence in installation.doubts():
         warn(f"warning: {sentence}")
@@ -103,7 +98,7 @@ def run_command(words: list[str]) -> int:
 
 
 def _mistake(error: Exception) -> BiasPipelineError:
-    """The error that a user is shown; a bug is raised again."""
+    """The error to show to the user; an error that is a bug is raised again."""
     if isinstance(error, BiasPipelineError):
         return error
     if is_out_of_memory(error):
@@ -376,7 +371,7 @@ def subcommands(first: str) -> list[Command]:
 
 
 def list_commands(words: Sequence[Command]) -> list[str]:
-    """Two lines for each command: how to write it, and what it does."""
+    """Two lines for each command: how to type the command, and what it does."""
     return [
         line
         for word in words
@@ -464,20 +459,16 @@ def completions(line: str) -> list[str]:
     *before, last = line.split(" ")
     before = [word for word in before if word]
     try:
-        return _of_word(before, last)
+        word, rest = resolve_command(before)
+        if word is None:
+            return _next_words(before, last)
+        if last.startswith("-"):
+            return [f"{flag} " for flag in word.parser().flags if flag.startswith(last)]
+        next_words = [] if rest else _next_words(before, last)
+        keys = _keys(rest, last) if word.keys and (before or "=" in last or last) else []
+        return [*next_words, *keys]
     except BiasPipelineError:
         return []  # the words before the last are wrong
-
-
-def _of_word(before: Sequence[str], last: str) -> list[str]:
-    word, rest = resolve_command(before)
-    if word is None:
-        return _next_words(before, last)
-    if last.startswith("-"):
-        return [f"{flag} " for flag in word.parser().flags if flag.startswith(last)]
-    next_words = [] if rest else _next_words(before, last)
-    keys = _keys(rest, last) if word.keys and (before or "=" in last or last) else []
-    return [*next_words, *keys]
 
 
 def _next_words(before: Sequence[str], last: str) -> list[str]:

@@ -62,7 +62,7 @@ def _wings() -> list[WingWeights]:
 
 
 def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
-    """A model in a wing's own format, and the key that takes it; None if no wing has it."""
+    """A model in a wing's format, and the key that takes the model; None if no wing reads it."""
     for wing in _wings():
         for taker, find in wing.formats.items():
             if model := find(name, revision):
@@ -282,7 +282,7 @@ def prefetch_parser() -> Parser:
 
 
 def prefetch_command(words: list[str]) -> int:
-    """Fetch models; a model that a package or a folder already has is not fetched."""
+    """Fetch models, except models that a package or a folder already has."""
     from bias_pipeline.models.model_location import prefetch
 
     options = prefetch_parser().parse_args(words)
@@ -296,7 +296,7 @@ def prefetch_command(words: list[str]) -> int:
 
 
 def _is_there(name: str, revision: str) -> bool:
-    """Whether a folder or a package has the model, so that nothing is fetched."""
+    """Whether a folder or a package already has the model."""
     try:
         place = find_place(name, revision)
     except BiasPipelineError:

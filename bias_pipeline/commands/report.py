@@ -80,7 +80,7 @@ def command(words: list[str]) -> int:
 
 
 def _check_export(place: Path | None, runs: Path) -> None:
-    """Refuse a folder in which an export would replace files of runs."""
+    """Refuse an export into a folder where it would overwrite files of runs."""
     if place is None:
         return
     of_all = place.resolve() == runs.resolve()
@@ -139,15 +139,15 @@ def parser() -> Parser:
         "--images",
         type=Path,
         metavar="DIR",
-        help="a folder of photos named by image id: thumbnails of at most 200 photos are put into "
-        "the page, beside the example captions; check that you may share them",
+        help="a folder of photos named by image id; the page then has thumbnails of at most 200 "
+        "photos beside the example captions, so check that you may share them",
     )
     parser.add_argument(
         "--maps",
         type=Path,
         metavar="DIR",
-        help="a folder that explain gradcam wrote: its maps are folded beside the examples "
-        "and show where the captioner looked for the word that names a group",
+        help="a folder that explain gradcam wrote; its maps stand folded beside the examples, and "
+        "show where the captioner looked when it wrote the word that names a group",
     )
     parser.add_argument(
         "--card",
@@ -159,16 +159,15 @@ def parser() -> Parser:
         "--eval-results",
         type=_hub_dataset,
         metavar="OWNER/NAME",
-        help="with --card, for this data set of the Hugging Face hub: also write the numbers "
-        "as its evaluations (.eval_results/bias_pipeline.yaml beside the card), and "
-        "their tasks as eval.yaml for its repository",
+        help="with --card: a data set of the Hugging Face hub. The numbers are then also written "
+        "as evaluations on it (.eval_results/bias_pipeline.yaml beside the card), and their tasks "
+        "as eval.yaml for the data set's repository",
     )
     parser.add_argument(
         "--error",
         choices=("seeds", "interval"),
-        help="the error that exported tables print, as papers do, in place of our intervals over "
-        "attackers and images: the standard deviation over seeds, or half of the 95%% "
-        "interval over runs",
+        help="which error exported tables print, as papers do, instead of our intervals: the "
+        "standard deviation over seeds (seeds), or half of the 95%% interval over runs (interval)",
     )
     arguments.add_limits(parser)
     return parser
@@ -230,6 +229,6 @@ def wandb_parser() -> Parser:
     parser.add_argument(
         "--workspace",
         action="store_true",
-        help="also create or update a workspace on the server that compares the project's runs",
+        help="also create or update, on the server, a workspace that compares the project's runs",
     )
     return parser

@@ -137,7 +137,7 @@ def _compare(words: Sequence[str]) -> int:
 
 
 def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int]) -> int:
-    """The exit code of a comparison; with ``--history`` the comparison is counted first."""
+    """The exit code of a comparison. ``--history`` counts the comparison before."""
     gated = options.fail_if_worse or options.margin is not None
     if options.history:
         looks = counted_look(options.history, comparison)
@@ -150,7 +150,7 @@ def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int])
 def _cells(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], list[Result], Mapping[str, str]]:
-    """Results of the first captioner, results of the others, and skipped cell to reason."""
+    """The first captioner's results, the others' results, and the reason of each skipped cell."""
     runs = [Path(name) for name in names if (Path(name) / RESULT).is_file()]
     others = [name for name in names if Path(name) not in runs]
     if runs and others:
@@ -164,7 +164,7 @@ def _cells(
 
 
 def _gate_of_questions(rows: Sequence[ComparedQuestion]) -> int:
-    """The exit code for CI, by the questions that can be decided."""
+    """The exit code for CI; questions without a decision do not count."""
     outcome = outcome_of(rows)
     decided = [row for row in rows if not row.decision.doubts]
     if outcome == "worse":
@@ -229,7 +229,7 @@ def compare_parser() -> Parser:
         "--history",
         type=Path,
         metavar="FOLDER",
-        help="folder that keeps count of how many versions were compared on the same pictures",
+        help="folder that counts how many versions were compared on the same pictures",
     )
     parser.add_argument(
         "--looks",
@@ -313,7 +313,10 @@ def _load_results(folders: Sequence[Path]) -> list[Result]:
 def _compute_results(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], Mapping[str, str]]:
-    """The results, and skipped cell to reason; all captioners are read before anything runs."""
+    """The results, and the reason of each skipped cell.
+
+    All captions are read before any cell runs.
+    """
     from bias_pipeline.run import launch
 
     try:

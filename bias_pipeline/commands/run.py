@@ -114,7 +114,7 @@ def _print_planted(results: Sequence[Result]) -> None:
 
 
 def parser() -> Parser:
-    """The parser that makes the help; Hydra parses the options. Reads only names of files."""
+    """The parser that prints the help. Hydra parses the options."""
     parser = Parser(
         f"{PROGRAM} run",
         usage=f"{PROGRAM} [run] {KEYS} [options]",
@@ -241,7 +241,7 @@ def _prepare(words: Sequence[str]) -> Sweep:
 
 
 class SlurmCommand(slurm.Requeued):
-    """A command that submitit runs in another process."""
+    """Calls a command in the process that submitit starts."""
 
     def __call__(self, words: Sequence[str]) -> None:
         from bias_pipeline.commands.main import run_command
@@ -263,7 +263,10 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each job, without launcher settings; composing a job checks it."""
+    """The overrides of each job, without launcher settings.
+
+    Every job is composed, which checks it.
+    """
     from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
 

@@ -59,7 +59,7 @@ def _lower_case(words: Words, of: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LabelMap(Configurable):
-    """How one data set writes the groups of an attribute.
+    """How one data set writes the groups of an attribute in its labels.
 
     Attributes:
         field: the name of the label column in the data set.
@@ -185,7 +185,7 @@ class Context(Configurable):
 
 @dataclass(frozen=True)
 class Naming:
-    """What counts in a caption as naming a group of one attribute.
+    """Which words of a caption count as naming a group of one attribute.
 
     Attributes:
         attribute: the attribute's name.
@@ -278,7 +278,7 @@ class Attribute(Configurable):
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        """The attributes whose labels are read: this attribute, or the two of an intersection."""
+        """The attributes whose labels are read: this attribute, or both of an intersection."""
         return (self,)
 
     @property
@@ -294,12 +294,12 @@ class Attribute(Configurable):
 
     @property
     def words_digest(self) -> str:
-        """Digest of all that decides which words are masked and which group they name."""
+        """A digest of all that decides which words are masked, and which group each word names."""
         lists = [self.words, self.also_masked, self.other_senses, repr(self.applies_to)]
         return hashlib.sha256(json.dumps(lists, default=list).encode()).hexdigest()[:12]
 
     def counted_words(self, preset: str | None = None) -> dict[str, tuple[str, ...]]:
-        """By group name, the words that count as naming the group.
+        """For each group, the words that count as naming the group.
 
         Args:
             preset: the name of a published list; each of its words gets the group that it has in
@@ -339,7 +339,7 @@ class Attribute(Configurable):
         return (Naming(self.name, words, frozenset(self.other_senses), self.applies_to),)
 
     def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
-        """The groups that ``dataset`` labels, in the attribute's order, and how it writes them.
+        """The groups that ``dataset`` labels, in the attribute's order, and how labels are written.
 
         A data set may label fewer groups than the attribute has; the labelled groups then decide
         the chance level.

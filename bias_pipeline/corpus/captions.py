@@ -1,7 +1,7 @@
 """Captions as integer columns, so that rewriting words costs one look-up per distinct word.
 
-A transform of text (tokenise, mask, align) decides word by word. A transform is therefore applied
-to the few thousand distinct words of a corpus and then gathered over the millions of running words.
+A transform of text (tokenise, mask, align) decides word by word. So it is applied only to the few
+thousand distinct words of a corpus, not to millions of running words.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ EACH_CAPTION: set[Callable[..., Any]] = set()
 
 
 def each_caption(how: Callable[P, T]) -> Callable[P, T]:
-    """Mark a function of captions whose result joins its results for parts of the captions.
+    """Mark a function of captions whose result is its results for parts of the captions, joined.
 
-    Such a function also reads captions that do not fit into memory.
+    Such a function can also read captions that do not fit into memory.
     """
     EACH_CAPTION.add(how)
     return how
@@ -100,7 +100,8 @@ class Captions(ReadCache):
     ) -> Captions:
         """Split texts at white space.
 
-        ``images`` (N,) is the row of the image of each caption, ascending; 0 .. N - 1 if left out.
+        ``images`` (N,) has the row of each caption's image, ascending; if left out, each caption
+        has an image of its own.
         """
         index: dict[str, int] = {_SEPARATOR: 0}
         parts = [_split(texts[i : i + _BATCH], index) for i in range(0, len(texts), _BATCH)]
@@ -152,7 +153,7 @@ class Captions(ReadCache):
 
     @cached_property
     def identities(self) -> IntArray:
-        """(N,) a number for each caption; captions of the same words have the same number."""
+        """(N,) a number for each caption; captions with the same words have the same number."""
         index: dict[bytes, int] = {}
         raw, width = self.tokens.tobytes(), self.tokens.itemsize
         bounds = (self.starts * width).tolist()
@@ -232,10 +233,11 @@ class Captions(ReadCache):
         return self.take(self.positions == k)
 
     def in_turn(self, k: int) -> IntArray:
-        """(M,) rows of the k-th caption (from 0) of each of M images, one row an image.
+        """(M,) the row of the k-th caption (from 0) of each of M images.
 
-        An image with fewer captions begins again with its first: attackers learn more from more
-        images, and a maximum or a skew is larger in fewer, so every position has all images.
+        An image with fewer captions begins again with its first caption. So every position has all
+        images, since attackers learn more from more images, and a maximum or a skew is larger in
+        fewer images.
 
         Example:
             >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
@@ -251,7 +253,7 @@ class Captions(ReadCache):
         return (int(self.positions.max(initial=-1)) + 1) * int((self.positions == 0).sum())
 
     def by_position(self, most: int) -> Iterator[Captions]:
-        """One caption of every image, then a second of every image, and so on, at most ``most``.
+        """One caption of every image, then another of every image, and so on, ``most`` at most.
 
         See :meth:`in_turn` for images with fewer captions than others.
 
@@ -295,26 +297,18 @@ class Captions(ReadCache):
         if (sizes == 1).all():
             return Captions(tuple(index), flat[self.tokens], self.starts, self.image_rows)
         if (sizes <= 1).all():  # signs are dropped, nothing is cut in two: no need to expand
-            return self._drop_words(tuple(index), flat, sizes > 0)
-        return self._expand(tuple(index), flat, sizes)
-
-    def _drop_words(
-        self, types: tuple[str, ...], flat: Int32Array, retained: BoolArray
-    ) -> Captions:
-        """Replace the retained words, (V,) flags, by the words of ``flat``; drop the others."""
-        renumber = np.full(len(retained), -1, np.int32)
-        renumber[retained] = flat
-        tokens = renumber[self.tokens]
-        remaining = tokens >= 0
-        starts = offsets(remaining)[self.starts]
-        return Captions(types, tokens[remaining], starts, self.image_rows)
-
-    def _expand(self, types: tuple[str, ...], flat: Int32Array, sizes: Int32Array) -> Captions:
+            retained = sizes > 0
+            renumber = np.full(len(retained), -1, np.int32)
+            renumber[retained] = flat
+            tokens = renumber[self.tokens]
+            remaining = tokens >= 0
+            starts = offsets(remaining)[self.starts]
+            return Captions(tuple(index), tokens[remaining], starts, self.image_rows)
         first = offsets(sizes)[:-1]
         blocks = np.split(self.tokens, range(_BLOCK, len(self.tokens), _BLOCK))
         tokens = np.concatenate([flat[ranges(first[block], sizes[block])] for block in blocks])
         starts = offsets(sizes[self.tokens])[self.starts]
-        return Captions(types, tokens, starts, self.image_rows)
+        return Captions(tuple(index), tokens, starts, self.image_rows)
 
     def join(self, phrases: Iterable[str]) -> Captions:
         """Make one word of every occurrence of a phrase ("hot dog"), the longest first.
@@ -335,7 +329,7 @@ class Captions(ReadCache):
         return self._join_places([phrase for phrase, _ in occurrences], starts)
 
     def _places(self, phrases: Iterable[str]) -> list[tuple[list[str], IntArray]]:
-        """Where each phrase of two words or more occurs, the longest phrases first.
+        """The places of each phrase of two words or more; the longest phrases come first.
 
         Positions are looked up by the phrase's first word; most words begin no phrase.
         """
@@ -356,7 +350,7 @@ class Captions(ReadCache):
         return occurrences
 
     def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
-        """The places in ``begins`` at which the phrase begins and stays within one caption."""
+        """The places in ``begins`` where the whole phrase follows within the same caption."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]
@@ -447,8 +441,8 @@ def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
 def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
     """The rank of each code among the distinct codes.
 
-    Only distinct codes are sorted, and a table replaces sorting if it need not be too large: to
-    sort all codes takes ten times as long.
+    Only distinct codes are sorted, or a table is used if it is small enough. Sorting all codes
+    takes ten times as long.
 
     Example:
         >>> dense_ranks(np.array([7, 2, 7])).tolist()

@@ -61,7 +61,7 @@ class Grouping:
 
     @property
     def unsure(self) -> BoolArray:
-        """(N,) images whose group annotators could not tell.
+        """(N,) True for images whose group annotators could not tell.
 
         Example:
             >>> Grouping(("male", "female"), np.array([0, NO_GROUP, UNSURE]), {}).unsure.tolist()
@@ -174,9 +174,9 @@ class Corpus(ReadCache, Sequence[Record]):
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
-        A blank caption counts as absent, on both sides: its image is not described, so coverage
-        falls and no metric rewards silence. Blanks are counted and noted. A caption of more than
-        10,000 characters is cut after the last whole word within them.
+        A blank caption counts as absent on both sides. The image of a blank caption is not
+        described, so coverage falls and no metric rewards silence. Blanks are counted and noted. A
+        caption of more than 10,000 characters is cut after the last whole word within them.
 
         Args:
             records: the images, in the order of the captioner's file; if they are columns, no id
@@ -283,7 +283,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @property
     def each_sample(self) -> tuple[Corpus, ...]:
-        """A corpus for each of the captioner's samples; only this corpus if there are no others."""
+        """A corpus for each of the captioner's samples; this corpus alone if it is the only one."""
         return (replace(self, samples=()), *self.samples) if self.samples else (self,)
 
     @property
@@ -380,7 +380,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def reference(self) -> str:
-        """SHA-256 (hex) of all that captioners are scored against, without their own captions."""
+        """SHA-256 (hex) of all with which captioners are compared, without captioners' captions."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=(), edits=())
         return replace(people, blank_counts={}).digest
@@ -443,7 +443,10 @@ def _grouping(raw: Sequence[str | None], names: tuple[str, ...], labels: LabelMa
 def grouping_of(
     written: Sequence[str | None], numbers: IntArray, names: tuple[str, ...], labels: LabelMap
 ) -> Grouping:
-    """The groups of N images, from the distinct labels and the (N,) number of each image's."""
+    """The groups of N images.
+
+    ``written`` has the distinct labels, ``numbers`` (N,) the place in it of each image's label.
+    """
     codes = np.full(len(written), NO_GROUP, np.int64)
     for number, value in enumerate(written):
         group = None if value is None else labels.group_of(value)

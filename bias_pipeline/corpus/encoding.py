@@ -17,9 +17,9 @@ _REMNANTS = (
 
 
 def without_mojibake(text: str) -> str:
-    """The text as it was meant, if UTF-8 was read as CP1252, Latin-1, CP437 or MacRoman.
+    """The intended text, if UTF-8 was read as CP1252, Latin-1, CP437 or MacRoman.
 
-    Text that was misread several times is mended too. All other text stays as it is.
+    Text that was misread several times is mended, too. Other text stays as it is.
 
     Example:
         >>> without_mojibake("the cafÃ© isnâ€™t open"), without_mojibake("eug├¿ne")
@@ -38,7 +38,7 @@ def without_mojibake(text: str) -> str:
 
 
 def without_half_pairs(text: str) -> str:
-    """Pairs of surrogates as one character, halves as U+FFFD: no encoding can write a half."""
+    """The text with each pair of surrogates as one character, and each half pair as U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -46,7 +46,7 @@ def without_half_pairs(text: str) -> str:
 
 @cache
 def plain_name_of(text: str) -> str:
-    """A name as it was meant: without mojibake and invisible signs, in NFC.
+    """A name in NFC, without mojibake and invisible signs.
 
     Example:
         >>> plain_name_of("MÃ¤nnlich"), plain_name_of("male" + chr(0x200B))

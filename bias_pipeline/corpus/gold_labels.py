@@ -31,13 +31,13 @@ class GoldLabels:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of everything here that decides scores."""
+        """A hash of everything in these gold labels that decides scores."""
         content = [self.attribute, self.groups, sorted(self.unsure), sorted(self.others)]
         text = json.dumps([*content, self.chances], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def labels_in(self, corpus: Corpus) -> tuple[IntArray, IntArray, Float64Array]:
-        """(n,) rows of a corpus with gold labels, these labels, and the chances of being drawn.
+        """(n,) the rows of images with gold labels, the labels, and the chances of being drawn.
 
         A label is the number of a group, K if people cannot tell, K + 1 for any other.
         """

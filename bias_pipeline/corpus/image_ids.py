@@ -86,7 +86,7 @@ def _check_whole(text: str, power: re.Match[str]) -> None:
 
 
 def id_key(identifier: str) -> tuple[int, int, str]:
-    """Sort key of canonical ids: numbers by value (they have no leading zeros), then other text."""
+    """A sort key of canonical ids: first numbers by value, then all other texts."""
     numeric = identifier.isascii() and identifier.isdigit()
     return (0, len(identifier), identifier) if numeric else (1, 0, identifier)
 
@@ -222,7 +222,7 @@ def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
 def _without_separators(
     files: Collection[Collection[str]], forms: Mapping[str, str]
 ) -> dict[str, str]:
-    """Numbers by ids with separators of thousands, if another file has the numbers."""
+    """Map each id with separators of thousands to its number, if another file has this number."""
     written = [
         {i: canonical_id(re.sub(r"\D", "", i)) for i in ids if _THOUSANDS.fullmatch(i)}
         for ids in files
@@ -248,7 +248,7 @@ def _without_separators(
 
 
 def reading_notes(short: Mapping[str, str]) -> list[str]:
-    """How ids were read, with an example of names and one of numbers.
+    """How ids were read, with an example of a file name and an example of a number.
 
     Example:
         >>> reading_notes({"42.jpg": "42", "1,097": "1097"})[1]

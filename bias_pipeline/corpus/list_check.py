@@ -48,7 +48,7 @@ class ListCheck(Configurable):
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """``passed`` if neither number can be worse than the English one by over 2 points.
+        """``passed`` if neither number can be worse than the English number by over 2 points.
 
         Example:
             >>> same = {"lists": 0.56, "english": 0.56, "low": -0.01, "high": 0.01}

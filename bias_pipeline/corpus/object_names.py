@@ -1,4 +1,4 @@
-"""Names of objects: COCO's 80 categories, and which name is meant by a label that a program writes.
+"""Names of objects: COCO's 80 categories, and the category that a program's label means.
 
 A label is mapped to a category by its name: numbers differ between label sets. COCO's ids and
 supercategories are facts; the nouns are ours.
@@ -148,7 +148,7 @@ MOST_UNKNOWN = 0.1  # the share of objects of unknown names above which a file i
 
 
 def plain_label(text: str) -> str:
-    """A label as words, the first of several synonyms; empty if it is not a category.
+    """A label as words; of several synonyms the first. Empty for a label that is no category.
 
     ImageNet's labels list synonyms with commas, other lists join words with ``_``.
 
@@ -171,7 +171,7 @@ def _letters(name: str) -> str:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """The letters of a name, then of what may be its singular or its plural."""
+    """The letters of a name, of its possible singular, and of its possible plural."""
     letters = _letters(name)
     yield letters
     for ending, single in _PLURALS:
@@ -181,11 +181,11 @@ def _spellings(name: str) -> Iterator[str]:
 
 
 class ObjectNames:
-    """Finds which of the known names is meant by a name in a file.
+    """Finds the known name that a name in a file means.
 
-    A name stands for itself. Otherwise case, blanks, hyphens, other signs, and singular or plural
-    do not matter; then the names of other lists stand for COCO's categories. A name that could mean
-    two of the known names means neither.
+    A known name means itself. Otherwise case, blanks, hyphens, other signs, and singular or plural
+    do not matter. After that, names of other lists stand for COCO's categories. A name that could
+    mean two known names means neither.
 
     Example:
         >>> names = ObjectNames(["couch", "hot dog", "person"])
@@ -203,7 +203,7 @@ class ObjectNames:
         self._add(_PEOPLE, {self.meaning_of(PERSON)})
 
     def _add(self, names: Iterable[str], meanings: set[str | None]) -> None:
-        """Give a single meaning to the names that have no meaning yet."""
+        """Give meanings to names that have no meaning yet, if the meaning is unique."""
         for name in names if len(meanings) == 1 else ():
             if (meaning := next(iter(meanings))) and self.meaning_of(name) is None:
                 self._meanings[_letters(name)] = meaning
@@ -229,14 +229,14 @@ def coco_name(name: str) -> str:
 
 
 def is_odd(name: str) -> bool:
-    """Whether a file's name may stand for a name that is written otherwise."""
+    """Whether a name in a file may stand for a known name that is written in another way."""
     known = name in CATEGORIES or COCO_NAMES.meaning_of(name) is None
     return not (known and name == _as_words(name))
 
 
 @dataclass(frozen=True)
 class ObjectsRead:
-    """What the names of a data set's objects were taken for."""
+    """Which known names the names of a data set's objects were taken for."""
 
     # Name to how many images have it; without excluded names and names for no object
     images: Mapping[str, int]
@@ -276,7 +276,7 @@ class ObjectsRead:
         return sorted(names, key=lambda name: (-self.images[name], name))
 
     def fault(self, tasks: str) -> str:
-        """How many objects have unknown names, and the most frequent names; possibly empty."""
+        """A message on objects with unknown names and their most frequent names; possibly empty."""
         unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""

@@ -99,7 +99,7 @@ class Drawing(Protocol):
 
 
 class Edit(Protocol):
-    """A change made to pictures when they are read.
+    """A change that is made to pictures when they are read.
 
     Attributes:
         spec: everything that decides the edit, as plain data.
@@ -177,7 +177,7 @@ class Pictures:
 
     @cached_property
     def contents(self) -> tuple[str | None, ...]:
-        """SHA-256 (hex) of each picture; None where there is none on disk."""
+        """SHA-256 (hex) of each picture; None for a picture that is not on disk."""
         files = [file for file in self.files if isinstance(file, Path)]
         read = dict(zip(files, digests_of(files), strict=True))
         return tuple(
@@ -205,7 +205,7 @@ class Pictures:
         return self.take(np.array([row])).pixels_digest
 
     def copies(self) -> Iterator[IntArray]:
-        """The rows of each set of equal files; a file is read only if another has its size."""
+        """The rows of each set of equal files; a file is read only if another file has its size."""
         sized: dict[int, list[int]] = {}
         for row, path in enumerate(self.files):
             if isinstance(path, Path) and path.is_file():

@@ -1,4 +1,4 @@
-"""What goes into an attacker and what comes out."""
+"""The captions and labels that attackers get, and the predictions that they make."""
 
 from __future__ import annotations
 

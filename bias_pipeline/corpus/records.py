@@ -19,7 +19,7 @@ LONGEST = 10_000  # characters of a caption that are read
 
 
 class StockCaption(str):
-    """A caption that describes nothing, as its file says."""
+    """A caption about which its file says that it describes nothing."""
 
     __slots__ = ()
 

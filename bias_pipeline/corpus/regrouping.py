@@ -1,4 +1,4 @@
-"""Groups made from other groups: products of two attributes, large groups, groups drawn anew.
+"""Makes groups from other groups: products of two attributes, large groups, redrawn labels.
 
 For an intersection, such as male-light, the data set is read once for each attribute; an image with
 a group of each attribute belongs to the product of the two groups. Labels drawn anew at given rates
@@ -109,9 +109,10 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
 
 
 def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
-    """The groups of two attributes together; images that lack a group are strata.
+    """The groups of two attributes together.
 
-    The product is unsure where one of its two groups is unsure.
+    Images without a group of both are strata. An image is unsure if one of its two labels is
+    unsure.
     """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)
@@ -265,7 +266,7 @@ class LabelNoise:
         return rate
 
     def redrawn(self, corpus: Corpus, draw: int) -> Corpus:
-        """The corpus with new labels, drawn as if old labels were true and new labels erred.
+        """The corpus with new labels, drawn as if only the new labels contained errors.
 
         Labels err independently of each other and of captions. An image whose drawn label is none
         of the corpus's groups belongs to no group.

@@ -2,9 +2,9 @@
 
 An attacker must not learn from an image and be tested on its copy. Two images are copies if
 annotators wrote the same captions for both (at least two different captions), or if their pictures
-are the same files or have the same ``picture_id``. One caption in common is not enough: many
+are the same files or have the same ``picture_id``. One caption in common is not enough, since many
 pictures of a surfer get the same five words. Captions that more than ten images share do not count
-either: they are set phrases, as in data made from a few templates.
+either, since they are set phrases.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NO_COPIES = Copies(0, together=True)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One draw: image rows to train on and to test on, each in the order they were drawn."""
+    """One draw: the image rows to train on and the image rows to test on, as drawn."""
 
     seed: int  # the seed of the draw and of the attackers trained on it
     train: IntArray  # rows of the corpus
@@ -92,7 +92,7 @@ class Split:
         return _ascending(self._balance(_positions(self.validation, images), labels))
 
     def with_fewer(self, share: float) -> Split:
-        """The same test images, and every (1 / share)-th training image, so fewer of each group.
+        """The same test images, and every (1 / share)-th training image of each group.
 
         Example:
             >>> rows = np.arange(6)
@@ -106,7 +106,12 @@ class Split:
             return positions
         classes = labels[positions]
         size = np.bincount(classes, minlength=int(labels.max()) + 1).min()
-        return positions[_rank_within(classes) < size]
+        # How many earlier entries carry the same label
+        sizes = np.bincount(classes)
+        order = np.argsort(classes.astype(np.min_scalar_type(len(sizes))), kind="stable")
+        rank = np.empty(len(classes), np.int64)
+        rank[order] = np.arange(len(classes)) - np.repeat(offsets(sizes)[:-1], sizes)
+        return positions[rank < size]
 
     @cached_property
     def digest(self) -> str:
@@ -187,7 +192,7 @@ def every_image_tested(splits: Sequence[Split]) -> bool:
 
 
 def reunite_copies(part: IntArray, first: IntArray) -> IntArray:
-    """Parts in which every copy is in the part of its original.
+    """The parts, after every copy was moved into the part of its original.
 
     ``part`` (N,) is -1 for images that are not drawn; ``first`` (N,) is from :func:`originals`.
     """
@@ -213,17 +218,8 @@ def _positions(rows: IntArray, images: IntArray) -> IntArray:
     return positions[positions >= 0]
 
 
-def _rank_within(labels: IntArray) -> IntArray:
-    """How many earlier entries carry the same label."""
-    sizes = np.bincount(labels)
-    order = np.argsort(labels.astype(np.min_scalar_type(len(sizes))), kind="stable")
-    rank = np.empty(len(labels), np.int64)
-    rank[order] = np.arange(len(labels)) - np.repeat(offsets(sizes)[:-1], sizes)
-    return rank
-
-
 def originals(corpus: Corpus) -> IntArray:
-    """(N,) the first image that each image is a copy of, or the image itself; read-only."""
+    """(N,) for each image, the first image of which it is a copy, or itself; read-only."""
     return corpus.read(_originals)
 
 

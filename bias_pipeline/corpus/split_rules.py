@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import (
     Copies,
@@ -75,7 +75,7 @@ class HoldOut(SplitRule):
 
     @property
     def trains(self) -> bool:
-        """Whether images are left to learn from."""
+        """Whether the rule leaves images to learn from."""
         return 0 <= self.validation_share < 1 - self.test_share
 
     def check_trains(self) -> None:
@@ -161,10 +161,10 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """A corpus of at most ``limit`` images that belong to a group and have a caption.
 
-    Which images these are depends on their ids alone: they are the same for all seeds, and for all
-    captioners that describe the same images, and a lower limit gives a subset of a higher one. Sets
-    of pictures are drawn whole, by their names. The data set's name contains the limit, so every
-    row, table and run shows it.
+    Ids alone decide which images these are. So they are the same for all seeds, and for all
+    captioners that describe the same images, and a lower limit gives a subset. Sets of pictures are
+    drawn whole, by their names. The data set's name contains the limit, so every row, table and run
+    shows it.
 
     Args:
         corpus: what is read.
@@ -189,7 +189,10 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """
     codes = [grouping.codes for grouping in corpus.groupings.values()]
     labelled = (np.array(codes) >= 0).any(axis=0)  # in a group of at least one attribute
-    captioned = _have_caption(corpus)
+    # A blank caption counts
+    described = np.zeros(len(corpus), bool)
+    described[corpus.model.image_rows] = True
+    captioned = described | (np.asarray(corpus.blank_counts.get("model", 0)) > 0)
     scored = np.flatnonzero(labelled & captioned if captioned.any() else labelled)
     if limit is None or len(scored) <= limit:
         return corpus
@@ -229,13 +232,6 @@ def _first_drawn(corpus: Corpus, rows: IntArray, limit: int) -> IntArray:
     return np.sort(drawn[:end])
 
 
-def _have_caption(corpus: Corpus) -> BoolArray:
-    """(N,) whether each image has a caption by the captioner; a blank caption counts."""
-    described = np.zeros(len(corpus), bool)
-    described[corpus.model.image_rows] = True
-    return described | (np.asarray(corpus.blank_counts.get("model", 0)) > 0)
-
-
 _NONE = np.empty(0, np.int64)
 Folds = Annotated[int, Range(low=2, high=1000)]
 
@@ -245,8 +241,8 @@ class CrossFit(SplitRule):
     """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
-    the same folds. A hold-out tests a fifth or a tenth of the images, and the score depends on
-    which images are tested; here all are, once per seed.
+    the same folds. A hold-out tests a fifth or a tenth of the images, so the score depends on which
+    images these are. Cross-fitting tests every image once per seed.
 
     Attributes:
         folds: K, at least 2.

@@ -1,7 +1,8 @@
 """Captions that do not fit into memory: their words are in a file, and are read in blocks.
 
-Whatever is decided caption by caption (:func:`~bias_pipeline.corpus.captions.each_caption`) is read
-block by block and joined, so it equals what captions in memory give. Anything else is refused.
+A function that decides caption by caption (:func:`~bias_pipeline.corpus.captions.each_caption`) is
+called block by block and its results are joined, so they equal the results in memory. Every other
+function is refused.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class StreamedCaptions(Captions):
 
     @property
     def tokens(self) -> Int32Array:
-        """Refused, since all words do not fit into memory."""
+        """Raises an error, since the words of all captions do not fit into memory."""
         raise NotApplicableError(NOT_STREAMED)
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
@@ -171,7 +172,7 @@ class CaptionsWriter:
 
 
 def _join_results(parts: Sequence[Any]) -> Any:
-    """The results of all blocks as one."""
+    """The results of all blocks, joined to one result."""
     first = parts[0]
     if isinstance(first, tuple):
         return tuple(map(_join_results, zip(*parts, strict=True)))

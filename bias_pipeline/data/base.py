@@ -46,12 +46,12 @@ class Dataset(Configurable, ABC):
         return self.captioners()
 
     def annotators(self, attribute: Attribute) -> Sequence[str]:
-        """The annotators of the attribute; empty if the data set does not name them."""
+        """The annotators who labelled the attribute; empty if the data set names none."""
         del attribute
         return ()
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """A data set for each of the captions that a captioner wrote of every image.
+        """For a captioner that wrote several captions of each image, a data set for each caption.
 
         Args:
             captioner: its name.
@@ -106,7 +106,7 @@ class Dataset(Configurable, ABC):
         return replace(with_attributes(corpus, labelled), notes=(*corpus.notes, *notes))
 
     def everyone(self, attribute: Attribute) -> list[str]:
-        """The captioners of ``captioner=all`` that have files for every part of an attribute."""
+        """The captioners of ``captioner=all`` with files for every part of an intersection."""
         first, *others = (self.all_captioners(single) for single in attribute.singles)
         return [name for name in first if all(name in names for names in others)]
 

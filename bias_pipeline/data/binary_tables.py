@@ -117,7 +117,7 @@ def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
 
 
 def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) -> dict[str, bool]:
-    """The columns of a file that are read, and whether each has pictures."""
+    """The columns of a file that are read, each with whether the column has pictures."""
     try:
         names = list(schema.names)
         pictures = {
@@ -144,7 +144,7 @@ def _has_pictures(kind: DataType) -> bool:
 
 
 def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Block]:
-    """The rows of batches; Arrow reads only a few batches at once."""
+    """The rows of batches; Arrow reads only a few batches ahead."""
     import pyarrow as pa
 
     read = text = 0
@@ -182,7 +182,7 @@ def _batch_size(file: ParquetFile) -> int:
     """The rows per batch, so that a batch stays small even with the longest possible texts.
 
     A repeated text is stored once, so any row may contain the largest text of its row group. Sizes
-    of single columns are not read: if they are damaged, Arrow ends the process.
+    of single columns are not read, since Arrow ends the process if they are damaged.
     """
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     return min(_MOST, max(1, _AT_ONCE // max([1, *(group.total_byte_size for group in groups)])))

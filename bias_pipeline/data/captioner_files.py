@@ -1,4 +1,4 @@
-"""Captioners' files: their folder, and whether captions, labels and objects fit each other."""
+"""The folder of captioners' files, and whether captions, labels and objects fit each other."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CaptionerFolder:
 
 @dataclass
 class _Images:
-    """Some images: how many, and the first ones."""
+    """Some images: how many there are, and the first of them."""
 
     n: int = 0
     first: list[str] = field(default_factory=list)
@@ -155,8 +155,7 @@ class ImageMatch:
     def file_share(self) -> float:
         """The share of the labelled images that the file is about, in (0, 1].
 
-        The share is 1 if hardly any caption is of a labelled image, as ids may then fit by
-        accident.
+        If hardly any caption is of a labelled image, ids may fit by accident, and the share is 1.
         """
         enough = self.n_described >= LEAST_LABELLED * self.n_captions > 0
         return self.n_described / self.n_images if enough else 1.0

@@ -1,4 +1,4 @@
-"""Answers of services: chat completions, and the forms of OpenAI, Anthropic and Gemini."""
+"""Reads answers of services: chat completions, and the forms of OpenAI, Anthropic and Gemini."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def text_of_parts(parts: Sequence[Any]) -> str:
 
 
 def _answer(image: Any, content: str, reason: Any) -> Answer:
-    """The answer with a text, which may be empty, and the reason why it ends."""
+    """The answer with its text, which may be empty, and the reason why the text ends."""
     cut = str(reason) if reason in _CUT else ""
     caption = after_thoughts(content)
     if caption:

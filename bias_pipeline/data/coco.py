@@ -59,10 +59,10 @@ class CocoDataset(Dataset):
 
     The images of the label file are scored. If human captions cover only a part of them, this part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
-    every labelled image of a group, and no caption of an image that is in no other file.
-
-    Files that are not named are looked for in ``root`` under their usual names, but only if
-    ``attributes`` is not named either: your labels are never mixed with the files of ``root``.
+    every image that is labelled with a group, and no caption of an image that no other file has.
+    Files that are not named are looked for in ``root`` under their usual names. This is done only
+    if ``attributes`` is not named either, so your labels are never mixed with the files of
+    ``root``.
     """
 
     name = "coco"
@@ -146,7 +146,7 @@ class CocoDataset(Dataset):
         self._file_of(captioner)
 
     def _file_of(self, captioner: str) -> Path | None:
-        """The captioner's file; None for ``none``, which is pictures without a captioner."""
+        """The captioner's file; None for ``captioner=none``, which stands for pictures alone."""
         return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -332,7 +332,7 @@ class Contents:
     def with_ids_of_labels(
         self, sources: _Sources, layout: Layout
     ) -> tuple[Contents, Sequence[str]]:
-        """A copy in which every file has the label file's ids, and notes on what was decided."""
+        """A copy in which every file has the label file's ids, and notes on how ids match."""
         if not any(map(own_numbers, layout.names.values())):
             return self, ()
         photos = {path.name: "" for path in self.pictures.photos.values() if isinstance(path, Path)}
@@ -377,7 +377,7 @@ class Contents:
         match.add(images, self.labels, self.model, known, self.objects)
 
     def without_edits(self) -> tuple[Contents, Sequence[Mapping[str, str]]]:
-        """A copy without edited pictures, and for each further edit of a picture its captions."""
+        """A copy without edited pictures, and the captions of each further edit of a picture."""
         edits = self.labels.edits
         raw, model = (
             {image: text for image, text in texts.items() if image not in edits}
@@ -393,7 +393,7 @@ class Contents:
         return replace(self, labels=replace(self.labels, raw=raw), model=model), each
 
     def of_edits(self, captions: Mapping[str, str]) -> Contents:
-        """The contents with captions of edits, but without what edits share with pictures."""
+        """The contents with the captions of edits, without human captions, objects and pictures."""
         return replace(self, model=captions, human={}, objects=None, pictures=PictureFiles({}))
 
     def with_short_ids(self) -> tuple[Contents, Sequence[str]]:
@@ -445,5 +445,5 @@ COPIES = (
 
 
 def is_copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether human captions are equal to the captioner's."""
+    """Whether human captions are equal to the captioner's captions."""
     return bool(model) and all(human.get(i) == (caption,) for i, caption in model.items())

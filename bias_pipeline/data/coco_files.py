@@ -105,7 +105,9 @@ def captions_of_model(
     if not captions:
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
     captions, more = _of_cells(path, captions, more, index, layout)
-    numbered.note_origins(layout)
+    for key, value in sorted(numbered.origins):
+        if value:
+            layout.add_note(numbered.rows.path, f"{key}: {value}")
     chosen = captions if numbered.others else _choose_caption(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, spoken.repeated, unused, human, tuple(sorted(prompts)))
@@ -159,7 +161,7 @@ def _of_cells(
     index: int | None,
     layout: Layout,
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """The first caption of each cell, and the others of cells with several captions."""
+    """The first caption of each cell, and the other captions of cells that have several."""
     if more or not may_be_joined(cells.values(), layout):
         return cells, more
     lists = split_cells(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
@@ -171,7 +173,7 @@ def _of_cells(
 
 
 def _as_samples(columns: Collection[str]) -> str:
-    """What rows with numbered samples lack, for a message; empty if they lack nothing."""
+    """What rows with numbered samples lack, in words for a message; empty if they lack nothing."""
     if SAMPLE not in columns or DECODING in columns:
         return ""
     return (
@@ -205,7 +207,7 @@ def _may_have_keys(path: Path, *keys: str) -> bool:
 
 @dataclass
 class _Numbered:
-    """The rows of one number, in files of ``caption --gather`` that number an image's captions."""
+    """Chooses the rows with one number, in files of ``caption --gather`` that number captions."""
 
     rows: Rows  # rows of the file
     index: int  # the wanted number, from 0; all rows of other files are taken
@@ -233,12 +235,6 @@ class _Numbered:
     def which(self) -> str:
         """The wanted number in words, if the file numbers captions."""
         return f" of {SAMPLE} {self.index}" if self.others else ""
-
-    def note_origins(self, layout: Layout) -> None:
-        """Note how captions were decoded, and how photos were masked."""
-        for key, value in sorted(self.origins):
-            if value:
-                layout.add_note(self.rows.path, f"{key}: {value}")
 
     def sample(self, number: int, row: Mapping[str, Any]) -> int | None:
         """The number of a row's caption, if the file says how captions were decoded."""
@@ -322,7 +318,7 @@ def captions_of_people(
 
 
 def _index() -> dict[str, int]:
-    """An index that gives each new value the next number."""
+    """A mapping that gives each new value the next number."""
     return defaultdict(count().__next__)
 
 
@@ -409,7 +405,7 @@ def _texts(captions: str | Sequence[str]) -> Sequence[str]:
 
 
 def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[str | Sequence[str]]:
-    """The captions of each row; a text if each cell of the column has one caption."""
+    """The captions of each row: a text per row if each cell has one caption, else a list."""
     plain = len(columns) == 1 and block.columns.keys().isdisjoint(MARKS)
     texts = rows.plain_texts(block, columns[0]) if plain else None
     return texts or [
@@ -420,7 +416,7 @@ def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[s
 def _of_columns(
     rows: Rows, number: int, row: Mapping[str, Any], columns: Sequence[str]
 ) -> Sequence[str]:
-    """The captions of a row; if they are in several columns, some columns may be empty."""
+    """The captions of a row from several columns, of which some may be empty."""
     if len(columns) == 1:
         return rows.captions(number, row, columns[0])
     names = [
@@ -430,7 +426,7 @@ def _of_columns(
 
 
 def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
-    """The captions of a row, as stock captions if the row marks them as describing nothing."""
+    """The captions of a row; stock captions, if the row says that they describe nothing."""
     marked = any(str(row.get(mark)) in _TRUE for mark in MARKS)
     return [*map(StockCaption, captions)] if marked else captions
 

@@ -175,7 +175,7 @@ class _Columns(NamedTuple):
     annotations: str = ""  # column of annotations' ids
 
     def as_in_file(self, layout: Layout) -> _Columns:
-        """The same columns; refuses other programs' forms, numbered captions, named pictures."""
+        """The same columns; refuses forms of other programs, numbered captions and file names."""
         path, columns = self.rows.path, set(self.rows.columns or ())
         first = next(self.rows.blocks, None)
         if not {self.image, *self.texts} <= columns or self.rows.people:
@@ -322,7 +322,7 @@ class _ReadLabels:
 
 @dataclass
 class _Reading:
-    """What was read of the ranges so far."""
+    """What the ranges that were read so far contain."""
 
     files: _Files
     labels: _ReadLabels
@@ -427,7 +427,7 @@ class _Reading:
 
 
 def _check_single(path: Path, texts: Collection[str]) -> None:
-    """Refuse cells that may have several captions: only all cells of a file decide this."""
+    """Refuse cells that may have several captions, since only the whole file could decide this."""
     if texts and may_be_joined(texts, Layout()):
         raise DataError(
             f"{path}: a cell may have several captions with a separator between them, and "

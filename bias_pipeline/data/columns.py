@@ -1,7 +1,7 @@
 """Finds the columns of a file by the format's name, by a usual name, or by the user's choice.
 
-A usual name counts only if it fits one column. If two columns fit, or none, nothing is guessed: the
-error lists the columns and the option that names the right one.
+A usual name counts only if it fits exactly one column. Otherwise nothing is guessed: the error
+lists the columns and the option that names the right column.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ LabelWords = Annotated[
 _SHOWN = 30  # characters of a value in a message
 _COLUMNS = 12  # columns in a message
 _MOST_NUMBERED = 100  # columns of one name
+_PUNCTUATION = str.maketrans("", "", " _-.")
 
 
 def plain_name(name: str) -> str:
@@ -34,7 +36,7 @@ def plain_name(name: str) -> str:
         >>> plain_name("Image ID"), plain_name("img_id")
         ('imageid', 'imgid')
     """
-    return name.casefold().translate({ord(sign): None for sign in " _-."})
+    return name.casefold().translate(_PUNCTUATION)
 
 
 # In files of ``caption --gather``: a caption's number within its image, from 0, how it was
@@ -60,7 +62,7 @@ class Kind:
         """How a user names the column, on the command line and in a configuration."""
         return f"--{self.key.replace('_', '-')} COLUMN (dataset.{self.key}=COLUMN)"
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """Every plain name that is recognised."""
         numbers = {form for k in range(_MOST_NUMBERED) for form in (str(k), f"{k:02}")}
@@ -68,7 +70,7 @@ class Kind:
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
     def numbered_columns(self, columns: Collection[str]) -> list[str]:
-        """Columns of one name with numbers, in the order of the numbers, if there are two or more.
+        """Columns of one name with different numbers, sorted; empty unless there are several.
 
         Example:
             >>> HUMAN.numbered_columns(["image_id", "Cap 2", "cap1"])
@@ -166,7 +168,7 @@ class Layout:
         return [f"{name}: {', '.join(facts)}" for name, facts in self.facts.items()]
 
     def column_named(self, kind: Kind) -> str | None:
-        """The column that the user names for this kind."""
+        """The column that the user has named for this kind of content."""
         column: str | None = getattr(self, kind.key)
         return column
 
@@ -245,7 +247,7 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
-    """What labels mean, by label with its spelling mended; given as a mapping or as texts.
+    """The meaning of each label, given as a mapping or as texts; spellings of labels are mended.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])

@@ -1,7 +1,7 @@
 """Reads text tables, comma separated or otherwise, as rows.
 
 Quotation marks enclose cells in ``.csv`` (RFC 4180). Tables with tabs have no quoting (Flickr30k,
-CC3M), but pandas, Excel and R write some of them with quoting, so the whole file decides.
+CC3M), but pandas, Excel and R sometimes write quoting. So the whole file decides.
 """
 
 from __future__ import annotations
@@ -44,9 +44,8 @@ _LINE_END = re.compile(r"\r\n?|\n")
 def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
     r"""Whether marks enclose cells of a table with tabs; None if its lines do not decide.
 
-    Marks are text if every line has as many cells as the heading. Even then they enclose cells if
-    all marks enclose whole cells and, in each column, either all cells or only the cells that need
-    marks.
+    Marks are text if every line has as many cells as the heading. There is an exception: all marks
+    enclose whole cells and, in each column, either all cells or only the cells that need marks.
 
     Example:
         >>> encloses_cells(["id\tcaption", '7\t"Stop" on a sign'], 2)
@@ -91,7 +90,7 @@ def _is_enclosed(cell: str) -> bool:
 
 
 def fits_quoted(lines: Iterable[str], n_columns: int) -> bool:
-    """Whether all rows are whole and no cell contains further rows, if marks enclose cells."""
+    """If marks enclosed cells: whether all rows would be whole and no cell would contain rows."""
     try:
         return all(
             not cells
@@ -123,7 +122,7 @@ def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[st
 
 
 def resembles(identifier: str, other: str) -> bool:
-    """Whether two ids are written alike: digits beside digits, and about as long.
+    """Whether two ids are written alike: with digits in the same places, and of similar length.
 
     Example:
         >>> resembles("1000.jpg", "1007.jpg"), resembles("1000", "7"), resembles("1000", "a dog")
@@ -231,7 +230,7 @@ class _Table:
     quoted: bool = True  # whether they enclose cells
 
     def records(self, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
-        """Each record's cells, with the line on which it ends; ``strict`` refuses stray marks."""
+        """The cells of each record, with the record's last line; ``strict`` refuses stray marks."""
         csv.field_size_limit(_MAX_CELL)
         above = self.heading.place
         with _text_of(self.path, self.what) as text:

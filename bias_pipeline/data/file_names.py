@@ -1,4 +1,4 @@
-"""Names of pictures' files, which some files have beside their own numbers of images."""
+"""Names of pictures' files, which some files give beside image numbers of their own."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
-    """Note the name of an image's file by its number; ignore other values than ids and names."""
+    """Note the file name of an image by the image's number; ignore values that are neither."""
     if isinstance(number, float) and number.is_integer():  # tables with gaps have such ids
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):

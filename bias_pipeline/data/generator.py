@@ -58,7 +58,7 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """The numbers of the pictures in a seed's world; empty for pictures of another world."""
+        """The pictures' numbers in the world of a seed; empty for pictures of another world."""
 
     @classmethod
     @abstractmethod

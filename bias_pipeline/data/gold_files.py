@@ -27,7 +27,7 @@ Votes = Mapping[str, Mapping[str, str]]  # labels by image and rater
 
 
 def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
-    """The gold labels of one attribute; several raters give the majority's label."""
+    """The gold labels of one attribute; if there are several raters, the majority's label."""
     if attribute.is_crossed:
         raise UsageError("dataset.gold is of one attribute; score two attributes one by one")
     votes, chances = _read(open_rows(check_file(path, "dataset.gold"), what=_WHAT), attribute)
@@ -59,7 +59,7 @@ def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
 
 
 def _no_group(unsure: bool) -> str:
-    """A label for no group that differs from the names of groups."""
+    """A label that means "no group" and differs from all names of groups."""
     return "\0unsure" if unsure else "\0other"
 
 
@@ -106,7 +106,7 @@ def _chance(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
 
 
 def _agreement(votes: Votes, meaning: Mapping[str, str], chosen: Iterable[str]) -> list[str]:
-    """A note on how far raters agree; empty if there is only one rater."""
+    """A note on how well raters agree; empty if there is only one rater."""
     ballots = [[meaning[value] for value in ballot.values()] for ballot in votes.values()]
     if len({rater for ballot in votes.values() for rater in ballot}) < 2:
         return []

@@ -24,7 +24,7 @@ class Heading(NamedTuple):
 
 
 def heading_place(rows: Sequence[Sequence[str]]) -> int | None:
-    """The first row that names a column of ids, if every row above has fewer filled cells.
+    """The number of the first row that names a column of ids; all rows above must be shorter.
 
     Example:
         >>> heading_place([["My captions", ""], ["", ""], ["image_id", "caption"]])
@@ -60,7 +60,11 @@ def find_heading(lines: Sequence[str], usual: str) -> Heading:
         )  # the usual separator, if both are first
     else:
         below = next((k for k, line in enumerate(lines[start:]) if line.strip()), 0)
-        separator = _separator(lines[start + below] if lines else "", separators)
+        # The usual one, unless the heading lacks it and has exactly one other
+        heading = lines[start + below] if lines else ""
+        single = len(_cells([heading], separators[0])[0]) < 2
+        others = [sign for sign in separators if single and sign in heading]
+        separator = others[0] if len(others) == 1 else separators[0]
     title = any(line.strip() for line in lines[start : start + below])
     notes = [
         f"columns separated by {SEPARATORS.get(separator, repr(separator))}"
@@ -73,13 +77,6 @@ def find_heading(lines: Sequence[str], usual: str) -> Heading:
 
 def _cells(lines: Iterable[str], separator: str) -> list[list[str]]:
     return [next(csv.reader([line], delimiter=separator), []) for line in lines]
-
-
-def _separator(heading: str, separators: Sequence[str]) -> str:
-    """The usual separator, unless the heading lacks it and has exactly one other separator."""
-    single = len(_cells([heading], separators[0])[0]) < 2
-    others = [sign for sign in separators if single and sign in heading]
-    return others[0] if len(others) == 1 else separators[0]
 
 
 def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:

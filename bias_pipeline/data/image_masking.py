@@ -1,9 +1,9 @@
-"""``image_masking=``: pictures without people, without objects, or without people and objects.
+"""``image_masking=``: pictures without people, without objects, or without both.
 
-``background|some_objects`` change parts of pictures that show no people. Scores of bias should
-hardly change when a background is slightly blurred or one object in ten is hidden; published scores
-change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation",
-ICCV 2025). ``analysis feature_sensitivity`` measures this change.
+``background`` and ``some_objects`` change only parts of pictures without people. Scores of bias
+should hardly change when a background is slightly blurred or one object in ten is hidden; published
+scores change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort
+Evaluation", ICCV 2025). ``analysis feature_sensitivity`` measures this change.
 
 Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a
 person.
@@ -86,7 +86,17 @@ class ImageMasking(Configurable):
         """The corpus with pictures that are masked when they are read."""
         if corpus.pictures is None or self.changes_nothing:
             return corpus
-        able = self._maskable(corpus.pictures)
+        # Drawings always have the regions to mask
+        known = (corpus.pictures.regions_of(row) for row in range(len(corpus.pictures)))
+        able = np.array(
+            [
+                self._knows(regions, file)
+                if isinstance(file, Path | MissingPicture)
+                else file is not None
+                for file, regions in zip(corpus.pictures.files, known, strict=True)
+            ],
+            bool,
+        )
         n_lost = int((corpus.pictures.present & ~able).sum())
         sought = self._what_is_sought + (self._how_sure(corpus.pictures) if n_lost else "")
         if n_lost and not able.any():
@@ -108,7 +118,7 @@ class ImageMasking(Configurable):
         )
 
     def check_things(self, known: Iterable[tuple[Region, ...] | None], source: str) -> None:
-        """Refuse to hide things if only people are annotated: pictures would stay whole."""
+        """Refuse to hide things if only people are annotated, since pictures would stay whole."""
         certain = chain.from_iterable(self.certain(regions or ()) for regions in known)
         if self.objects and all(region.category == PERSON for region in certain):
             raise DataError(
@@ -132,23 +142,10 @@ class ImageMasking(Configurable):
         return "box of a person" if self.person == "box" else "outline of a person"
 
     def _how_sure(self, pictures: Pictures) -> str:
-        """The condition on scores, for messages; empty if all detections count."""
+        """The least score of detections, in words for messages; empty if all detections count."""
         all_known = (pictures.regions_of(row) or () for row in range(len(pictures)))
         unsure = any(region.score < self.min_score for regions in all_known for region in regions)
         return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
-
-    def _maskable(self, pictures: Pictures) -> BoolArray:
-        """(N,) whether each picture has the regions to mask; drawings always have them."""
-        known = (pictures.regions_of(row) for row in range(len(pictures)))
-        return np.array(
-            [
-                self._knows(regions, file)
-                if isinstance(file, Path | MissingPicture)
-                else file is not None
-                for file, regions in zip(pictures.files, known, strict=True)
-            ],
-            bool,
-        )
 
     def _knows(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> bool:
         if regions is None:
@@ -171,7 +168,7 @@ class ImageMasking(Configurable):
         return [region for region, size in zip(people, sizes, strict=True) if size >= least]
 
     def certain(self, regions: Iterable[Region]) -> list[Region]:
-        """Regions with a sufficient score, within the picture."""
+        """The regions within the picture whose score is high enough."""
         return [
             region for region in regions if region.score >= self.min_score and not region.is_outside
         ]
@@ -240,7 +237,7 @@ class Silhouette:
         return np.repeat(np.where(mask, 255, 0).astype(np.uint8)[..., None], 3, axis=2)
 
     def hides(self, category: str) -> bool:
-        """True: only places are visible, no objects."""
+        """True, since only places are visible and no objects."""
         del category
         return True
 

@@ -35,7 +35,7 @@ _CLEAR = 4.0  # standard errors
 
 
 def noting_names(rows: Rows, first: Mapping[str, Any], key: str, layout: Layout) -> Rows:
-    """The same rows; names of files, in the file's list or beside its ids, go to the layout."""
+    """The same rows; the layout notes file names from the file's list or beside its ids."""
     names = layout.names[rows.path] = dict(rows.names)
     column = None if names or key == layout.id_column else name_column(first, key)
     return rows if column is None else replace(rows, blocks=_note_names(rows, names, key, column))
@@ -64,11 +64,11 @@ def is_named(ids: Iterable[str]) -> bool:
 class LabelledImages:
     """The labelled images, among which the images of other files are found.
 
-    Names of files are preferred to numbers if labels or captions know pictures by name, or if names
-    find nearly all labelled images. Otherwise names or numbers are taken, whichever find more
-    images. Words in common with other captions of the images decide a tie; if they do not decide,
-    the file is refused. Numbers without names are looked up in another file's list, if only this
-    finds labelled images.
+    File names are preferred to numbers if labels or captions use names, or if names match nearly
+    all labelled images. Otherwise names or numbers are used, whichever match more images. In a tie,
+    the words that captions of the same image have in common decide; if they do not, the file is
+    refused. Numbers without names are looked up in another file's list, if only this matches
+    labelled images.
     """
 
     ids: Collection[str]
@@ -104,12 +104,12 @@ class LabelledImages:
         return with_names(path, values, self.readings[path])
 
     def photos(self, photos: Mapping[str, T]) -> Mapping[str, T]:
-        """Photos by the numbers that labels have for their names, or else by their names."""
+        """Photos by the numbers that the label file has for their names, else by their names."""
         through = self._through_numbers(photos)
         return {i: photos[photo] for photo, i in through.items()} if through else photos
 
     def _reading(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """For each id that changes, the id of its picture."""
+        """For each id that changes, the new id, which is its picture's id."""
         names = self._lists.get(path, {})
         named = self._names_of(names, ids)
         by_name, by_number = self._count(named.values()), self._count(ids)
@@ -225,7 +225,7 @@ class LabelledImages:
 
 
 def _clear(first: Float64Array, second: Float64Array) -> int:
-    """1 or -1 if the mean of the first or of the second is larger beyond chance, else 0."""
+    """1 if the first mean is larger beyond chance, -1 if the second is, else 0."""
     if min(len(first), len(second)) < _FEWEST:
         return 0
     error = np.sqrt(first.var() / len(first) + second.var() / len(second))

@@ -89,7 +89,7 @@ def image_ids(rows: Rows, key: str) -> IntArray:
 
 
 def check_annotations(rows: Rows, key: str, annotation: str) -> None:
-    """Refuse an annotation's id that two images have; other faults show within an image's range."""
+    """Refuse an annotation id that two images share. Other faults show when a range is read."""
     columns = [key, annotation]
     pairs = [
         np.stack([_whole_numbers(rows, batch, place, number) for place in (0, 1)])
@@ -125,7 +125,10 @@ class ImageRanges:
         return len(self.edges) + 1
 
     def split(self, rows: Rows, key: str) -> Iterator[Rows]:
-        """The rows of each range, of all rows of the file whose first rows are given."""
+        """The rows of each range of ids, out of all rows of the file.
+
+        ``rows`` has only its first rows.
+        """
         import pyarrow as pa
 
         first = next(rows.blocks, None)
@@ -202,7 +205,7 @@ def _batches_of(path: Path, columns: Sequence[str]) -> Iterator[RecordBatch]:
 
 
 def _n_bytes(column: Array) -> int:
-    """The bytes of a column's texts, if each is written out."""
+    """The bytes of a column's texts if every repeated text is written out."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

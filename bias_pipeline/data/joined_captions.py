@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 import numpy as np
 
@@ -116,7 +116,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether cells may be lists; false only if separators are too rare for half of the images."""
+    """Whether cells may be lists; false only if at most half as many separators occur as needed."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
@@ -160,7 +160,12 @@ def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
         if _is_certain(counts, sign, shown):
             return name
         if not _is_prose(sign, shown):
-            _refuse(path, name, counts, shown, kind)
+            raise DataError(
+                f"{path}: {(counts > 1).sum()} of {len(counts)} cells of {kind.what} have "
+                f"{_SIGNS[name].shown!r}, such as {_example(shown[0])}, some more often than "
+                f"others. Add dataset.separator={name} if it is between captions, or "
+                "dataset.separator=none if each cell is one caption"
+            )
     return ""
 
 
@@ -169,7 +174,7 @@ def _least_share(sign: _Sign) -> float:
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
-    """The parts of cells with several parts; empty if these are few or the parts are tags."""
+    """The parts of all cells with several parts; empty if such cells are few, or parts are tags."""
     least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
@@ -200,7 +205,7 @@ def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
 
 
 def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether only the first part of a cell begins with a capital."""
+    """Whether the first part of a cell, and no other part, begins with a capital."""
     first = [parts[0][0].isupper() for parts in lists]
     later = [part[0].isupper() for parts in lists for part in parts[1:]]
     return bool(np.mean(first) > 1 - _ALIKE and np.mean(later) < _ALIKE)
@@ -213,17 +218,6 @@ def _is_one_text(lists: Sequence[Sequence[str]]) -> bool:
     last = [parts[-1].endswith(".") for parts in lists]
     one = _goes_on(lists) and np.mean(last) > 1 - _ALIKE and np.mean(before) < _ALIKE
     return bool(np.mean(several) > _ALIKE or one)
-
-
-def _refuse(
-    path: Path, name: str, counts: IntArray, lists: Sequence[Sequence[str]], kind: Kind
-) -> NoReturn:
-    raise DataError(
-        f"{path}: {(counts > 1).sum()} of {len(counts)} cells of {kind.what} have "
-        f"{_SIGNS[name].shown!r}, such as {_example(lists[0])}, some more often than others. "
-        f"Add dataset.separator={name} if it is between captions, or dataset.separator=none "
-        "if each cell is one caption"
-    )
 
 
 def _example(parts: Sequence[str]) -> str:

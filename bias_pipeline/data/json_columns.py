@@ -1,7 +1,8 @@
 """Reads lists of objects in JSON as columns, several times as fast as object by object.
 
-Arrow reads a list only if a strict reader would certainly read the same: texts, whole numbers, true
-and false, in every object. The strict reader reads all other files and words the faults.
+Arrow reads a list only if every object has plain values (texts, whole numbers, true, false), so
+that a strict reader would read the same. The strict reader reads all other files and reports their
+faults.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """The columns of JSON Lines, with an object in each line; None if it must be read otherwise."""
+    """The columns of JSON Lines (an object in each line); None if the strict reader must read."""
     n = data.count(b"\n") + (not data.endswith(b"\n"))
     each = data.startswith(b"{") and data.count(b"\n{") == n - 1 and _is_utf_8(data)
     return object_columns(data, n, wanted) if each else None
@@ -98,7 +99,7 @@ def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColum
 def lists_apart(
     data: bytes, wanted: Collection[str] | None
 ) -> tuple[bytes, dict[str, ObjectColumns]] | None:
-    """JSON with a mark for each list of objects, and the lists; None if it must be read otherwise.
+    """JSON with a mark in place of each list of objects, and the lists; None if this is impossible.
 
     Example:
         >>> rest, lists = lists_apart(b'{"images": [{"id": 7}, {"id": 8}]}', ["id"])

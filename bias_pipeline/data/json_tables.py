@@ -103,7 +103,15 @@ def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> Columns
         [{'image_id': '7.jpg', 'caption': 'a dog'}]
     """
     if isinstance(data, list):
-        return _pairs(data, column)
+        if not data or not all(isinstance(row, list) and len(row) == 2 for row in data):
+            return None
+        image, text = data[0]
+        if not isinstance(text, str) or not lacks_heading([str(image), text], []):
+            return None
+        return ColumnsTable(
+            ({IMAGE.name: image, column: text} for image, text in data),
+            f"lists read as {IMAGE.name} and {column}",
+        )
     if not isinstance(data, dict) or not data:
         return None
     if {"columns", "data"} <= data.keys():
@@ -120,19 +128,6 @@ def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> Columns
     if _are_mappings(columns) and any(plain_name(name) in known for name in data):
         return ColumnsTable(_zip_columns(data, ids=list(columns[0])), "columns that map image ids")
     return None
-
-
-def _pairs(rows: Sequence[Any], column: str) -> ColumnsTable | None:
-    """Lists of an image's id and its text."""
-    if not rows or not all(isinstance(row, list) and len(row) == 2 for row in rows):
-        return None
-    image, text = rows[0]
-    if not isinstance(text, str) or not lacks_heading([str(image), text], []):
-        return None
-    return ColumnsTable(
-        ({IMAGE.name: image, column: text} for image, text in rows),
-        f"lists read as {IMAGE.name} and {column}",
-    )
 
 
 def _split(data: Mapping[str, Any]) -> ColumnsTable | None:

@@ -77,7 +77,7 @@ class Labels:
     def with_ids(
         self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> Labels:
-        """The labels with other image ids: ``raw`` as given, and all else by ``rename``."""
+        """The labels under other image ids: ``raw`` is replaced, everything else is renamed."""
         originals = {old: new for new, old in rename({i: i for i in self.edits.values()}).items()}
         edits = {image: originals.get(old, old) for image, old in rename(self.edits).items()}
         return replace(self, raw=raw, sets=rename(self.sets), edits=edits)
@@ -86,7 +86,7 @@ class Labels:
 def label_map(
     dataset: str, attribute: Attribute, label_maps: Mapping[str, LabelMap]
 ) -> tuple[tuple[str, ...], LabelMap]:
-    """The groups that a file of labels can contain, and how it writes them.
+    """The groups that a label file can contain, and how the file writes them.
 
     The data set's own map comes first, then the attribute's map of the data set. Without a map, the
     column has the attribute's name and contains group names, so a new attribute needs no map. Group
@@ -154,7 +154,7 @@ def _open_labels(
     layout: Layout,
     opened: Opener = open_rows,
 ) -> tuple[Rows, Mapping[str, Any], tuple[str, ...], LabelMap]:
-    """The rows, the first row, the groups that labels can name, and how labels are read."""
+    """The rows, the first row, the possible groups, and the map from labels to groups."""
     groups, labels = label_map(dataset, attribute, label_maps)
     labels = with_map(labels, attribute, layout.label_map)
     named = [layout.label_column] if layout.label_column else []

@@ -1,8 +1,9 @@
 """Interprets labels in another form than the attribute's: spellings, votes, one-hot columns.
 
-An unmapped label is accepted only if it is unambiguous: the same words in another case or with
-underscores, the first letter of only one group, or a word listed for one of two groups. A number is
-never accepted. If several annotators labelled an image, the majority's label counts.
+An unmapped label is accepted only if it is unambiguous. Such a label is a group's name in another
+case or with underscores, the first letter of only one group, or a word listed for one of two
+groups. A number is never accepted. If several annotators labelled an image, the majority's label
+counts.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def recognise_labels(
 
 
 def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Collection[str]) -> str:
-    """The only group, or label of no group, that a label can mean; empty without one meaning."""
+    """The only group (or label of no group) that a label can mean; empty unless there is one."""
     spelled = {
         _plain_label(stratum): stratum for stratum in reversed(labels.strata)
     }  # Unsure, unsure
@@ -159,7 +160,7 @@ def group_columns(columns: Sequence[str], labels: LabelMap, attribute: Attribute
 
 
 def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
-    """Options that read a column for one of two groups, such as CelebA's ``Male``; else empty.
+    """The options that read a column about one of two groups (CelebA's ``Male``); possibly empty.
 
     Example:
         >>> gender = Attribute("gender", ("male", "female"), {}, {})
@@ -198,7 +199,7 @@ def one_label(cells: Mapping[str, str]) -> str | None:
 def with_labels(
     rows: Rows, columns: Mapping[str, str], field: str
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Number and content of each row, with one column of labels made from the groups' columns."""
+    """The number and the content of each row; a column of labels replaces the groups' columns."""
     written: set[str] = set()
     for number, row in rows.items:
         cells = {group: rows.label(number, row, column) for group, column in columns.items()}

@@ -1,7 +1,7 @@
 """Writes data in memory to the files that the commands read.
 
-The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
-positions are the ids, unless their items are rows with an id, ``{"image_id": 7, ...}``. A table's
+The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned, so
+positions are the ids, unless the items are rows with an id (``{"image_id": 7, ...}``). A table's
 ids are its column of ids, or else pandas' index, or else positions. Data may also be the path of a
 file, which is then read.
 """
@@ -220,10 +220,12 @@ def _items_of(item: object) -> Iterable[Any]:
 
 
 def _by_image(labels: Labels) -> object:
-    """Labels by image: lists of attributes become a list, and mappings of attributes a mapping.
+    """Labels by image.
 
-    Other labels stay as they are. Keys count as attributes if they are names of known attributes;
-    columns of labels files, such as ``set``, may stand beside them.
+    A list for each attribute becomes a list for each image, and a mapping for each attribute
+    becomes a mapping for each image. Other labels stay as they are. Keys count as attributes if
+    they are names of known attributes; columns of labels files, such as ``set``, may stand beside
+    them.
 
     Example:
         >>> _by_image({"gender": {7: "male"}, "race": {7: "dark", 8: "light"}})

@@ -1,4 +1,4 @@
-"""Finds and reads the photos of a folder; the pixels of pictures, with edits; thumbnails.
+"""Finds and reads the photos of a folder, makes pixels of pictures with edits, and thumbnails.
 
 Photos are returned upright (EXIF), with three channels of eight bits; only the first frame of an
 animation is read. Only decoders of picture formats are used, and a picture too large for memory is
@@ -75,21 +75,6 @@ def find_photos(folder: Path) -> dict[str, Path]:
         ) from error
     if not names:
         raise ResourceError(f"{folder}: no photos in it; known endings: {', '.join(ENDINGS)}")
-    return _by_id(folder, names)
-
-
-def _is_photo(entry: os.DirEntry[str]) -> bool:
-    if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
-        return False
-    try:
-        return entry.is_file() or (entry.is_symlink() and not Path(entry.path).exists())
-    except OSError as error:
-        raise ResourceError(
-            f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"
-        ) from error
-
-
-def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for name in names:
         # Bytes that are not UTF-8 and line breaks are refused; all blanks are allowed, such as the
@@ -105,6 +90,17 @@ def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     return paths
 
 
+def _is_photo(entry: os.DirEntry[str]) -> bool:
+    if entry.name[0] == "." or not entry.name.lower().endswith(ENDINGS):
+        return False
+    try:
+        return entry.is_file() or (entry.is_symlink() and not Path(entry.path).exists())
+    except OSError as error:
+        raise ResourceError(
+            f"{entry.path}: cannot be read ({error.strerror}); repair or remove it"
+        ) from error
+
+
 def read_photo(path: Path) -> Image:
     """A photo as an upright RGB image.
 
@@ -118,7 +114,8 @@ def read_photo(path: Path) -> Image:
             raise UnreadableError("the file is empty")
         with _open_photo(path, _formats()) as opened:
             _check_size(opened)
-            _check_depth(opened)
+            if opened.mode == "F" or (opened.mode == "I" and opened.format == "TIFF"):
+                raise UnreadableError("of 32 bits a channel; save it with 8 or 16")
             opened.load()
             if _has_exif(opened):
                 ImageOps.exif_transpose(opened, in_place=True)  # otherwise Pillow makes copies
@@ -159,7 +156,7 @@ def photo_size(path: Path) -> tuple[int, int]:
 
 
 def _has_exif(image: Image) -> bool:
-    """Whether a photo's EXIF can be read; if not, the photo is shown as it is stored."""
+    """Whether a photo's EXIF can be read. Otherwise the photo is shown as it is stored."""
     try:
         image.getexif()
     except MemoryError:
@@ -172,7 +169,7 @@ def _has_exif(image: Image) -> bool:
 def fault_of(path: Path) -> str | None:
     """Why a photo cannot be read; None if it seems readable.
 
-    A JPEG with valid beginning and end is not decoded: its decoder mostly ignores damage in
+    A JPEG with a valid beginning and end is not decoded, since decoders mostly ignore damage in
     between. All other photos are read, once per process unless their size or time changes.
     """
     try:
@@ -231,12 +228,6 @@ def _check_size(image: Image) -> None:
     short, long = sorted(image.size)
     if long > MAX_STRETCH * short:  # scaled to a model's height it would fill the memory
         raise UnreadableError(f"more than {MAX_STRETCH} times as long as wide")
-
-
-def _check_depth(image: Image) -> None:
-    """Refuse pixel types without a defined white."""
-    if image.mode == "F" or (image.mode == "I" and image.format == "TIFF"):
-        raise UnreadableError("of 32 bits a channel; save it with 8 or 16")
 
 
 def _rgb(image: Image) -> Image:
@@ -302,7 +293,14 @@ def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
     size = (photo.height, photo.width)
     known = with_sizes(regions, size)
     for one in known:
-        _check_shape(file, one.size, size)
+        # A scaled picture may differ by rounding; boxes in shares (1, 1) have no shape
+        ratio = one.size[1] * size[0] / (one.size[0] * size[1])
+        if one.size != (1, 1) and not 1 / _STRETCH <= ratio <= _STRETCH:
+            raise DataError(
+                f"{file}: the picture has {size[1]} x {size[0]} pixels, and its annotations "
+                f"are of another shape, {one.size[1]} x {one.size[0]}; name the annotations of "
+                "these pictures (dataset.regions)"
+            )
     return Drawn(np.asarray(photo), known)
 
 
@@ -317,24 +315,10 @@ def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region
 
 
 def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
-    """Regions with the size of their picture; the file is opened only if needed and present."""
+    """Regions with the size of their picture, whose file is opened only if this is needed."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return with_sizes(regions, photo_size(file))
-
-
-def _check_shape(file: Path, annotated: tuple[int, int], actual: tuple[int, int]) -> None:
-    """Refuse annotations of another picture; a scaled picture may differ by rounding.
-
-    Boxes in shares of a picture (size (1, 1)) have no shape to check.
-    """
-    ratio = annotated[1] * actual[0] / (annotated[0] * actual[1])
-    if annotated != (1, 1) and not 1 / _STRETCH <= ratio <= _STRETCH:
-        raise DataError(
-            f"{file}: the picture has {actual[1]} x {actual[0]} pixels, and its annotations "
-            f"are of another shape, {annotated[1]} x {annotated[0]}; name the annotations of "
-            "these pictures (dataset.regions)"
-        )
 
 
 VERSION = 1  # raise it whenever any pixel changes

@@ -1,4 +1,4 @@
-"""The pictures of a data set's images, files of regions in them, and results of detectors.
+"""The pictures of a data set, files of regions in these pictures, and results of detectors.
 
 Formats: COCO's instances and its results, which detectors write (Lin et al., ECCV 2014).
 """
@@ -140,7 +140,7 @@ def _size(row: Mapping[str, Any]) -> tuple[int, int]:
 def _collect_regions(
     rows: Rows, names: Mapping[str, str], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[Region, ...]]:
-    """Regions by image; images whose annotations have no place are left out."""
+    """Regions by image; an image is left out if no annotation has an outline or a box."""
     collected: dict[str, list[Region]] = {image: [] for image in sizes}
     placeless = set()
     for number, row in rows.items:
@@ -180,7 +180,7 @@ def _region(
     box = None if row.get("bbox") is None else _box(rows, number, row["bbox"])
     if box is None or not (box[2] and box[3]):  # detectors write boxes of no area
         try:
-            box = _box_of(polygons, counts, size)
+            box = box_of_runs(counts, *size) if counts else extent(polygons) if polygons else None
         except ValueError as error:
             rows.refuse(number, f"a mask of segmentation cannot be used: {error}")
     if box is None:
@@ -233,15 +233,6 @@ def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple
 
     coded: Any = {"size": list(shape), "counts": list(counts)}
     return coco.frPyObjects(coded, *shape)["counts"], shape
-
-
-def _box_of(
-    polygons: Sequence[Sequence[float]], counts: bytes, size: tuple[int, int]
-) -> Box | None:
-    """The box around an outline; None without an outline or for an empty outline."""
-    if counts:
-        return box_of_runs(counts, *size)
-    return extent(polygons) if polygons else None
 
 
 def readable_pictures(

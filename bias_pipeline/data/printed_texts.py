@@ -2,8 +2,8 @@
 
 ``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
 ``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
-``b'a dog'``. Language models write JSON between the signs of a block of code. A print is read whole
-or not at all; nothing is executed.
+``b'a dog'``. Language models write JSON between the signs of a block of code. A print is read
+completely or not at all, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def any_printed(texts: Sequence[str]) -> bool:
 
 
 def printed_texts(text: str) -> list[str] | None:
-    r"""The texts of a print, a blank for each gap (None, nan); None if the cell is plain text.
+    r"""The texts of a print, with a blank for each gap (None, nan); None for a cell of plain text.
 
     Example:
         >>> printed_texts('''['a dog' "a man's cat"]''')
@@ -174,7 +174,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value between brackets; for a call such as ``array([...])`` its argument."""
+    """The value between brackets; for a call such as ``array([...])`` the call's argument."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0
@@ -187,15 +187,11 @@ def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
         elif token[0] != "," and token.lastgroup != "dtype":
             items.append(_read(token, tokens, depth))
     if keys:
-        return _pairs(keys, items)
+        if len(keys) != len(items):
+            raise NotWholeError("cannot be read: keys and values differ in number")
+        return _Pairs(list(zip(keys, items, strict=True)))
     is_list = opening in ("[", "{") or (opening == "(" and commas)
     return items if is_list or len(items) != 1 else items[0]
-
-
-def _pairs(keys: list[Any], values: list[Any]) -> _Pairs:
-    if len(keys) != len(values):
-        raise NotWholeError("cannot be read: keys and values differ in number")
-    return _Pairs(list(zip(keys, values, strict=True)))
 
 
 def _string(written: str) -> str:
@@ -254,7 +250,7 @@ def _text_of(item: Any) -> str:
 
 
 def _text_in(mapping: Mapping[str, Any]) -> object:
-    """The caption of ``{"caption": "a dog", "conf": 1}``: the only text, or one with a usual name.
+    """The caption in ``{"caption": "a dog", "conf": 1}``: its only text, or its usual key's text.
 
     Example:
         >>> _text_in({"raw": "a dog", "tokens": ["a", "dog"]})

@@ -118,8 +118,9 @@ class Samples(ProgramOutput):
     """Samples of lmms-eval: an entry for each document, with the values of each metric.
 
     A captioning task's metric is ``{"answer": [...], "pred": "...", "image_id": 42}``, where
-    ``answer`` holds human captions. In ``coco_cap_chair`` both are names of objects, so captions
-    always come from ``filtered_resps``, and ``answer`` counts only beside a text.
+    ``answer`` holds human captions. In ``coco_cap_chair``, ``answer`` and ``pred`` are names of
+    objects. So captions always come from ``filtered_resps``, and ``answer`` counts only beside a
+    text.
     """
 
     name = "samples of lmms-eval"
@@ -304,7 +305,7 @@ class Chats(Conversations):
 
     @classmethod
     def wrote(cls, first: Mapping[str, Any]) -> bool:
-        """A column of captions beside the chat is believed before the chat."""
+        """False if a column of captions beside the chat can be read instead."""
         names = {plain_name(str(name)) for name in first}
         return super().wrote(first) and names.isdisjoint(MODEL.usual[0])
 

@@ -96,7 +96,7 @@ _LONGEST = 1_000_000  # pixels of an outline; its reader needs about 100 bytes f
 def outline_mask(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels that a region's outline covers, scaled to the picture.
 
-    In a picture that was made smaller, pixels that the outline covers partly count too.
+    If the picture is scaled down, pixels that the outline covers in part count too.
     """
     rows, columns = region.size
     if rows * columns > MAX_PIXELS:
@@ -174,7 +174,7 @@ def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
 
 
 def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
-    """The first pixel and the pixel after the last; slicing removes pixels outside."""
+    """The first pixel, and the pixel after the last; slices drop pixels outside the picture."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
 
@@ -234,9 +234,9 @@ def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, f
 def _runs(counts: bytes) -> list[int]:
     """The numbers in COCO's compressed run lengths.
 
-    Each byte has six bits, five of the number, lowest first. From the third number on, the
-    difference from two numbers earlier is stored. COCO's own reader goes beyond the mask if the
-    numbers are wrong.
+    Each byte has six bits, of which five belong to the number, the lowest first. From the third
+    number on, the difference from the number two places earlier is stored. COCO's own reader goes
+    beyond the mask if the numbers are wrong.
     """
     runs: list[int] = []
     number = shift = 0

@@ -1,4 +1,4 @@
-"""Reads JSON, JSON Lines, CSV, Parquet and .xlsx files as rows, in blocks of columns.
+"""Reads JSON, JSON Lines, CSV, Parquet and .xlsx files as rows, kept in blocks by column.
 
 A JSON object may stand for a list: a list under some key, or a mapping of image ids.
 """
@@ -87,9 +87,10 @@ class Rows:
         return chain.from_iterable(block.rows() for block in self.blocks)
 
     def read(self, *readings: Callable[[Block], Any]) -> Iterator[tuple[Any, ...]]:
-        """The functions' results for each block; a faulty block is read row by row.
+        """The functions' results for each block.
 
-        The error thus names the first faulty row, after the notes on the rows before it.
+        A faulty block is read again row by row, so the error names the first faulty row, after the
+        notes on earlier rows.
         """
         for block in self.blocks:
             try:
@@ -120,7 +121,7 @@ class Rows:
                 raise DataError(f"{self.path}: column {name!r} is absent; {hint}")
 
     def peek(self) -> tuple[Mapping[str, Any], Rows]:
-        """The columns with the first row's values (None if unknown), and all rows."""
+        """The columns, each with its value in the first row (None if unknown), and all rows."""
         block = next(self.blocks, None)
         declared = dict.fromkeys(self.columns or ())
         if block is None:
@@ -222,7 +223,7 @@ class Rows:
         return [labels[cell] for cell in cells]
 
     def _as_intended(self, text: str, n: int = 1) -> str:
-        """Return a label with its spelling mended; ``n`` cells have it."""
+        """Return a label with its spelling mended; ``n`` cells have this label."""
         if text.isascii():
             return text
         label = plain_name_of(text)

@@ -1,4 +1,4 @@
-"""Folders with a .txt file for each picture: its name is the image id, its text the caption."""
+"""Folders with a .txt file for each picture. The file's name is the image id."""
 
 from __future__ import annotations
 

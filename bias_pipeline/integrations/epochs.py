@@ -1,8 +1,8 @@
 """The bias of a captioner during training: numbers after each epoch, for any logger.
 
 :class:`CaptionBias` collects captions batch by batch, like the metrics of torchmetrics;
-:func:`bias_callback` makes it a callback of Lightning. One process must see all captions: a number
-from a part of the images would not be the number from all of them.
+:func:`bias_callback` makes it a callback of Lightning. One process must see all captions, since a
+mean over parts of the images would not be the number of all images.
 """
 
 from __future__ import annotations
@@ -118,16 +118,16 @@ class CaptionBias:
 
 
 def _number_name(metric: str, part: str) -> str:
-    """The name of a number: the metric, and the direction if there are two headlines."""
+    """The name of a number: the metric, with the direction if the metric has two headlines."""
     return metric if part in (SCORE, MODEL) else f"{metric}:{part}"
 
 
 def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bias/") -> Callback:
     """A callback that logs the bias of an epoch's validation captions.
 
-    Captions that cannot be scored, such as blank captions of a captioner that has learnt nothing
-    yet, give NaN and a warning, and training goes on. Lightning's sanity check computes once
-    without logging, so a wrong setting ends training before the first epoch.
+    Captions that cannot be scored give NaN and a warning, and training goes on; an untrained
+    captioner may write blank captions. Lightning's sanity check computes once without logging, so a
+    wrong setting ends training before the first epoch.
     """
     from pytorch_lightning import Callback
 

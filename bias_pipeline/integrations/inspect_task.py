@@ -1,7 +1,7 @@
 """A task of Inspect AI: audits captions that a model writes of photos, or a file of captions.
 
-Inspect finds the task by the entry point ``inspect_ai``. What the scorers need is in the metadata
-of the samples, so a log can be scored again.
+Inspect finds the task by the entry point ``inspect_ai``. The samples' metadata has all that scorers
+need, so a log can be scored again.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _by_group() -> list[Metric]:
 
 @cache
 def _descriptions() -> OurMetric:
-    """The metric on descriptions, which has the lists of concepts."""
+    """The metric on descriptions, by whose lists concepts are found."""
     settings = {"metric": "descriptions", "attribute": GROUP}
     return preset(settings, {"dataset": "coco", "logger": None}).build("metric")
 
@@ -181,7 +181,7 @@ def declines() -> Scorer:
 
 @scorer(metrics=_by_group())
 def descriptions() -> Scorer:
-    """How many concepts, such as clothes and looks, a caption says of persons."""
+    """How many concepts (such as clothes and looks) a caption mentions about persons."""
 
     async def score(state: TaskState, target: Target) -> Score:
         text = after_thoughts(state.output.completion)
@@ -226,7 +226,7 @@ def answers() -> Metric:
 
 @scorer(metrics=[answers()])
 def audit() -> Scorer:
-    """1 for every text of the model; the metric audits all texts together."""
+    """1 for every text of the model, since the metric audits all texts together."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return Score(value=1.0, answer=after_thoughts(state.output.completion))

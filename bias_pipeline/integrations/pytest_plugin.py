@@ -36,12 +36,12 @@ def bias_gate() -> Callable[..., Comparison]:
     """A function that compares a new captioner with an old one, like ``compare --fail-if-worse``.
 
     The function takes the arguments of :func:`bias_pipeline.compare`; the new captioner's captions
-    come first. The test fails when the command fails, with sentences that say why: if the new
-    captioner is less fair, if nothing can be decided, or if data or settings are wrong. With a
-    margin, the test fails if the new captioner is less fair by more than the margin, or if any
-    decision is open. Otherwise the function returns the comparison. ``history`` and ``looks`` are
-    the options of the same names: a folder that counts how many versions were compared on the same
-    pictures, and the number of versions after which nothing is decided (default: 5).
+    come first. The test fails when the command would fail, with sentences that say why: the new
+    captioner is less fair, nothing can be decided, or data or settings are wrong. With a margin,
+    the test fails if the new captioner is less fair by more than the margin, or if a decision is
+    open. Otherwise the function returns the comparison. ``history`` and ``looks`` are the options
+    of the same names: a folder that counts how many versions were compared on the same pictures,
+    and the number of versions after which nothing is decided (default: 5).
     """
     return _gate
 

@@ -1,9 +1,9 @@
 """Caches of arrays and of large tables: a damaged entry counts as absent and is computed again.
 
-The entry of an array has a key, which says what was computed, and a checksum, which shows damage. A
-table is mapped into memory. The name of a table ends in a digest of its content, so a changed or
-cut table is never read. A table is written row by row, since a full disk kills a process that
-writes through a map. Writers never wait for each other.
+An array has a key, which says what was computed, and a checksum, which shows damage. A table is
+mapped into memory. The name of its file ends in a digest of its content, so a changed or cut table
+is never read. A table is written row by row, since a full disk kills a process that writes through
+a map. Writers never wait for each other.
 """
 
 from __future__ import annotations
@@ -52,7 +52,17 @@ class ArrayCache:
         """The array stored under a key; None if it is absent or damaged."""
         path = self._path(key)
         try:
-            return _unpack(path.read_bytes(), key)
+            # A checksum, then the number of axes, their lengths and the values
+            raw = path.read_bytes()
+            checksum, body = raw[:32], raw[32:]
+            if hashlib.sha256(key.encode() + body).digest() != checksum:
+                raise ValueError("its checksum does not fit")
+            n_axes = int(np.frombuffer(body[:8], "<i8")[0])
+            shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
+            array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
+            if not np.isfinite(array).all():
+                raise ValueError("it has a value that is not a number")
+            return array
         except FileNotFoundError:
             return None
         except (ValueError, IndexError, OSError) as error:
@@ -85,19 +95,6 @@ def _clear_once(root: Path) -> None:
     clear_drafts(root.glob(f"??/{DRAFTS}"))
 
 
-def _unpack(raw: bytes, key: str) -> Float64Array:
-    """The array of an entry: a checksum, then the number of axes, their lengths and the values."""
-    checksum, body = raw[:32], raw[32:]
-    if hashlib.sha256(key.encode() + body).digest() != checksum:
-        raise ValueError("its checksum does not fit")
-    n_axes = int(np.frombuffer(body[:8], "<i8")[0])
-    shape = np.frombuffer(body[8 : 8 + 8 * n_axes], "<i8")
-    array = np.frombuffer(body[8 + 8 * n_axes :], "<f8").reshape(shape).astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError("it has a value that is not a number")
-    return array
-
-
 _DIGITS = 32  # hexadecimal digits of each of the two digests in a name
 _NO_ALLOCATION = (
     errno.EOPNOTSUPP,
@@ -112,7 +109,7 @@ class Filling(NamedTuple):
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """The large array of a key, mapped from its file in the cache; in memory without a cache."""
+    """The large array of a key, mapped from its file in the cache; without a cache, in memory."""
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)

@@ -1,9 +1,9 @@
 """Digests of files, and files that say whether they are unchanged.
 
 A large file is read again only after a change. Each folder has a ledger in the user's cache, which
-records the digests of the folder's files, as git does for a work tree. A changed JSON file with a
-checksum is refused; a changed cache folder with a list of checksums (in the format of ``sha256sum
---check``) is made again.
+records the digests of the folder's files. If a JSON file with a checksum was changed, it is
+refused. If a cache folder with a list of checksums (as for ``sha256sum --check``) was changed, it
+is made again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ Noted = dict[str, tuple[Traits, str]]
 
 
 class _Ledger:
-    """Digests of a folder's files, with each file's traits from before it was read."""
+    """Digests of a folder's files, each with the file's traits before it was read."""
 
     def __init__(self, folder: Path, file: Path | None) -> None:
         self.folder = folder

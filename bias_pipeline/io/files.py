@@ -103,7 +103,7 @@ def hashed_file(path: Path) -> Iterator[HashedFile]:
 
 
 def write_hashed(path: Path, content: ReadableBuffer) -> str:
-    """Write a file and force it to disk; returns its checksum, so that no one reads it again."""
+    """Write a file and force it to disk; returns its checksum, which saves a second reading."""
     with hashed_file(path) as file:
         file.write(content)
     return file.sha.hexdigest()
@@ -125,7 +125,7 @@ def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """Write a file in pieces; it gets its name at the end, or never if an error is raised.
+    """Write a file in pieces. The file gets its name at the end, or never if an error is raised.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +155,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 
 @contextmanager
 def draft_of(folder: Path) -> Iterator[Path]:
-    """A draft to write into, next to the folder; it gets the folder's name if nothing fails.
+    """A draft folder to write into. The draft gets the folder's name unless an error is raised.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -209,7 +209,7 @@ def csv_text(lines: Iterable[Sequence[object]]) -> str:
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """Mappings with equal keys as CSV with the keys as header; empty without mappings."""
+    """CSV of mappings with equal keys, which are the header; empty without mappings."""
     head = list(lines[0]) if lines else []
     return csv_text([head, *([line[key] for key in head] for line in lines)] if lines else [])
 

@@ -1,7 +1,7 @@
 """Random numbers by name: hashes of their purpose, independent of earlier draws.
 
-Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers. When
-label noise was drawn from the split's numbers, it fell only on test images.
+Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers.
+(Label noise once shared the numbers of splits, and so fell only on test images.)
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _ONE = np.zeros(1, np.uint64)
 def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> UIntArray:
     """Random 64-bit words, one for each key; the only source of randomness.
 
-    ``part`` numbers the draws of one purpose; a split has only one draw. The words of another
-    purpose, seed or part are unrelated.
+    ``part`` is the number of the draw, for a purpose that needs several draws (a split needs one).
+    Words of different purposes, seeds or parts are unrelated.
 
     Example:
         >>> keys = hash_ids(["1", "2", "3"])
@@ -79,7 +79,7 @@ def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ON
 
 
 def derived_seed(purpose: str, seed: int, number: int) -> int:
-    """The seed of a further generator, such as the generator of a retry, in [0, 2**63).
+    """The seed of a further generator (such as the generator of a retry), in [0, 2**63).
 
     Example:
         >>> derived_seed("retry", 0, 1) != derived_seed("retry", 1, 0)

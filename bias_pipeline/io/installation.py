@@ -1,4 +1,4 @@
-"""Which copy of this package runs, under which Python, and with which versions of others."""
+"""Which copy of this package runs, and the versions of Python and of other packages."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _TOKEN = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]|-?
 
 
 class _RefusedError(Exception):
-    """Well-formed JSON that is refused; the message says why."""
+    """The error for well-formed JSON that is refused; the message says why."""
 
 
 def load_json(
@@ -178,7 +178,7 @@ def decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
 
 
 def replace_surrogates(value: Any, path: Path) -> Any:
-    """Replace half surrogate pairs, which no encoding can write, by U+FFFD.
+    """Replace half pairs of surrogates, which no encoding can write, by U+FFFD.
 
     Example:
         >>> replace_surrogates(["a " + chr(0xD83D)], Path("captions.json"))

@@ -1,7 +1,7 @@
 """Files of users that a process reads again only after a change.
 
-This module keeps the contents of small files, since several readers look into each file. Callers
-keep what they made of larger files; :func:`files_opened` tells them which files they used.
+This module keeps the contents of small files, since several readers open each file. For larger
+files, callers keep what they computed; :func:`files_opened` says which files they used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROOM = 1 << 24  # bytes of all contents that are kept; larger files would cost 
 
 
 class Traits(NamedTuple):
-    """What a file system reports on a file without reading it; every write changes some value."""
+    """What the file system reports on a file without reading the file; every write changes this."""
 
     size: int  # in bytes
     written: int  # when its content was written, in nanoseconds; programs can set this time back

@@ -82,7 +82,7 @@ def return_freed_memory() -> None:
 def disable_tf32() -> None:
     """Make GPUs multiply float32 numbers in full; by default cuDNN rounds them to ten bits.
 
-    A GPU then computes convolutions and recurrent networks as a processor does, except for the
+    Then a GPU computes convolutions and recurrent networks as a processor does, except for the
     order of sums. The setting holds for the whole process.
     """
     from torch.backends import cudnn
@@ -132,7 +132,7 @@ not installed: pip install 'bias_pipeline[x]'
 
 
 def extras() -> dict[str, list[Extra]]:
-    """What needs each extra, by the extra's name."""
+    """For each extra, by name, what needs it."""
     by_name: dict[str, list[Extra]] = {}
     for extra in (*globals().values(), *LAUNCHERS.values()):
         if isinstance(extra, Extra):

@@ -42,7 +42,7 @@ def choices_of(folder: Path) -> list[str]:
 
 
 def nearest_folder(path: Path) -> str:
-    """An existing folder whose path differs from an absent path in one similar name; else empty."""
+    """An existing folder whose path differs from an absent path in one similar name; or empty."""
     absent = next(place for place in (*reversed(path.parents), path) if not place.exists())
     rest = path.relative_to(absent)
     try:
@@ -76,7 +76,7 @@ def included_packages() -> tuple[str, ...]:
 
 @contextmanager
 def including(words: Sequence[str]) -> Iterator[list[str]]:
-    """A command's words without ``--include NAME``; inside the block, package NAME is included."""
+    """A command's words without ``--include NAME``. Inside the block, package NAME is included."""
     names, rest = _split(words)
     before = os.environ.get(VARIABLE)
     try:
@@ -105,7 +105,7 @@ def with_config_dir(folder: Path | None) -> Iterator[None]:
 
 
 def config_dir_flag() -> list[str]:
-    """The words with which another command names the folder of the user's YAML files."""
+    """The words that make another command use the same folder of the user's YAML files."""
     folder = os.environ.get(_CONFIG_DIR)
     return ["--config-dir", folder] if folder else []
 
@@ -131,7 +131,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def flags() -> list[str]:
-    """The words with which another command includes the same packages."""
+    """The words that make another command include the same packages."""
     return [word for name in included_packages() for word in (FLAG, name)]
 
 
@@ -164,9 +164,9 @@ def advice_to_include(name: str) -> str:
 
 
 def shield_processes() -> None:
-    """Keep files of the working folder from standing for modules in processes that we start.
+    """Prevent processes that we start from importing files of the working folder as modules.
 
-    Such a process still finds this package if it lies in the working folder.
+    Such a process still finds this package if the package lies in the working folder.
     """
     with suppress(FileNotFoundError):  # a working folder that is gone has no files
         if PACKAGE.parent != Path.cwd():

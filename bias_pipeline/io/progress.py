@@ -62,7 +62,7 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """The current step and the time left; if a bar is inside, also its name and percentage.
+        """The current step and the time left; also the name and percentage of a bar inside, if any.
 
         Example:
             >>> jobs, pictures, images = Bar("jobs"), Bar("pictures"), Bar("images")
@@ -139,7 +139,7 @@ def showing(opened: Bar) -> Iterator[Bar]:
 
 
 def track(steps: Iterable[T], total: int) -> Iterator[T]:
-    """Pass steps on, and count them on the open bar if a bar is open.
+    """Yield the steps, and count them on the open bar if there is one.
 
     Example:
         >>> with bar("counting") as open_bar:

@@ -1,9 +1,9 @@
 """Requests to stop, recorded so that no library can lose them.
 
 Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2 are requests. A signal
-raises an exception wherever Python happens to be. A library may swallow the exception (in a
-comparison by a C function, in a finaliser) or turn it into another error (in a parser that cleans
-up a half-built state). The record of the request remains, and decides the exit code.
+raises an exception wherever Python happens to be. A library may swallow the exception (as in a
+finaliser), or turn it into another error (as in a parser that cleans up). The record of the request
+remains, and decides the exit code.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def stop_is_requested() -> bool:
 
 
 def stop_if_requested() -> None:
-    """Raise after a request whose exception got lost; called between two jobs."""
+    """Raise the exception of a request again if it got lost; called between two jobs."""
     if stop_is_requested():
         raise Stopped
 
 
 def end_with_parent() -> None:
-    """In a worker: end when the process that started it has ended in any way."""
+    """For a worker process: end it as soon as the process that started it has ended in any way."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -35,7 +35,7 @@ _STREAMS = ("stdin", "stdout", "stderr")
 
 
 class _Sink(io.FileIO):
-    """A file that drops what cannot be written."""
+    """A file that drops all text that cannot be written."""
 
     fault: OSError | None = None  # the first error, None if nothing was lost or the reader had gone
 
@@ -64,7 +64,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error that made standard output lose text, None if no text was lost for a reader."""
+    """The error that made standard output lose text; None if no reader lost any text."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
@@ -98,9 +98,9 @@ SHORTEST_SECRET = 8  # characters; a shorter value may occur in other text by ch
 
 @lru_cache(maxsize=1)
 def secrets() -> tuple[tuple[str, str], ...]:
-    """Value and name of each variable with a secret, the longest value first.
+    """The value and the name of each variable with a secret, the longest value first.
 
-    Cached; after ``secrets.cache_clear()`` the environment is read again.
+    The result is cached until ``secrets.cache_clear()``.
     """
     values = {
         value.strip(): name  # a line break at its end does not belong to a key
@@ -125,7 +125,7 @@ def redact(text: str) -> str:
 
 
 def refuse_secrets(texts: Mapping[str, str]) -> None:
-    """Refuse names of files and runs that contain a secret; names cannot be redacted later."""
+    """Refuse names of files and runs that contain a secret, as names cannot be redacted later."""
     for name, text in texts.items():
         for value, variable in secrets():
             if value in text:
@@ -219,7 +219,7 @@ def _write(stream: TextIO, lines: Sequence[object]) -> None:
 
 
 class _Record(logging.LogRecord):
-    """A log record, ours or a library's, with control characters written out."""
+    """A log record of ours or of a library, with control characters written out."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -231,7 +231,7 @@ class _Record(logging.LogRecord):
 
 
 def guard() -> None:
-    """Make everything that this process logs, and an exception that ends it, printable."""
+    """Make all logs of this process printable, also an exception that ends the process."""
     secrets.cache_clear()
     logging.setLogRecordFactory(_Record)
     sys.excepthook = _excepthook

@@ -95,8 +95,8 @@ def annotated_objects(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     """The objects of a data set's annotations.
 
     Annotations have no confidence. P(c) is how common an object is: the share of images with known
-    objects that show the object. The paper understands P(c) in this way: an object in every picture
-    says nothing about the people in the picture.
+    objects that show the object. The paper has the same meaning of P(c): an object in every picture
+    says nothing about people.
     """
     of_images = corpus.objects or ()
     names = {name: coco_name(name) for name in corpus.images_by_object}
@@ -317,7 +317,7 @@ class Values:
         return values
 
     def of_objects(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """For each object, the first group's share in scores and in counts."""
+        """For each object, the first group's share in the scores and in the counts."""
         values: dict[PartName, CountedNumber] = {}
         sides = [part for part in (MODEL, HUMAN) if f"objects:{part.side}:counts" in sums]
         for part in sides:

@@ -1,4 +1,4 @@
-"""Words that masking leaves, words after group words, and words that alignment replaces.
+"""Words that masking leaves, words that follow group words, and words that alignment replaces.
 
 DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; Table 7 of DBAC
 measures with METEOR how much meaning remains.
@@ -202,18 +202,14 @@ class Likeness:
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
     """METEOR between human captions and their aligned forms; NaN if METEOR is not installed."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
-    rows = _drawn_rows(corpus, n_captions)
+    # The first human caption of the images whose hashed ids come first
+    first = np.flatnonzero(corpus.human.positions == 0)
+    keys = corpus.keys[corpus.human.image_rows[first]]
+    order = np.argsort(random_words("limit", 0, keys), kind="stable")
+    rows = sorted(first[order[:n_captions]].tolist())
     original = [[corpus.human.text(row)] for row in rows]
     scores = []
     for transform in (constant, align):
         aligned = transform(corpus).human
         scores.append(float(np.mean(meteor([aligned.text(row) for row in rows], original))))
     return Likeness(len(rows), *scores)
-
-
-def _drawn_rows(corpus: Corpus, n_captions: int) -> list[int]:
-    """Rows of the first human caption of each of the images whose hashed ids come first."""
-    first = np.flatnonzero(corpus.human.positions == 0)
-    keys = corpus.keys[corpus.human.image_rows[first]]
-    order = np.argsort(random_words("limit", 0, keys), kind="stable")
-    return sorted(first[order[:n_captions]].tolist())

@@ -19,7 +19,7 @@ from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.arrays import ArrayCache
-from bias_pipeline.language.vectors import GLOVE_NAME, WordVectors, digests, word_vectors
+from bias_pipeline.language.vectors import GLOVE_NAME, digests, word_vectors
 from bias_pipeline.text.align import ConstantAlignment, Vocabulary
 from bias_pipeline.text.transform import TextTransform, is_special
 
@@ -41,22 +41,18 @@ def nearest_words(
     key = hashlib.sha256(text.encode()).hexdigest()
     table = None if cache is None else cache.get(key)
     if table is None:
-        table = _table(word_vectors(source, {*words, *known}), words, known)
+        vectors = word_vectors(source, {*words, *known})
+        ours = np.array([i for i, word in enumerate(known) if word in vectors.places], np.int64)
+        theirs = np.array([i for i, word in enumerate(words) if word in vectors.places], np.int64)
+        if not len(ours):
+            raise LookupError("no known word has a vector")
+        rows, distances = nearest_directions(
+            vectors.rows([words[i] for i in theirs]), vectors.rows([known[i] for i in ours])
+        )
+        table = np.column_stack([theirs, ours[rows], distances])
         if cache is not None:
             cache.put(key, table)
     return {words[int(a)]: Neighbour(known[int(k)], float(distance)) for a, k, distance in table}
-
-
-def _table(vectors: WordVectors, words: Sequence[str], known: Sequence[str]) -> Float64Array:
-    """(M, 3) rows of ``words``, rows of ``known`` and the distances between them."""
-    ours = np.array([i for i, word in enumerate(known) if word in vectors.places], np.int64)
-    theirs = np.array([i for i, word in enumerate(words) if word in vectors.places], np.int64)
-    if not len(ours):
-        raise LookupError("no known word has a vector")
-    rows, distances = nearest_directions(
-        vectors.rows([words[i] for i in theirs]), vectors.rows([known[i] for i in ours])
-    )
-    return np.column_stack([theirs, ours[rows], distances])
 
 
 Nearest = tuple[IntArray, Float64Array]
@@ -65,7 +61,7 @@ Nearest = tuple[IntArray, Float64Array]
 def nearest_directions(
     queries: Float64Array, known: Float64Array, *, at_once: int = 4096
 ) -> Nearest:
-    """(V,) the nearest of K directions to each of V, the first among equals; and (V,) distances.
+    """(V,) for each vector the nearest of K directions (the first among equals), (V,) distances.
 
     Vectors are of length 1; a distance is 1 minus the cosine, in [0, 2].
 
@@ -108,8 +104,8 @@ class ContextualAlignment(ConstantAlignment):
     A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
     cosine distance, if this distance is below ``delta``. Otherwise, or if the word has no vector,
     the word becomes ``replacement``. Special tokens of earlier transforms stay and replace nothing.
-    Punctuation has no near word (ours; by its vector a full stop would become "it"). The run has a
-    table of the replacements, ``substitutions.csv``.
+    Punctuation has no near word (ours), since by its vector a full stop would become "it". The run
+    has a table of the replacements, ``substitutions.csv``.
 
     With several sets of vectors, scores are averaged over them, and their spread is a third source
     of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
@@ -276,7 +272,7 @@ def is_word(token: str) -> bool:
 
 
 def distance_of(share: float, distances: Float64Array, counts: IntArray) -> float:
-    """The smallest distance within which at least ``share`` of the counts lie; NaN is no distance.
+    """The smallest distance within which at least ``share`` of the counts lie; a NaN lies nowhere.
 
     Example:
         >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))

@@ -184,7 +184,7 @@ class GenderDistance(TaskMetric):
         )
 
     def _lines(self, view: CorpusView, near: Float64Array) -> list[dict[str, object]]:
-        """Every object that is named: how often, with which groups, and the nearest group."""
+        """A line for each named object: its mentions, the groups beside it, the nearest group."""
         words = [*view.groups, self.neutral]
         lines, n_groups = [], len(view.groups)
         for side in [side for side in SIDES if len(view.corpus.side(side))]:
@@ -337,7 +337,7 @@ def _first_share(pairs: Float64Array) -> Float64Array:
 
 
 def _named_objects(names: Sequence[str], task: TaskVocabulary) -> TaskVocabulary:
-    """A vocabulary of only the named objects: tasks with all their words, other words unchanged."""
+    """A vocabulary of the named objects alone: a task keeps all its words, others have one."""
     distinct = [name.strip().lower() for name in names]
     if not distinct or not all(distinct) or len(set(distinct)) < len(distinct):
         raise UsageError(f"metric.objects={list(names)}: give distinct names of objects")

@@ -63,13 +63,13 @@ class GenderScore(CountingMetric):
       ``:human``: the ratio of the two means (Table 3).
     * ``estimate:model``, ``:human``: the share of captions that score highest when written about
       the first group (Table 5). ``ties`` counts the captioner's ties.
-    * ``lm:model``, ``similarity:model`` and so on: the same shares from only one factor.
+    * ``lm:model``, ``similarity:model`` and so on: the same shares, computed from one factor alone.
       ``lm:own_bias``: the language model's own bias, on the captioner's captions, each written
       about every group.
     * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: shares of one object (Table 4).
 
-    Without a side, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are the difference.
-    ``examples.csv`` has single captions (Figure 2).
+    Without ``:model`` or ``:human``, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are
+    the difference of the sides. ``examples.csv`` has single captions (Figure 2).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -122,9 +122,10 @@ def word_effects(
 ) -> list[Mapping[str, object]]:
     """How much each word of some captions adds to the first group's share in the caption's scores.
 
-    A caption's share is the score of its version about the first group over the scores of all its
-    versions; the effect of a word is that share minus the share without the word. Words that name a
-    group stay. (The paper says that single words such as "hitting" lean to men, without numbers.)
+    A caption's share is the score of its version about the first group, divided by the sum over all
+    its versions. The effect of a word is this share minus the share without the word. Words that
+    name a group stay. (The paper says that single words such as "hitting" lean to men, but has no
+    numbers.)
     """
     drawn = random_words("deletion", 0, keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(drawn, kind="stable")[:n_captions])
@@ -133,13 +134,26 @@ def word_effects(
         return []
     rows = np.array([row for row, _, _ in deleted])
     starts = np.searchsorted(judged.of, rows, "left")
-    counts = np.searchsorted(judged.of, rows, "right") - starts
-    pairs, of = judged.pairs[ranges(starts, counts)], np.repeat(np.arange(len(rows)), counts)
+    n_pairs = np.searchsorted(judged.of, rows, "right") - starts
+    pairs, of = judged.pairs[ranges(starts, n_pairs)], np.repeat(np.arange(len(rows)), n_pairs)
     versions = list(zip(*(texts for _, _, texts in deleted), strict=True))
     _, _, scores = judge(how, versions, contexts, pairs, of)
     whole = bias_ratio(mean_over(judged.of, judged.score, len(judged.rows)))[rows]
     rest = bias_ratio(mean_over(of, scores, len(rows)))
-    return _by_word([word for _, word, _ in deleted], whole, rest)
+    names, number = np.unique(np.array([word for _, word, _ in deleted]), return_inverse=True)
+    counts: IntArray = np.bincount(number)
+    with_it, without = (np.bincount(number, shares) / counts for shares in (whole, rest))
+    effect = with_it - without
+    return [
+        {
+            "word": str(names[k]),
+            "times": int(counts[k]),
+            "share with": round(float(with_it[k]), 6),
+            "share without": round(float(without[k]), 6),
+            "effect": round(float(effect[k]), 6),
+        }
+        for k in np.argsort(-effect, kind="stable").tolist()
+    ]
 
 
 def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
@@ -159,25 +173,6 @@ def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
     ]
 
 
-def _by_word(
-    words: Sequence[str], whole: Float64Array, rest: Float64Array
-) -> list[Mapping[str, object]]:
-    names, number = np.unique(np.array(words), return_inverse=True)
-    counts: IntArray = np.bincount(number)
-    with_it, without = (np.bincount(number, shares) / counts for shares in (whole, rest))
-    effect = with_it - without
-    return [
-        {
-            "word": str(names[k]),
-            "times": int(counts[k]),
-            "share with": round(float(with_it[k]), 6),
-            "share without": round(float(without[k]), 6),
-            "effect": round(float(effect[k]), 6),
-        }
-        for k in np.argsort(-effect, kind="stable").tolist()
-    ]
-
-
 MASK = "[MASK]"
 Line = Mapping[str, object]
 
@@ -185,7 +180,7 @@ Line = Mapping[str, object]
 def example_lines(
     how: CaptionScorer, judged: Judged, contexts: Contexts, view: CorpusView, n_captions: int
 ) -> list[Line]:
-    """Lines with some of the captioner's captions, each with every object of its picture."""
+    """Lines with some of the captioner's captions, a line for each object in the picture."""
     captions = view.corpus.side("model")
     keys = random_words("examples", 0, view.corpus.keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(keys, kind="stable")[:n_captions])

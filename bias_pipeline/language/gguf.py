@@ -30,7 +30,7 @@ _MAGIC = b"GGUF"
 
 
 def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
-    """A quantised model in a file or a package; only its digest is read."""
+    """Find a quantised model in a file or a package; only the digest is read."""
     carried = CARRIED.get(name)
     if carried is not None and carried.parts and revision == MAIN:
         parts = [path for path in _parts(carried.parts) if path is not None and path.is_file()]

@@ -53,15 +53,12 @@ class LanguageModel:
             self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
         )
         if model.kind not in (*KINDS[self.kind], *((GGUF_KIND,) if self.kind == "causal" else ())):
-            raise self._of_the_other_kind(model.kind)
+            other = {"causal": "masked", "masked": "causal"}[self.kind]
+            raise DataError(
+                f"{self.model}: a {model.kind} is a {other} language model and cannot be used as a "
+                f"{self.kind} one; set metric.lm_kind={other}"
+            )
         return model
-
-    def _of_the_other_kind(self, kind: str) -> DataError:
-        other = {"causal": "masked", "masked": "causal"}[self.kind]
-        return DataError(
-            f"{self.model}: a {kind} is a {other} language model and cannot be used as a "
-            f"{self.kind} one; set metric.lm_kind={other}"
-        )
 
     def require(self) -> None:
         """Check before any work that the model and its libraries are present."""

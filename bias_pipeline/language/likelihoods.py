@@ -117,8 +117,7 @@ class Likelihoods:
     def _last_word(self, text: str, row: Tokens) -> int:
         """How many scored tokens come before the last word.
 
-        The last word's tokens follow the longest common prefix of the text with and without that
-        word.
+        The last word begins where the tokens of the text with and without this word first differ.
         """
         head = text.rstrip().rpartition(" ")[0]
         before = self._row(head) if head else row[:1]
@@ -179,15 +178,15 @@ class Likelihoods:
     def _most_together(self) -> int:
         """The largest number of prefixes in a pass with our mask.
 
-        With our mask, layers ignore their attention window or apply it to positions in the batch. A
-        pass no longer than the window is exact; a longer text is computed in a pass of its own,
-        without our mask.
+        Under our mask, layers ignore their attention window, or apply it to positions in the batch.
+        So a pass must not be longer than the window. A longer text has a pass of its own, without
+        our mask.
         """
         windows = [getattr(self._network.config, name, None) for name in _WINDOWS]
         return min([_TOGETHER, *(window for window in windows if window)])
 
     def _can_share(self) -> bool:
-        """Whether the network applies masks as ours; some networks do not."""
+        """Whether the network applies our masks; some networks do not."""
         import torch
 
         tokens = [
@@ -300,7 +299,7 @@ class PrefixTree:
         return path[::-1]
 
     def parts(self, most: int) -> Iterator[IntArray]:
-        """All prefixes in parts; in each part, the shorter prefixes of a prefix come before it."""
+        """All prefixes in parts; in a part, every prefix comes after its own shorter prefixes."""
         part: dict[int, None] = {}
         for path in self._paths:
             if part and len(part.keys() | set(path)) > most:
@@ -331,10 +330,10 @@ def _numbers(logs: Float64Array, end: float, word: int) -> Float32Array:
 def pool_tokens(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
     """(N,) log P of texts, from their five numbers (N, 5).
 
-    ``arithmetic`` is the mean probability of a token, as published; ``geometric`` the inverse of
-    perplexity; ``total`` the probability of the whole text; ``cloze`` the probability of its last
-    word after the other words. Source: Sabir and Padro 2023, section 4, "mean token probability",
-    and its code.
+    P is, for ``arithmetic``, the mean probability of a token (as published); for ``geometric``, the
+    inverse of perplexity; for ``total``, the probability of the whole text; for ``cloze``, the
+    probability of the last word after the other words. Source: Sabir and Padro 2023, section 4,
+    "mean token probability", and its code.
 
     Example:
         >>> sums = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)

@@ -62,7 +62,7 @@ class WordVectors:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The row of each word, by word."""
+        """Map each word to its row."""
         return {word: i for i, word in enumerate(self.words)}
 
     def rows(self, words: Sequence[str]) -> Float64Array:
@@ -116,10 +116,22 @@ def digests(source: str) -> dict[str, str]:
 def _read(source: str, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
     files = files_of(source)
     if source == GLOVE_NAME:
-        return _read_glove(files[0], files[1], words)
+        import pyarrow.parquet as pq
+
+        known = pq.read_table(files[0], columns=["index"])["index"].to_pylist()
+        numbers = np.load(files[1], mmap_mode="r", allow_pickle=False)
+        return {word: numbers[i] for i, word in enumerate(known) if word in words}
     path = Path(source).expanduser()
     if path.is_dir():
-        return _read_static(path, words)
+        STATIC.require()
+        from model2vec import StaticModel
+
+        ordered = sorted(words)
+        try:
+            vectors = StaticModel.from_pretrained(path).encode(ordered, show_progress_bar=False)
+        except Exception as error:  # whatever the library raises on a broken folder
+            raise ValueError(f"cannot be read as a static model ({error})") from error
+        return dict(zip(ordered, vectors, strict=True))
     return _read_binary(path, words) if path.suffix == ".bin" else _read_text(path, words)
 
 
@@ -131,21 +143,11 @@ def _glove_files() -> tuple[Path, Path]:
     return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
 
 
-def _read_glove(
-    index: Path, matrix: Path, words: frozenset[str]
-) -> Mapping[str, npt.NDArray[np.floating]]:
-    import pyarrow.parquet as pq
-
-    known = pq.read_table(index, columns=["index"])["index"].to_pylist()
-    numbers = np.load(matrix, mmap_mode="r", allow_pickle=False)
-    return {word: numbers[i] for i, word in enumerate(known) if word in words}
-
-
 def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
     """The vectors of a text file with one word per line; the first line of a word counts."""
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
     vectors: dict[str, npt.NDArray[np.floating]] = {}
-    with closing(_open_text(path)) as file:
+    with closing(gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")) as file:
         width = 0
         for number, line in enumerate(_lines(file), start=1):
             head, _, rest = line.partition(b" ")
@@ -160,11 +162,7 @@ def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np
     return vectors
 
 
-def _open_text(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
+def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise ValueError(f"a line of {_LONGEST_LINE:,} bytes or more is no vector")
@@ -182,7 +180,7 @@ def _width(rest: bytes) -> int:
 def _vector(
     word: str, rest: bytes, width: int, line: int
 ) -> Mapping[str, npt.NDArray[np.floating]]:
-    """The vector of a word; empty if the line's entry is longer and only begins with the word."""
+    """The vector of a word; empty if the line's word is longer and only begins with this word."""
     fields = rest.split()
     if len(fields) > width and not _is_number(fields[0]):
         return {}
@@ -222,15 +220,3 @@ def _read_binary(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[
         raise ValueError(f"cannot be read as FastText or word2vec ({error})") from error
     known = words if fasttext else [word for word in words if word in read.key_to_index]
     return {word: read[word] for word in known}
-
-
-def _read_static(folder: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    STATIC.require()
-    from model2vec import StaticModel
-
-    ordered = sorted(words)
-    try:
-        vectors = StaticModel.from_pretrained(folder).encode(ordered, show_progress_bar=False)
-    except Exception as error:  # whatever the library raises on a broken folder
-        raise ValueError(f"cannot be read as a static model ({error})") from error
-    return dict(zip(ordered, vectors, strict=True))

@@ -1,4 +1,4 @@
-"""Sources of the objects of pictures: the data set, detections in files, networks."""
+"""Where the objects of pictures come from: the data set, files of detections, or networks."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class VisualContext:
     def _agreeing_labels(
         self, sources: Sequence[LabelsByRow], encoder: Frozen
     ) -> dict[str, set[str]]:
-        """For each label, all labels that agree with it, itself included."""
+        """For each label, all labels that agree with it, also the label itself."""
         labels = sorted(
             {
                 label

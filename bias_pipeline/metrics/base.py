@@ -1,4 +1,4 @@
-"""What every metric is and returns."""
+"""What a metric is, and what every metric returns."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class MetricInfo:
     language_aware: bool = False
 
     def __post_init__(self) -> None:
-        """Check the names that conclusions will rest on.
+        """Check the names of the parts that conclusions will rest on.
 
         Raises:
             ValueError: if a question, family, need, kind of images, headline or trait is unknown.
@@ -248,7 +248,7 @@ class Number(Estimate):
     neutral: float | None = None
 
     def bounds(self, name: str, info: MetricInfo) -> tuple[float, float]:
-        """The range of the part ``name``; a symmetric interval could cross its ends."""
+        """The range of the part ``name``, at whose ends a symmetric interval is cut."""
         if self.range is not None:
             return self.range
         if name in HEADLINES:
@@ -302,7 +302,7 @@ class Metric(Configurable, ABC):
         return self.info.range
 
     def require(self) -> None:
-        """Check, before any data are read, that the models and programs it needs are installed.
+        """Check, before any data are read, that all needed models and programs are installed.
 
         Raises:
             BiasPipelineError: naming what is missing.
@@ -317,7 +317,7 @@ class Metric(Configurable, ABC):
         return quick
 
     def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
-        """The corpora whose scores are averaged: one for each sample of captions."""
+        """The corpora whose scores are averaged, one for each sample of captions."""
         return corpus.each_sample
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:

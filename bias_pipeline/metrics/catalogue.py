@@ -155,7 +155,7 @@ def weight(metric: str, seeds: int) -> float:
 
 
 def kind(metric: str, encoder: str) -> str:
-    """The encoder, or the name of a slow metric: cells of one kind take similar times.
+    """The kind of a cell, so that cells of a kind take similar times: encoder or slow metric.
 
     Example:
         >>> kind("lic", "ngram"), kind("gender_score", "ngram")
@@ -167,10 +167,9 @@ def kind(metric: str, encoder: str) -> str:
 
 
 def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
-    """Metrics that a short audit can leave out, in the order in which it leaves them out.
+    """Metrics that a short audit leaves out, the slowest first.
 
-    Counting metrics answer the questions of these metrics too, and train no attackers. The metrics
-    that take longest come first.
+    Counting metrics answer the same questions without attackers.
     """
     known = list(infos)
     counted = {info.question for info in known if info.family != "attack"}

@@ -1,4 +1,4 @@
-"""Groups and tasks of images and captions, as metrics read them."""
+"""Which groups and tasks images have and captions name, as metrics read them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CorpusView:
             )
 
     def compared_groups(self, images: BoolArray) -> IntArray:
-        """The groups that have any of the (N,) images; all groups if fewer than two do."""
+        """The groups that have any of the (N,) images; all groups if fewer than two have images."""
         present = np.unique(self.codes[images & self.labelled])
         return present if len(present) > 1 else np.arange(len(self.groups))
 
@@ -121,7 +121,7 @@ class CorpusView:
         return self._group_places(one_of(mentions))
 
     def _group_places(self, named: IntArray) -> IntArray:
-        """Numbers of groups in `_every_group` as numbers in `groups`."""
+        """For each group in `_every_group`, its place in `groups`."""
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])
@@ -170,7 +170,7 @@ class CorpusView:
         return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) a labelled image's captions: how many ``happened`` flags, and how many exist."""
+        """(N, 2) for a labelled image, how many captions ``happened`` flags, and how many exist."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
@@ -288,7 +288,7 @@ def _images_with_known_objects(corpus: Corpus) -> BoolArray:
 
 
 def objects_read(corpus: Corpus, tasks: tuple[str, ...], excluded: tuple[str, ...]) -> ObjectsRead:
-    """Which tasks the names of objects mean; excluded tasks are left out."""
+    """Which tasks the names of objects stand for; excluded tasks are left out."""
     return ObjectsRead.match(tasks, corpus.images_by_object, excluded)
 
 

@@ -58,7 +58,7 @@ class CorrectableByGold(ABC):
 
     @abstractmethod
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """The numbers of a score by machine labels, corrected by gold labels."""
+        """The numbers of a score by machine labels, after correction by gold labels."""
 
 
 def check_correctable(metric: Metric) -> None:
@@ -258,11 +258,11 @@ def label_notes(
 def one_step_from_machine(
     machine: Estimate, changes: Float64Array, sample: GoldSample, stats: Bootstrap
 ) -> Estimate:
-    """A number one step from its value by machine labels.
+    """A number, moved one step from its value by machine labels.
 
-    ``changes`` (n, S) is how the number changes, to first order, if all images change as each gold
-    image does when its true label replaces the machine label; NaN if the number does not change
-    smoothly.
+    Each line of ``changes`` (n, S) says how much the number changes, to first order, if all images
+    change as this gold image does when its true label replaces the machine label. The line is NaN
+    if the number does not change smoothly.
     """
     if machine.draws is None or np.isnan(changes).any():
         return Estimate(math.nan)
@@ -306,9 +306,10 @@ def one_step_correction(
     alone: Mapping[PartName, Estimate],
     sample: GoldSample,
 ) -> Correction:
-    """Each number of ``changes`` one step from the machine's; see :func:`one_step_from_machine`.
+    """The numbers of ``changes`` after one step; see :func:`one_step_from_machine`.
 
-    With few gold labels numbers have only an interval. ``alone`` are those of gold images alone.
+    With few gold labels numbers have only an interval. ``alone`` has the numbers of the gold images
+    alone.
     """
     info, stats = metric.info, metric.stats
     decide = {*HEADLINES, *(rule.part for rule in info.readings.values())} - {*info.untested}
@@ -340,7 +341,7 @@ def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate
 
 
 def worth_of(corrected: Estimate, alone: Estimate, *, drawn_evenly: bool) -> float:
-    """How many times as many gold labels alone, evenly drawn, give an equal interval."""
+    """How many times as many evenly drawn gold labels alone give the same interval."""
     width = corrected.ci_high - corrected.ci_low
     if not (width > 0 and drawn_evenly):
         return math.nan

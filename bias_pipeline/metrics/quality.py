@@ -74,16 +74,14 @@ class Quality(CountingMetric):
     For ``score``, each human caption in turn is taken out, and both this caption and the
     captioner's caption are compared with the remaining human captions (``human:paired``,
     ``model:paired``). A captioner like one more annotator scores 0. ``model`` compares the
-    captioner with all human captions, as papers do, and ``human`` each human caption with the
-    others.
+    captioner's caption with all human captions, as papers do. ``human`` compares each human caption
+    with the others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
-    * ``group:NAME`` is ``score`` for a group, ``gap`` the largest minus the smallest of these
-      scores.
-      ``gap:model`` may only mean that one group's pictures are harder to describe.
+    * ``group:NAME``: the score of a group's images. ``gap``: the largest minus the smallest such
+      score. ``gap:model`` may only mean that one group's pictures are harder to describe.
 
-    The more images there are, the more weight rare words have, so compare ``model`` only on the
-    same images.
+    Rare words weigh more the more images there are, so compare ``model`` only on the same images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -152,7 +150,7 @@ class Quality(CountingMetric):
     ) -> dict[PartName, dict[str, sparse.csr_array]]:
         """Each side's tables of sums, one table for each position that is left out.
 
-        Captions of the (N,) ``documents`` give the document frequencies.
+        Document frequencies come from the captions of the images in ``documents`` (N,).
         """
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
         frequencies = described.frequencies(documents, self.positions)

@@ -3,7 +3,7 @@
 Label noise shows how far a score moves if labels err more often. Labels are drawn anew at given
 rates, as if the present labels were true, and everything is computed again. If labels already err
 that often, the score under true labels lies about as far in the opposite direction, as long as
-moves are small. This is sensitivity, not a correction.
+moves are small. This measures sensitivity and corrects nothing.
 
 A captioner may write several captions of each image. The k-th captions of all images are one sample
 and are scored as if there were no others; every number is the mean over samples. Resamples draw
@@ -119,8 +119,8 @@ def _movement(part: Number, values: Float64Array, level: float) -> Number:
 def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
     """The mean score of several samples; examples and predictions come from the first.
 
-    A number that some sample lacks is NaN. A note that the first sample does not have begins with
-    the number of its sample.
+    A number that some sample lacks is NaN. A note that the first sample lacks begins with the
+    number of its sample.
     """
     if len(scores) == 1:
         return scores[0]

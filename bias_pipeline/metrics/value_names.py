@@ -55,7 +55,7 @@ class PartName(str):
 
 
 def _subject(what: str, direction: str, group: str, object: str) -> Iterable[str]:
-    """Group and object in the order of the direction; if only one is given, it has a prefix."""
+    """Group and object in the order of the direction; a group or object alone gets a prefix."""
     if group and object:
         return (object, group) if direction == "t_to_a" else (group, object)
     if what or not (group or object):
@@ -81,7 +81,7 @@ ALIKE, BEYOND = (PartName("matched", detail=name) for name in ("alike", "beyond"
 
 
 def direction_of(part: str) -> str:
-    """The direction that a part of a finished result belongs to; possibly empty.
+    """The direction to which a part of a finished result belongs; possibly empty.
 
     Example:
         >>> direction_of("t_to_a:named"), direction_of("named:human")
@@ -103,9 +103,9 @@ def object_of(part: str) -> str:
 
 
 def sibling_name(part: str, further: str) -> str:
-    """The name of a number's companion in a finished result, such as the annotators' number.
+    """The name of a number's companion in a finished result.
 
-    Companions of a captioner's number are the human number and the score.
+    A captioner's number has two companions: the annotators' number and the score.
 
     Example:
         >>> sibling_name("named", "human"), sibling_name("model", "human")

@@ -1,13 +1,13 @@
 """Divides a large job into blocks and keeps each finished block as a file named by its inputs.
 
-A hash of an image's id decides its block, and blocks are spread over independent tasks, so neither
-the order of files nor the number of tasks matters: a job may be stopped with four tasks and
-continue with seven. A stamp, a photo's content as one number, shows that a file has changed.
+A hash of an image's id decides its block, and independent tasks share the blocks. So the order of
+files and the number of tasks do not matter: a job that was stopped with four tasks may continue
+with seven. A stamp is a number made of a photo's content, which shows that a file has changed.
 
 ``OUT/<signature>/`` belongs to one model with its preprocessing and settings; any difference gives
 another folder. The folder contains ``settings.json``, ``plans/`` with the images of each folder of
-photos, and ``blocks/``. Any number of writers may share the folder: a block appears completely or
-not at all, and two writers of one block write the same.
+photos, and ``blocks/``. Any number of processes may write into it: a block appears completely or
+not at all, and two writers of one block write the same content.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class BlockStore:
             self._write(path, text.encode())
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
-        """Whether the block of these images is finished for exactly these contents."""
+        """Whether there is a finished block of exactly these images with these contents."""
         return [stamp for stamp, _ in self.outcomes(ids).values()] == list(stamps)
 
     def outcomes(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """By image, the stamp and why there is no value, if so; empty without an intact block."""
+        """For each image its stamp, and why it has no value; empty without an intact block."""
         table = self.read(ids)
         if table is None:
             return {}
@@ -122,7 +122,7 @@ class BlockStore:
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
     def index(self) -> dict[Path, dict[str, int]]:
-        """The path of every intact block to the block's ids with their stamps, in a fixed order.
+        """Map the path of every intact block to the block's ids with stamps, in a fixed order.
 
         A process reads a block again only if the file's size or time has changed.
         """
@@ -134,7 +134,7 @@ class BlockStore:
         return {path: stamps for path, stamps in blocks.items() if stamps}
 
     def names_with(self, stamp: int) -> set[str]:
-        """The ids that have this stamp in any intact block."""
+        """The ids with this stamp in any intact block."""
         return {
             name for stamps in self.index().values() for name, one in stamps.items() if one == stamp
         }
@@ -185,7 +185,7 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
-        """Tables of values, reasons of images without a value, and images to try at a new start."""
+        """Tables of values, the reasons why images have no value, and the images to try again."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()
@@ -285,7 +285,7 @@ def block_values(table: pa.Table) -> list[Any]:
 
 
 def vectors_of(column: Any) -> npt.NDArray[np.floating]:
-    """(N, D) the N vectors of a column in their stored precision; empty places are left out."""
+    """(N, D) the vectors of a column in their stored precision, without empty places."""
     array = column.combine_chunks()
     n_vectors = len(array) - array.null_count
     vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(n_vectors, -1)
@@ -335,7 +335,7 @@ def _read_store(path: Path) -> BlockStore:
 
 
 def _differences(stores: Sequence[BlockStore]) -> list[str]:
-    """Each run with its model and the settings that differ."""
+    """A line for each run, with its model and the settings in which runs differ."""
     keys = {key: None for store in stores for key in store.settings if key != "files"}
     differ = [k for k in keys if len({json.dumps(store.settings.get(k)) for store in stores}) > 1]
     return [
@@ -376,7 +376,7 @@ class Shard:
 
     @classmethod
     def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
-        """This task of a Slurm array, which may start anywhere; outside an array, the only task.
+        """This task of a Slurm array, whose numbers may start anywhere; else the only task.
 
         Example:
             >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}

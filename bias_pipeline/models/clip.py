@@ -85,7 +85,7 @@ class ClipTexts:
 
     @property
     def mark(self) -> Float32Array:
-        """(H,) the vector that a CLIP adds to every first token; it identifies the text model."""
+        """(H,) the vector that CLIP adds to every first token, and that identifies text models."""
         return _numbers(self._network.text_model.embeddings.position_embedding.weight[0])
 
     def states(self, texts: Sequence[str]) -> Float32Array:

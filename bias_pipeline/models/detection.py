@@ -63,7 +63,7 @@ class Detector(ABC):
 
     @abstractmethod
     def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
-        """The candidates of each photo; the photos' pixels have one shape."""
+        """The candidates of each photo; all photos have the same shape."""
 
     def describe(self, photos: Sequence[Photo]) -> list[str]:
         """The detections of each photo, in COCO's JSON of results but without ``image_id``."""
@@ -123,7 +123,7 @@ def detector(model: Pretrained, min_score: float, device: torch.device) -> Detec
 
 
 def load_boxes(model: Pretrained, device: torch.device) -> Any:
-    """A network of a kind in :data:`BOXES`; masks that it may have learnt too are left out."""
+    """A network of a kind in :data:`BOXES`, without masks that it may have learnt."""
     from transformers import CONFIG_MAPPING, AutoModelForObjectDetection
 
     path = model.folder / "config.json"
@@ -231,7 +231,7 @@ class _Boxes(_Published):
 
 
 class _Masks(_Published):
-    """Detectors with a mask for each query; scores include the confidence in the mask's pixels."""
+    """Detectors with a mask for each query. Scores include the confidence in the masks' pixels."""
 
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         from transformers import AutoModelForUniversalSegmentation
@@ -262,7 +262,7 @@ def _numbers(logits: Tensor) -> Tensor:
 
 
 def _most_confident(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest of (Q, L) confidences, with their queries and labels."""
+    """The largest of (Q, L) confidences, each with its query and its label."""
     scores, places = sure.flatten().topk(min(MOST, sure.numel()))
     n_labels = sure.shape[1]
     return scores, places // n_labels, places % n_labels

@@ -1,6 +1,6 @@
 """Captions by any image-text model of transformers: processor, template, ``generate``.
 
-The module also lists the captioners that papers measured, as far as the papers describe them.
+The module also lists the captioners that papers measured, as the papers describe them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _IDS = "input_ids"
 
 
 def usual_prompt(kind: str) -> str:
-    """What a model is asked without ``--prompt``.
+    """The prompt that a model gets without ``--prompt``.
 
     Example:
         >>> usual_prompt("blip"), usual_prompt("florence2")
@@ -114,7 +114,7 @@ class Captioner:
         return place_picture(kind, self._processor, prompt) if text is None else text
 
     def _pad(self, config: Any) -> None:
-        """Set the token that fills up captions that end before others of their batch."""
+        """Set the token that fills up captions that are shorter than others of their batch."""
         tokens, ends = self._processor.tokenizer, config.eos_token_id
         end = ends[0] if isinstance(ends, list) else ends
         known = (config.pad_token_id, tokens.pad_token_id, end, tokens.eos_token_id, 0)
@@ -169,7 +169,7 @@ class Captioner:
         return {"decoder_input_ids": words.new_tensor([[first, *words[0]]])}
 
     def _first_tokens(self, shown: PreparedPhoto) -> list[int]:
-        """The tokens before a caption, if ``generate`` repeats them."""
+        """The tokens before a caption, if ``generate`` returns them with the caption."""
         name = "decoder_input_ids" if self._writes_apart else _IDS
         if name not in shown.inputs:
             return []

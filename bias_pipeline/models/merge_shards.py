@@ -146,7 +146,7 @@ def _number(image: str) -> int | str:
 
 
 def write_detections(gathered: Gathered) -> tuple[int, int]:
-    """Write detections as COCO's results, one a line, the most confident of an image first."""
+    """Write detections as COCO's results, one per line; an image's most confident come first."""
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     results = [
         (image, json.loads(value)) for image, value in zip(gathered.ids(), values, strict=True)
@@ -166,7 +166,7 @@ def write_detections(gathered: Gathered) -> tuple[int, int]:
 
 
 def write_embeddings(gathered: Gathered) -> tuple[int, int]:
-    """Write vectors as Parquet: ``id`` (text) and ``embedding`` (D float32), sorted by id."""
+    """Write vectors as Parquet, sorted by id: ``id`` (text) and ``embedding`` (D float32)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -195,7 +195,7 @@ def write_embeddings(gathered: Gathered) -> tuple[int, int]:
 
 
 def _matrix(tables: list[pa.Table], places: IntArray) -> Float32Array:
-    """(N, D) the vectors, each at its place; the tables are emptied on the way, to save memory."""
+    """(N, D) the vectors, each at its place; tables are emptied meanwhile, to save memory."""
     size = len(tables[0]["value"][0])
     matrix = np.empty((len(places), size), np.float32)
     row = len(places)

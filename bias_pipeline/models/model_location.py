@@ -37,7 +37,7 @@ class Need:
 
 
 def encoder_needs() -> dict[str, Need]:
-    """The model of each choice of encoder that needs a model.
+    """The model of each encoder that needs a model.
 
     Example:
         >>> encoder_needs()["minilm"].model
@@ -53,7 +53,7 @@ def encoder_needs() -> dict[str, Need]:
 
 
 def metric_needs() -> dict[str, Need]:
-    """The models that metrics need with any encoder, by ``metric.key``.
+    """The models that metrics need whatever the encoder, by ``metric.key``.
 
     Example:
         >>> metric_needs()["gender_score.sentence_encoder"].model
@@ -150,16 +150,6 @@ def find_place(name: str, revision: str = MAIN) -> Place:
     if carried and package and (package / carried.inside).is_dir():
         source = f"the package {carried.package}"
         return Place(package / carried.inside, source, sha256=carried.sha256)
-    return _place_in_cache(name, revision)
-
-
-def hub_cache() -> Path:
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    return Path(HF_HUB_CACHE)
-
-
-def _place_in_cache(name: str, revision: str) -> Place:
     import huggingface_hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -171,6 +161,12 @@ def _place_in_cache(name: str, revision: str) -> Place:
         raise _absent(name, revision) from None
     folder = Path(path)
     return Place(folder, "the hub's cache", folder.name)
+
+
+def hub_cache() -> Path:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    return Path(HF_HUB_CACHE)
 
 
 def no_folder(what: str, name: str) -> ResourceError:
@@ -369,7 +365,7 @@ def _names_code(key: str, value: Any) -> bool:
 
 
 def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key with its value; the items of a list have the list's key."""
+    """Every key with its value. The key of a list goes with each of its items."""
     if key:
         yield key, node
     if isinstance(node, Mapping):

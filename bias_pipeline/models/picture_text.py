@@ -35,7 +35,7 @@ _SINCE = {"florence2": "4.56", "internvl": "4.52"}
 
 
 def require_known(model: Pretrained) -> None:
-    """Refuse a kind of model that the installed transformers lacks; its own error misleads."""
+    """Refuse a kind of model that the installed transformers lacks, whose own error misleads."""
     import transformers
 
     if model.kind not in transformers.CONFIG_MAPPING:
@@ -87,7 +87,7 @@ def processor_of(model: Pretrained) -> Any:
 
 
 class _Pair:
-    """Preprocessing of pictures and a tokenizer, for kinds without a processor for both."""
+    """Preprocessing of pictures with a tokenizer, for models without a processor for both."""
 
     chat_template = None
 
@@ -279,7 +279,7 @@ class PictureText:
     def _answer_log_prob(
         self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor
     ) -> torch.Tensor:
-        """(B,) log-probability that tokens (B, M) follow each other."""
+        """(B,) log-probability that an answer's tokens (B, M) follow each other."""
         import torch
 
         n_tokens = tokens.shape[1]

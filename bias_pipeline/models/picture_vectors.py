@@ -1,9 +1,8 @@
 """Regions, labels and answers that networks find in pictures; each is computed once and cached.
 
 The cache is the blocks of :mod:`bias_pipeline.models.blocks`. A picture is named by the digest of
-its edited pixels, so its path and the other pictures do not matter: overlapping sets of pictures
-share features, and a killed job continues. Training reads rows in any order, so features are also
-written to a memory-mapped table.
+its edited pixels, so overlapping sets of pictures share features, and a killed job continues.
+Training reads rows in any order, so features are also written to a memory-mapped table.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def _compute_missing(
     load: Callable[[], Model],
     batch: int,
 ) -> bool:
-    """Compute and store what is wanted but not known yet; returns whether anything was computed."""
+    """Compute and store the wanted values that are missing; returns whether there were any."""
     missing = {name: source for name, source in wanted.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=batch, threads=n_threads())
@@ -144,7 +143,7 @@ def labels_in(
 
 
 def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """Value and reason, by digest; ``lasting`` leaves out temporary failures."""
+    """The value and the reason by picture digest; ``lasting`` leaves out temporary failures."""
     results = {}
     for path in store.index():
         table = read_block(path)

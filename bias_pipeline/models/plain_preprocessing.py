@@ -1,7 +1,7 @@
 """transformers' usual preprocessing of a photo, equal in every bit and cheaper.
 
-The library turns a photo into numbers before scaling. Here Pillow scales the photo itself, and a
-table, made by the library, has the network's input for each of the 256 values of a channel.
+The library turns a photo into numbers and then scales these. Here Pillow scales the photo, and a
+table from the library has the network's input for each of the 256 values of a channel.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def quicken(processor: Any) -> None:
 
 
 def _is_plain(processor: Any) -> bool:
-    """Whether all steps are the library's, and they scale a photo and do not pad it."""
+    """Whether all steps are steps of the library that scale a photo and do not pad it."""
     kind = type(processor)
     backend = next((one for one in kind.__mro__ if one.__name__ == "PilBackend"), None)
     return (
@@ -58,7 +58,7 @@ def _is_plain(processor: Any) -> bool:
 
 
 class PlainPreprocessing:
-    """Scales, crops and normalises one RGB photo; the library does all else, such as lists."""
+    """Scales, crops and normalises a single RGB photo; the library handles all other input."""
 
     def __init__(self, processor: Any) -> None:
         from PIL import Image
@@ -98,7 +98,7 @@ class PlainPreprocessing:
         return sides if photo.width <= photo.height else sides[::-1]
 
     def _cut(self, photo: Image) -> Image:
-        """The middle of a photo; what is outside of it is black."""
+        """The middle of a photo; pixels outside the photo are black."""
         if not self._processor.do_center_crop:
             return photo
         width, height = self._processor.crop_size.width, self._processor.crop_size.height

@@ -120,7 +120,7 @@ def _weights(name: str, place: Place) -> list[str]:
 
 
 def _adapter(folder: Path) -> list[str]:
-    """A list of the adapter's file of weights; empty if the folder has no adapter."""
+    """A list with the adapter's file of weights; empty if the folder has no adapter."""
     if not (folder / ADAPTER_CONFIG).is_file():
         return []
     if not (folder / ADAPTER).is_file():
@@ -133,7 +133,7 @@ def _adapter(folder: Path) -> list[str]:
 
 
 def checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of a model with a single such file, as FIBER and OpenCLIP have."""
+    """The file of weights of a model with only one such file, as for FIBER and OpenCLIP."""
     return model.folder / next(iter(model.files))
 
 

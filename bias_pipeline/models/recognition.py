@@ -125,7 +125,7 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
 
 
 def _present_name(name: str) -> str:
-    """The library's current name for a layer; the library renames files of 2019 in the same way.
+    """The library's current name for a layer of files from 2019, renamed as the library does.
 
     Example:
         >>> _present_name("roi_heads.mask_head.mask_fcn1.bias")

@@ -1,6 +1,6 @@
-"""Runs a model over one task's share of images or texts, block by block; a killed run continues.
+"""Runs a model over one task's share of images or texts, block by block.
 
-Used by the commands ``embed``, ``caption`` and ``data detect``.
+A killed run continues. The commands ``embed``, ``caption`` and ``data detect`` use this module.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _POOL = 8  # sources of equal form are put together from so many batches
 
 
 class Reader(Protocol):
-    """Gives the value of a photo or text as soon as the source is read, as a server does."""
+    """Gives the value of a photo or a text as soon as the source is read, as a server does."""
 
     def read(self, source: Any, /) -> Any:
         """The value of a source; several threads call this."""
@@ -235,7 +235,7 @@ class _Work:
             raise self._failure
 
     def _describe(self, options: Namespace) -> Generator[str, None, None]:
-        """Yield each image, in order, once its value is there; ends when the model fails."""
+        """Yield the images in order, each when its value is known; ends when the model fails."""
         images = self._left.images
         wanted = takewhile(lambda _: self._failure is None, images)
         # Answers wait until slower answers before them are there; images wait in memory.
@@ -252,7 +252,7 @@ class _Work:
                 yield image
 
     def _read(self, image: str) -> Any:
-        """A source as the model takes it, or why it cannot be read; several threads call this."""
+        """A source as input for the model, or why it cannot be read; several threads call this."""
         source: Any = UnreadableError(NOT_YET, lasting=False)
         try:
             if self._failure is None:
@@ -325,7 +325,7 @@ def _block(
 ) -> Block:
     """A block with new results and with the stored results of unchanged images.
 
-    Temporary failures get a stamp that no source has.
+    Temporary failures get a stamp that no source has, so the next run tries their images again.
     """
     rows: dict[str, tuple[Any, ...]] = {}
     if before is not None:
@@ -377,7 +377,7 @@ def ahead(
     meanwhile: Callable[[], None] = lambda: None,
     every_s: float = 10.0,
 ) -> Generator[T, None, None]:
-    """Yield results in the order of the items; threads compute them a little ahead.
+    """Yield results in the order of the items, which threads compute a little ahead.
 
     Example:
         >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))

@@ -79,7 +79,7 @@ def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
 
 
 def own_settings(folder: Path) -> dict[str, Any]:
-    """The settings that a model's own file adds to the search, such as a penalty on repetitions."""
+    """The search settings in a model's own file, such as a penalty on repetitions."""
     path = folder / "generation_config.json"
     if not path.is_file():
         return {}
@@ -88,7 +88,7 @@ def own_settings(folder: Path) -> dict[str, Any]:
 
 
 class Noise:
-    """Adds Gumbel noise to log-probabilities / temperature, so that the likeliest word is a draw.
+    """Adds Gumbel noise to log-probabilities / temperature: the likeliest word becomes a draw.
 
     Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
     """

@@ -1,9 +1,8 @@
 """Language models that give texts vectors: masked, causal and sentence models of transformers.
 
-The weights are frozen here; ``attack/language_models.py`` trains weights. The model's files say how
-the vectors of a text's tokens become one vector: sentence models describe this in ``modules.json``
-and its folders (the format of Reimers and Gurevych's sentence-transformers, 2019). For other models
-the user chooses.
+The weights are frozen here; ``attack/language_models.py`` trains weights. The vectors of a text's
+tokens become one vector. Sentence models say how in ``modules.json`` and its folders (the format of
+Reimers and Gurevych's sentence-transformers, 2019). For other models the user chooses.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
 
 
 def _how(path: Path) -> How:
-    """The way of pooling that a file switches on; refused unless it is a single known way."""
+    """The pooling that a file switches on; refused unless it is exactly one known kind."""
     settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
     named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
@@ -133,7 +132,7 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token numbers of each text, at least one; ``cut`` lists the texts that were cut."""
+        """Each text's token numbers, at least one per text; ``cut`` lists texts that were cut."""
         marked = []
         for text in texts:
             sound = text.encode("utf-8", "replace").decode()  # tokenizers refuse half surrogates
@@ -183,7 +182,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def vector_size(config: Any) -> int:
-    """D, the size of a network's token vectors; some OPT models have wider layers inside."""
+    """D, the size of a network's token vectors, which some OPT models do not call hidden size."""
     return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
 
 
@@ -279,9 +278,9 @@ def batches(lengths: IntArray) -> Iterator[IntArray]:
 
 @contextmanager
 def all_threads() -> Iterator[None]:
-    """Context that computes with all cores, or with ``OMP_NUM_THREADS`` threads.
+    """Inside the block, compute with all cores, or with ``OMP_NUM_THREADS`` threads.
 
-    Each attacker uses one thread, which is too slow for embedding.
+    Attackers use one thread each, which is too slow for embedding.
     """
     import torch
 

@@ -19,9 +19,9 @@ from bias_pipeline.array_types import BoolArray, IntArray
 class Swin(nn.Module):
     """Stages of window attention; each stage has a grid half as wide as the stage before.
 
-    A patch has ``patch`` pixels a side. If the window ``shrinks``, a grid no larger than a window
-    becomes one window of the grid's size, which is not shifted (the classifier of the paper); else
-    the grid is padded to a whole window (detectors).
+    A patch has ``patch`` pixels a side. With ``shrinks``, a grid no larger than a window is one
+    window of the grid's size, which is not shifted (as in the paper's classifier). Otherwise such a
+    grid is padded to a whole window (as in detectors).
 
     Example:
         >>> net = Swin(8, (1, 1), (1, 2), window=4, patch=4, merges_last=True)
@@ -167,7 +167,7 @@ class SwinBlock(nn.Module):
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
     def _drop_rows(self, branch: Tensor) -> Tensor:
-        """A branch that is left out for random rows in training (Huang et al. 2016)."""
+        """A branch without its contribution to random rows in training (Huang et al. 2016)."""
         if not self.training or not self.drop_path:
             return branch
         shape = (len(branch), *[1] * (branch.ndim - 1))
@@ -236,7 +236,7 @@ def _relative_places(window: int, largest: int) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _separate_regions(height: int, width: int, window: int, shift: int) -> BoolArray:
-    """(windows, N, N) whether only the roll of the grid made two patches neighbours (figure 4)."""
+    """(windows, N, N) whether two patches became neighbours only by rolling the grid (figure 4)."""
     rows, columns = (  # the strip of a rolled edge that each patch lies in
         (np.arange(length) >= length - window).astype(np.int64)
         + (np.arange(length) >= length - shift)

@@ -27,7 +27,7 @@ WHOLE, CUT = 0, 1  # stamps: the text was read completely, or cut
 
 
 class TextEmbedder(Protocol):
-    """A frozen model; ``cut`` has the indices of texts in the last call that were too long."""
+    """A frozen model. ``cut`` has the indices of texts that were too long in the last call."""
 
     @property
     def cut(self) -> Collection[int]: ...
@@ -70,7 +70,7 @@ def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
 def _embed_block(
     names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
 ) -> int:
-    """Embed a block; returns the number of embedded texts, 0 if another process embedded them."""
+    """Embed a block; returns the number of embedded texts (0 if another process has done it)."""
     if store.read(names) is not None:
         return 0
     vectors = model.embed([texts[name] for name in names])
@@ -109,7 +109,7 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
 def vectors_by_block(
     wanted: Sequence[str], store: BlockStore
 ) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
-    """For each block, which of the wanted names the block holds, and their vectors (B, D)."""
+    """For each block, the places of the wanted names that it has, and their vectors (B, D)."""
     left = set(wanted)
     for path, stamps in store.index().items():
         table = None if left.isdisjoint(stamps) else read_block(path)
@@ -124,7 +124,7 @@ def vectors_by_block(
 
 
 def known_names(store: BlockStore) -> set[str]:
-    """The names that need no new computation: all in the store except temporary failures."""
+    """The names that need not be computed again: all stored names except temporary failures."""
     return {
         name for stamps in store.index().values() for name, stamp in stamps.items() if stamp >= 0
     }

@@ -1,4 +1,7 @@
-"""Networks of timm on disk; finding and checking loads nothing, building runs no foreign code."""
+"""Networks of timm on disk.
+
+Finding and checking them loads nothing; building runs no foreign code.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,7 @@ class TimmNetwork(SquareNetwork):
         return [str(words.get(name, name)) for name in names]
 
     def check_classifier(self) -> None:
-        """Refuse a network that can be a backbone but whose classes or pictures are unclear."""
+        """Refuse, as a classifier, a network with unclear classes or preparation of pictures."""
         mode = self._preparation.get("crop_mode", "center")
         if mode != "center":
             raise DataError(
@@ -112,7 +115,10 @@ class TimmNetwork(SquareNetwork):
 
     @property
     def labels(self) -> Sequence[str]:
-        """The name of each class; a thousand classes without names get ImageNet's names."""
+        """The name of each class.
+
+        If there are a thousand classes without names, ImageNet's names.
+        """
         if len(self.class_names) == self.n_classes:
             return self.class_names
         if self.n_classes != _N_IMAGENET:
@@ -202,7 +208,7 @@ def find_lite0() -> TimmNetwork:
 
 
 def _built_with(settings: object, path: Path) -> dict[str, Any]:
-    """The arguments that a network was built with, as far as they are not known otherwise."""
+    """The arguments with which a network was built, if they are not known otherwise."""
     given = expect(settings, dict, path, "model_args")
     more = sorted(set(given) - {*_BUILT_WITH, *_KNOWN_OTHERWISE})
     if more or given.get("in_chans", 3) != 3:

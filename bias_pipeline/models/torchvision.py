@@ -1,10 +1,9 @@
 """Makes Lightning, transformers and timm work with a torchvision built for another torch.
 
-All three import torchvision if it is installed. A build for another torch (the package index has
-CUDA builds, also for a torch without CUDA) has no operators, so the imports fail.
-:func:`complete_when_imported` declares the operators; non-maximum suppression, which torchvision
-cannot compute in any other way, gets a kernel in plain PyTorch. If torchvision has its operators,
-nothing is done.
+All three import torchvision if it is installed. A torchvision built for another torch has no
+operators, so these imports fail. :func:`complete_when_imported` declares the operators; non-maximum
+suppression, which torchvision cannot compute in any other way, gets a kernel in plain PyTorch. If
+torchvision has its operators, nothing is done.
 """
 
 from __future__ import annotations

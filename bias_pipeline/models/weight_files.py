@@ -44,7 +44,7 @@ _HEADERS = 3  # in files of PyTorch before 1.6, so many pickles precede the save
 
 
 class _Inert:
-    """Stand-in for an object of a listed class."""
+    """Takes the place of an object of a listed class."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:
         del args, kwargs
@@ -58,7 +58,7 @@ class _Inert:
 
 
 class _PlainDict:
-    """Stand-in for a class of dictionaries; it makes empty dictionaries."""
+    """Takes the place of a class of dictionaries, and makes empty dictionaries."""
 
     def __new__(cls, *args: object) -> Any:
         del args
@@ -115,8 +115,7 @@ def read_numbers(path: Path) -> Any:
     """The contents of a PyTorch or safetensors file, on the CPU.
 
     Numbers are memory-mapped if possible (PyTorch 1.6 and later), so unused numbers are never read.
-    Other objects, such as settings and scores, are empty
-    (:mod:`~bias_pipeline.models.weight_files`).
+    Other objects, such as settings and scores, become empty objects.
     """
     import torch
 
@@ -181,7 +180,7 @@ Names = Iterable[tuple[str, str]]  # a pattern of the file's name, and ours
 def rename_weights(
     weights: Mapping[str, Tensor], names: Names, unused: Iterable[str], path: Path, network: str
 ) -> dict[str, Tensor]:
-    r"""The weights under our names; unused weights are left out and not read.
+    r"""The weights under our names. Unused weights are neither kept nor read.
 
     Example:
         >>> import torch
@@ -212,7 +211,7 @@ def rename_weights(
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, why: str
 ) -> None:
-    """Check that a file has every weight of a network in the right size, and no other weight."""
+    """Check that a file has every weight of a network, in the right size, and no other weights."""
     for name, shape in shapes.items():
         if name not in weights:
             raise DataError(

@@ -1,7 +1,7 @@
 """Do the pictures of a set also differ with the group outside the person?
 
-No test of captions can separate the person's effect from that of a background that was drawn with
-the group. So the left and right quarters of the pictures are compared in the same way as captions.
+If a background was drawn with the group, no test of captions can separate the two effects. So the
+left and right quarters of the pictures are compared in the same way as captions.
 """
 
 from __future__ import annotations

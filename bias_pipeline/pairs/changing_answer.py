@@ -24,7 +24,6 @@ ALPHA = 0.05
 DRAWN, ALIKE = "drawn", "alike"  # whether each picture has its own background, or a set has one
 MOST_WORDS = 10  # printed
 _SHIFT, _BEYOND = "shift", "beyond_pictures"
-_LEAST_NAMED = 6  # in so many sets, a word used for only one group may name the group
 _CHANGES = {
     _BEYOND: "the captions change with the group, picture by picture",
     _SHIFT: "the captions change with the group in the same direction over sets",
@@ -39,7 +38,7 @@ _UNLIKE = "the pictures are described differently; the group was not shown to be
 def answer_of(
     comparisons: Sequence[GroupsCompared], backgrounds: str, several: SeveralGroups | None
 ) -> Answer:
-    """The answer; with three groups or more, it rests on all groups at once."""
+    """The answer; if there are three groups or more, it rests on all groups at once."""
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
@@ -155,7 +154,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
 
 
 def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
-    """How much captions of unlike pictures differ beyond captions of one picture, if clear."""
+    """A clause on how much further apart captions of unlike pictures are than captions of one."""
     means: dict[str, float] = {}
     each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
     for name, distances in each.items():
@@ -168,7 +167,7 @@ def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
 
 
 def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
-    """A clause on findings that are no reason for a Yes; mostly empty."""
+    """A clause on findings that do not lead to a Yes; mostly empty."""
     significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
     if any(significant):
         return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
@@ -180,7 +179,7 @@ def _distance_text(name: str, value: float) -> str:
 
 
 def _base(compared: GroupsCompared) -> Iterator[str]:
-    """Sentences on how alike captions are if nothing differs."""
+    """Sentences on how alike captions are if the groups do not differ."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
         yield f"two captions of one picture differ by {per_100(same)} of 100 content words"
@@ -198,7 +197,7 @@ def _base(compared: GroupsCompared) -> Iterator[str]:
 
 
 def _power(compared: GroupsCompared) -> Iterator[str]:
-    """Sentences on the smallest differences usually found, and on whether any p can be small."""
+    """Sentences on the smallest detectable differences, and on whether any p can be small."""
     deciding = [gap for gap in compared.deciding if gap.n_differing]
     if deciding:
         low, high = (pick(deciding, key=lambda gap: gap.misses) for pick in (min, max))
@@ -257,7 +256,7 @@ def facts(
 def _deciding_differences(
     compared: GroupsCompared, backgrounds: str
 ) -> dict[str, Mapping[str, float]]:
-    """For each part on which an answer may rest, the difference of each set, by set."""
+    """For each part on which an answer may rest, the difference in each set."""
     parts = {
         str(PartName(f"class:{gap.name}", group=compared.label)): gap.by_set
         for gap in compared.deciding

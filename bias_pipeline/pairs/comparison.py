@@ -133,7 +133,7 @@ class GroupsCompared:
 
     @property
     def first_group(self) -> str:
-        """The group from whose pictures differences are counted."""
+        """The group that is subtracted in differences."""
         return self.pictures.groups[self.compared[0]]
 
     @property
@@ -190,7 +190,7 @@ class GroupsCompared:
 
     @cached_property
     def distance_tests(self) -> dict[str, tuple[float, float]]:
-        """Value and p of both tests of distances, by name; each with and without visible marks."""
+        """By name, value and p of both tests of distances, each with and without visible marks."""
         plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
         crossed = self._distances(shown, self.pictures.model.pictures).crossed
@@ -275,7 +275,7 @@ class GroupsCompared:
 
     @property
     def n_equal(self) -> int:
-        """In how many sets the content words of all pairs are equal."""
+        """The number of sets in which the content words of all pairs are equal."""
         unequal = self.contrasts.set_of[self.distances.pairs > 0]
         return self.n_sets - len(np.unique(unequal))
 

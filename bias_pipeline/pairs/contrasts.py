@@ -17,7 +17,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """M pairs of pictures in J sets: a picture of one group and its counterpart of the other."""
+    """M pairs of pictures in J sets; a pair has a picture of each of two groups."""
 
     sets: tuple[str, ...]  # the J sets by name
     set_of: IntArray  # (M,) the set of each pair, ascending
@@ -89,7 +89,7 @@ class Contrasts:
 
     @cached_property
     def crossings(self) -> IntArray:
-        """(P, 2) every two pairs of one set."""
+        """(P, 2) all combinations of two pairs of the same set."""
         bounds = np.searchsorted(self.set_of, np.arange(len(self) + 1)).tolist()
         crossed = [
             two for start, end in pairwise(bounds) for two in combinations(range(start, end), 2)

@@ -39,23 +39,22 @@ _MOST_CHANGED = 3  # sets whose captions are shown
 class Counterfactual(Metric):
     """How captions change between the pictures of a set, which differ only in the person's group.
 
-    Only pictures that agree in all other labelled attributes are compared. Every interval and test
-    treats a set as one unit; tests flip the signs of the sets' differences.
+    Only pictures that agree in all other labelled attributes are compared. A set is one unit of
+    intervals and tests; tests flip the signs of the sets' differences.
 
-    * ``class:NAME``: the second group's share of captions minus the first group's. The captions
-      name the group (``named``), name another group (``wrong``), decline, or describe the person
-      (``agency`` and so on). If annotators describe all the captioner's pictures, the difference in
-      their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
-    * ``score``: the largest difference of a class about the person. Its p is corrected (Holm).
-      Of three groups or more, ``class:NAME`` is the largest share minus the smallest, with the p of
-      Cochran's Q, on which the answer rests; ``class:NAME:GROUP against OTHER`` compares two.
+    * ``class:NAME``: the second group's share of captions minus the first group's share. The
+      captions name the group (``named``), name another group (``wrong``), decline, or describe the
+      person (``agency`` and so on). If annotators describe all the captioner's pictures, the
+      difference in their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
+    * ``score``: the largest difference of a class about the person, with a p corrected by Holm's
+      method. If there are more than two groups, ``class:NAME`` is the largest minus the smallest
+      share, with the p of Cochran's Q; ``class:NAME:GROUP against OTHER`` compares two groups.
     * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
-      further apart captions of pictures of two groups are. Words for persons are masked.
-    * ``edits``, ``beyond_edits``: the same if captions of a picture's edits, such as crops, are
-      further captions of it. These numbers need a column ``edit`` in labels.
+      further apart captions of two groups are. Words for persons are masked.
+    * ``edits``, ``beyond_edits``: the same, with captions of a picture's edits (crops) as further
+      captions of the picture. Labels need a column ``edit``.
     * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and a
-      change in the same direction in all sets. With ``backgrounds=drawn`` neither can decide the
-      answer.
+      change in the same direction in all sets. Under ``backgrounds=drawn`` neither decides.
     * ``word:WORD``: the difference in a word, for at most ten words.
     """
 

@@ -23,7 +23,7 @@ Kernel = Callable[[sparse.csr_array], Float64Array]
 
 
 def jaccard_distances(words: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the share of (n, V) words that two captions share; 0 for two without words."""
+    """(n, n) 1 minus the share of words (n, V) that two captions share; 0 if both have no words."""
     shared = (words @ words.T).toarray()
     sizes = np.asarray(words.sum(axis=1)).ravel()
     either = sizes[:, None] + sizes - shared
@@ -57,7 +57,7 @@ def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> 
 
 @dataclass(frozen=True, eq=False)
 class SetDistances:
-    """Distances between the captions of pictures that are compared.
+    """Distances between the captions of the pictures that are compared.
 
     ``pairs`` has the mean distance between captions of the two pictures of each pair. ``samples``
     has the mean distance between two captions of the same picture, NaN if a picture of the pair has
@@ -132,7 +132,7 @@ class BeyondPictures:
 
     @cached_property
     def weights(self) -> Float64Array:
-        """(P,) weight of each two pairs as a share of all in their set."""
+        """(P,) the weight of each combination of two pairs; weights of a set sum to 1."""
         of = self.contrasts.set_of[self.contrasts.crossings[:, 0]]
         return 1 / np.bincount(of, minlength=len(self.contrasts))[of]
 
@@ -150,7 +150,7 @@ class BeyondPictures:
         return float(by_set.mean()) if len(by_set) else float("nan")
 
     def estimate(self, level: float) -> Estimate:
-        """The value with Student's interval over sets; none if fewer than ten sets differ."""
+        """The value with Student's interval over sets; no interval if fewer than ten differ."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         if (np.abs(by_set) > 1e-12).sum() < FEWEST_NORMAL:
             return Estimate(self.value)

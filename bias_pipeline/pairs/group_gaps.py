@@ -103,9 +103,9 @@ def share_difference_ends(
 ) -> tuple[float, float]:
     """The interval of a difference of means of (J,) shares, valid even if few sets differ.
 
-    The interval is Newcombe's, from Wilson's ends, ``z`` standard errors on either side. The number
-    of trials that a mean is worth follows from its variance over sets: at least one per set and at
-    most one per caption.
+    The interval is by Newcombe's method, from the ends of Wilson's intervals at ``z`` standard
+    errors. The number of trials that a mean is worth follows from its variance over sets: at least
+    one per set and at most one per caption.
     """
     n_sets = len(first)
     ends = []
@@ -122,7 +122,7 @@ def share_difference_ends(
 
 
 def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]:
-    """The gaps with p corrected by Holm's method, times the number of families of tests."""
+    """The gaps, with p corrected by Holm's method, times the number of families of tests."""
     each = holm([gap.p_value for gap in gaps])
     return [
         replace(gap, adjusted_p=float(np.minimum(1.0, n_families * p)))
@@ -135,8 +135,8 @@ def word_gaps(
 ) -> list[MeasuredGap]:
     """Words whose (N, V) shares differ in six sets or more, the clearest difference first.
 
-    Each word has a t, the sum of its differences over the root of their sum of squares. The p of a
-    word is how often the largest t of all words is at least as large if signs are flipped (Westfall
+    A word's t is the sum of its differences, divided by the root of their sum of squares. A word's
+    p is how often, under flipped signs, the largest t of all words is at least this large (Westfall
     and Young 1993).
     """
     differences = contrasts.differences(words)

@@ -25,10 +25,10 @@ MASK = "<mask>"  # no word of a caption: signs are no words
 
 @dataclass(frozen=True, eq=False)
 class Wordings:
-    """How words are read: which are masked, which have no content, which are visible marks.
+    """How words are read: masked, without content, or as visible marks.
 
-    A word for persons that names no group is masked like a group's words: a captioner that names
-    men's gender less often writes "person" more often, and this one difference would count twice.
+    A word for persons that names no group is masked like a group's words. Otherwise a captioner
+    that names men's gender less often, and so writes "person" more often, would differ twice.
     """
 
     attributes: Sequence[Attribute]  # may differ between pictures of a set; the first is tested
@@ -77,7 +77,7 @@ class SaidOfPeople:
 
     @cached_property
     def masked_captions(self) -> Captions:
-        """The captions' words in lower case, words that name a person masked."""
+        """The captions' words in lower case, with words that name a person masked."""
         return self.wordings.mask.mask(lowered_words(self.captions))
 
     @cached_property
@@ -112,7 +112,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """For each class, (C,) the captions that say it about the person; codes are (N,) groups."""
+        """For each class, (C,) captions that say it about the person; ``codes`` (N,) are groups."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {

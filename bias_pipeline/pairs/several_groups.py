@@ -127,7 +127,7 @@ class CompleteSets:
         return np.stack([of_group @ values for of_group in self.weights], axis=1)
 
     def p_value(self, values: Float64Array) -> float:
-        """P of equal groups, from (J, K) values; NaN if they differ in fewer than six sets."""
+        """P if groups were equal, from (J, K) values; NaN if fewer than six sets differ."""
         differing = np.ptp(values, axis=1) > 1e-12
         if differing.sum() < FEWEST_SETS:
             return math.nan
@@ -137,8 +137,8 @@ class CompleteSets:
 def exchange_p(keys: UIntArray, values: Float64Array) -> float:
     """P of Cochran's Q of (J, K) values under exchanges of the groups within sets.
 
-    A hash identifies each set. Up to 65,536 exchanges are all used; of more, 9,999 are drawn.
-    Exchanges that give exactly the observed Q count half.
+    A hash identifies each set. If there are at most 65,536 exchanges, all are used; otherwise 9,999
+    are drawn. Exchanges that give exactly the observed Q count half.
 
     Example:
         >>> exchange_p(np.arange(3, dtype=np.uint64), np.array([[1.0, 0.0, 0.0]] * 3)).__round__(4)

@@ -1,9 +1,10 @@
 """Anonymous pictures: which pictures raters call anonymous, and which groups captions name.
 
 Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene and,
-if so, whether gender and race are anonymous. We ask the two questions as one, with three answers;
-"cannot tell" means yes to the two. GT says how often raters name a group when they read a caption:
-the share of a caption's raters, averaged over captions. The paper does not say how it averages.
+if so, whether gender and race are anonymous. We ask both questions as one question with three
+answers; "cannot tell" means yes to both. GT says how often raters name a group when they read a
+caption: the share of a caption's raters, averaged over captions. The paper does not say how it
+averages.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, printable
 from bias_pipeline.metrics.attack.attack_runner import label_captions
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.base import Number
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
 from bias_pipeline.report.figures import Colours, Plot, name_points
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, PCell, Table, number
 from bias_pipeline.results.rows import Result
-from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
+from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.compare import of_pearson, pearson
 from bias_pipeline.stats.raters import krippendorff
 from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
 from bias_pipeline.text.mending import mended_records
@@ -85,24 +88,14 @@ def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, st
 GT = "gt"
 
 
-class CaptionScore(NamedTuple):
-    """A number on what raters or attackers conclude from captions; NaN if unknown."""
-
-    # For raters a share of answers, in [0, 1], or Krippendorff's alpha; for attackers the mean
-    # over captions of the largest s_a, in [1 / K, 1]
-    value: float
-    low: float  # the lower end of its 95 % interval over captions
-    high: float
-    n_images: int  # how many captions it is about
-    seed_std: float = math.nan  # standard deviation between attackers
-
-
 def human_scores(
     votes: Mapping[str, Mapping[str, str]],
     groups: Sequence[str],
     truth: Mapping[str, str] | None = None,
-) -> dict[str, CaptionScore]:
+) -> dict[str, Number]:
     """The scores of raters: how often they name a group, which group, and how often they are right.
+
+    Each is a share of answers or Krippendorff's alpha, with its interval over captions.
 
     Example:
         >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
@@ -120,7 +113,7 @@ def human_scores(
     scores |= {f"names:{g}": _share(counts[:, k], totals) for k, g in enumerate(groups)}
     nobody = (totals - named)[:, None]
     alpha = krippendorff(np.hstack([counts, nobody]))
-    scores["alpha"] = CaptionScore(alpha, math.nan, math.nan, int((totals > 1).sum()))
+    scores["alpha"] = Number(alpha, n_images=int((totals > 1).sum()), coverage=math.nan)
     if truth is None:
         return scores
     codes = np.array([groups.index(truth[i]) if i in truth else -1 for i in images], np.int64)
@@ -134,18 +127,18 @@ def human_scores(
     return scores
 
 
-def _share(events: IntArray, trials: IntArray) -> CaptionScore:
+def _share(events: IntArray, trials: IntArray) -> Number:
     """The mean over captions of a share of answers, with Wilson's interval for captions' spread."""
     answered = trials > 0
     n = int(answered.sum())
     if not n:
-        return CaptionScore(math.nan, math.nan, math.nan, 0)
+        return Number(math.nan, n_images=0, coverage=math.nan)
     shares = events[answered] / trials[answered]
     value = float(shares.mean())
     error = float(shares.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
     n_answers = float(trials[answered].sum())
     low, high = wilson(value, effective_trials(value, error, n_answers, n), NORMAL_95)
-    return CaptionScore(value, low, high, n)
+    return Number(value, ci_low=low, ci_high=high, n_images=n, coverage=math.nan)
 
 
 PEOPLE, ANONYMOUS = "people", "anonymous"
@@ -153,12 +146,12 @@ LARGEST = "largest_s_a"
 HERE, PAPER = "here", "Bakr et al. 2024"
 # Nine captioners, gender: Table 5's columns, and the scores of Table 3, each with GT of Table 5.
 # Only 0.55 and 0.80 are in the paper; all four follow from its printed cells.
-_PRINTED = (
-    ("lic", LARGEST, ANONYMOUS, 0.5474),
-    ("imagecaptioner2", LARGEST, ANONYMOUS, 0.8006),
-    ("lic", "score", "coco", -0.0559),
-    ("imagecaptioner2", "score", "coco", 0.0321),
-)
+_PRINTED = {
+    ("lic", LARGEST, ANONYMOUS): 0.5474,
+    ("imagecaptioner2", LARGEST, ANONYMOUS): 0.8006,
+    ("lic", "score", "coco"): -0.0559,
+    ("imagecaptioner2", "score", "coco"): 0.0321,
+}
 _N_PRINTED = 9
 
 
@@ -183,7 +176,7 @@ class AnonymousRow:
 
 @dataclass(frozen=True)
 class CorrelationRow:
-    """Pearson's correlation over captioners between a metric's part and ``gt``; see Correlation.
+    """Pearson's correlation over captioners between a metric's part and ``gt``.
 
     ``source`` is ``here``, or the paper from whose printed cells the correlation follows.
     """
@@ -201,13 +194,13 @@ class CorrelationRow:
 
 
 def anonymous_rows(
-    captioner: str, attribute: str, metric: str, scores: Mapping[str, CaptionScore]
+    captioner: str, attribute: str, metric: str, scores: Mapping[str, Number]
 ) -> list[AnonymousRow]:
     """The rows on what raters named (``metric`` is ``people``), or on what attackers guessed."""
     return [
         AnonymousRow(
             captioner, attribute, metric, part, ANONYMOUS,
-            score.value, score.low, score.high, score.seed_std, score.n_images,
+            score.value, score.ci_low, score.ci_high, score.seed_std, score.n_images,
         )
         for part, score in scores.items()
     ]  # fmt: skip
@@ -249,25 +242,25 @@ def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
         if key[0] != PEOPLE:
             both = [name for name in of_key if name in named]
             correlation = pearson([of_key[name] for name in both], [named[name] for name in both])
-            lines.append(_correlation_row(rows[0].attribute, key, correlation, HERE))
+            line = _correlation_row(rows[0].attribute, key, correlation, len(both), HERE)
+            lines.append(line)
     return lines
 
 
 def _correlation_row(
-    attribute: str, key: tuple[str, str, str], correlation: Correlation, source: str
+    attribute: str, key: tuple[str, str, str], correlation: Estimate, n: int, source: str
 ) -> CorrelationRow:
-    metric, part, data = key
-    value, low, high, p_value, n = correlation
-    return CorrelationRow(attribute, metric, part, data, value, low, high, p_value, n, source)
+    ends = correlation.ci_low, correlation.ci_high
+    return CorrelationRow(attribute, *key, correlation.value, *ends, correlation.p_value, n, source)
 
 
 def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
     """The correlations of these metrics that ImageCaptioner2's tables print or imply."""
     metrics = {line.metric for line in lines if line.attribute == "gender"}
     return [
-        _correlation_row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
-        for metric, part, data, value in _PRINTED
-        if metric in metrics
+        _correlation_row("gender", key, of_pearson(value, _N_PRINTED), _N_PRINTED, PAPER)
+        for key, value in _PRINTED.items()
+        if key[0] in metrics
     ]
 
 
@@ -290,13 +283,13 @@ def anonymous_attack(
     reference: Corpus,
     anonymous: Corpus,
     seeds: Sequence[int],
-) -> CaptionScore:
+) -> Number:
     """Attackers that learn from captions of labelled images read captions of anonymous pictures.
 
-    An attacker learns from all labelled images outside a validation part, equally many of each
-    group, with the metric's words masked; an attacker of ImageCaptioner2 also learns from the
-    masked pictures. It then reads the masked captions of anonymous pictures; these pictures show no
-    group and stay unmasked.
+    An attacker learns from labelled images outside a validation part, equally many of each group,
+    with the metric's words masked. An attacker of ImageCaptioner2 also learns from the masked
+    pictures. After training, the attacker reads the masked captions of anonymous pictures. The
+    pictures stay unmasked, since they show no group.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)
@@ -320,7 +313,14 @@ def anonymous_attack(
         half = float(stats.t.ppf(0.975, len(captions) - 1) * stats.sem(captions))
     value = float(captions.mean())
     std = float(largest.mean(axis=1).std(ddof=1)) if len(largest) > 1 else math.nan
-    return CaptionScore(value, value - half, min(value + half, 1.0), len(captions), std)
+    return Number(
+        value,
+        seed_std=std,
+        ci_low=value - half,
+        ci_high=min(value + half, 1.0),
+        n_images=len(captions),
+        coverage=math.nan,
+    )
 
 
 def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:

@@ -57,13 +57,13 @@ class ImageScores:
         return self._orders[by, descending]
 
 
-def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
+def image_scores(path: Path, scoring: Scoring) -> ImageScores:
     """Add up the guesses of each image.
 
     A side's score averages over the images on which an attacker was tested, then over seeds, then
-    over caption positions (LIC, eq. 2-3): each guess adds its score divided by these three numbers.
-    If groups count equally (``average=groups``), the number of images of the image's group, times
-    the number of groups, takes the place of the number of images.
+    over caption positions (LIC, eq. 2-3). So each guess adds its score, divided by these three
+    numbers. If groups count equally (``average=groups``), the number of images is replaced by the
+    number of images of the image's group, times the number of groups.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -72,7 +72,7 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
         names = file.schema_arrow.names
         groups = tuple(name.removeprefix("p_") for name in names if name.startswith("p_"))
         tables = _Column(file, "side")
-        sides = _sides(tables.values, paired=paired)
+        sides = _sides(tables.values)
         if not sides:
             raise ValueError("it has no guesses from captions")
         is_side = np.isin(np.arange(len(tables.values)), list(sides))
@@ -133,14 +133,14 @@ class _Column:
         return place[self.codes]
 
 
-def _sides(tables: Any, *, paired: bool) -> dict[int, str]:
+def _sides(tables: Any) -> dict[int, str]:
     """The side, ``model`` or ``human``, of each table of guesses from captions, by its code."""
     names = [name.split(":") for name in tables.to_pylist()]
     separate = {side for side, *more in names if _PAIRED in more}
     sides = {}
     for code, (side, *more) in enumerate(names):
         plain = all(word == _PAIRED or word.isdigit() for word in more)
-        if side in SIDES and plain and (_PAIRED in more) == (paired and side in separate):
+        if side in SIDES and plain and (_PAIRED in more) == (side in separate):
             sides[code] = side
     return sides
 

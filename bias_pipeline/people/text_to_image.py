@@ -143,7 +143,7 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def planned_pictures(prompts: Sequence[str], per_prompt: int) -> list[PromptedPicture]:
-    """All pictures to make: first the first picture of every prompt, then the second, and so on.
+    """All pictures to make: one picture of every prompt, then another of every prompt, and so on.
 
     Example:
         >>> [picture.image_id for picture in planned_pictures(["a person", "a crowd"], 2)]

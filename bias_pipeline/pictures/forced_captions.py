@@ -159,7 +159,7 @@ class PublishedForced(Captioner):
 
 
 def _append_caption(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
-    """The prompt's inputs, with the caption's tokens appended."""
+    """The inputs of the prompt, followed by the caption's tokens."""
     from torch.nn.functional import pad
 
     before = inputs.get("input_ids")

@@ -1,7 +1,7 @@
-"""Read one pickle of plain data, in a process that is allowed almost nothing.
+"""Reads one pickle of plain data, in a process that is allowed almost nothing.
 
-`pickles.py` starts this file by its path with ``python -I -S``. This file imports the standard
-library only, so it starts in about 20 ms and can import none of the user's modules.
+`pickles.py` starts this file by its path with ``python -I -S``. The file imports only the standard
+library, so it starts in about 20 ms and cannot import any module of the user.
 
 The pickle comes in on stdin. The answer goes out on stdout: ``+`` and the data as JSON, or ``-``
 and the fault as JSON. An exit code other than 0 means that the answer is incomplete.
@@ -45,7 +45,7 @@ class RefusedError(Exception):
         self.where: list[object] = []  # keys and indices that lead to it, outermost first
 
     def as_json(self) -> bytes:
-        """The fault as the parent expects it."""
+        """The fault as JSON, in the form that the parent process expects."""
         path = "".join(f"[{ascii(step)[:_SHOWN]}]" for step in self.where[:_STEPS])
         path += "..." if len(self.where) > _STEPS else ""
         record = {"code": self.code, "found": self.detail, "offset": self.offset, "where": path}
@@ -122,7 +122,7 @@ def _first_fault(data: bytes) -> RefusedError:
 class _Meter:
     """Size and depth of nested containers; a shared container is measured once.
 
-    Nested containers that share parts are small in memory and huge as JSON. The size is computed
+    Nested containers that share parts are small in memory but huge as JSON. The size is computed
     from the sizes of the parts, without writing them out.
     """
 
@@ -199,7 +199,7 @@ def _scalar_size(value: object) -> int:
 def write_json(value: object, out: BinaryIO) -> None:
     """Write plain data as JSON, a few thousand entries at a time to save memory.
 
-    Tuples become lists. Lone surrogates are passed on as they are: the reader replaces them.
+    Tuples become lists. Lone surrogates stay as they are, and the reader replaces them.
     """
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     if not isinstance(value, list | tuple):
@@ -237,7 +237,7 @@ def _limit(name: str, value: int, grace: int = 0) -> None:
 
 
 def main(memory: int, cpu_seconds: int, max_size: int, max_depth: int) -> None:
-    """Answer on stdout for the pickle on stdin, within ``memory`` bytes of address space."""
+    """Read the pickle on stdin and answer on stdout, within ``memory`` bytes of address space."""
     _restrict(memory, cpu_seconds)
     gc.disable()  # nothing is freed before the end, so garbage collection only costs time
     out = sys.stdout.buffer

@@ -42,7 +42,7 @@ from bias_pipeline.text.tokenize import tokenize_word
 class ArtemisDataset(Dataset):
     """Paintings with several utterances each, in which annotators say what they feel and why.
 
-    The release's CSV file is read as it is published: mojibake in names and utterances is mended
+    The release's CSV file is read as it is published. Mojibake in names and utterances is mended
     and counted, rows without an utterance are counted and left out, and a file of the other version
     is refused. An image's id is ``style/name`` of its painting.
 
@@ -208,7 +208,7 @@ class ArtemisDataset(Dataset):
             )
 
     def _lack(self, where: str, lacking: Sequence[str], total: int, what: str) -> list[str]:
-        """A note on paintings that lack something; in strict mode this is an error."""
+        """A note on paintings that lack a caption or a picture; in strict mode this is an error."""
         if not lacking:
             return []
         fault = (
@@ -312,7 +312,7 @@ def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotatio
 
 
 def skeleton(name: str) -> str:
-    """A name reduced to what survives every encoding, to compare names.
+    """A name, reduced to the characters that survive every encoding, by which names are compared.
 
     Example:
         >>> skeleton("Realism/eugène-boudin_the-beach.jpg") == skeleton(
@@ -328,7 +328,7 @@ _LOST = re.compile(r"[^a-z0-9_/.-]")
 def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> dict[str, str]:
     """Parts by painting: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
 
-    The draw is the published one: NumPy's legacy generator draws twice from the sorted names, as
+    The draw is the published draw: NumPy's legacy generator draws twice from the sorted names as
     the release writes them.
 
     Example:
@@ -352,7 +352,7 @@ def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> di
 
 @dataclass(frozen=True)
 class Cleaning(Configurable):
-    """What ArtEmis' authors left out before they fitted their networks."""
+    """Which utterances ArtEmis' authors left out before they fitted their networks."""
 
     # Utterances with more tokens than this percentile of the training part are left out; 100 keeps
     # all
@@ -371,7 +371,14 @@ class Cleaning(Configurable):
         """
         rows = release.annotations
         parts = parts_of(rows, self.rest_from, self.seed)
-        tokens = [_tokens(row.text) for row in rows]
+        tokens = [
+            [
+                token
+                for word in row.text.split()
+                for token in tokenize_word(word, keep_punctuation=True, keep_unknown=True)
+            ]
+            for row in rows
+        ]
         lengths = np.array([len(words) for words in tokens])
         trained = np.array([parts[row.painting] == "train" for row in rows])
         longest = np.inf
@@ -403,14 +410,6 @@ class Cleaning(Configurable):
 _NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=0)
 
 
-def _tokens(text: str) -> list[str]:
-    return [
-        token
-        for word in text.split()
-        for token in tokenize_word(word, keep_punctuation=True, keep_unknown=True)
-    ]
-
-
 def _with_unknown(tokens: Sequence[str], known: set[str]) -> str:
     return " ".join(token if token.lower() in known else UNKNOWN for token in tokens)
 
@@ -433,7 +432,7 @@ class Names:
                 self._places.setdefault(place, []).append(painting)
 
     def find(self, name: str) -> str | None:
-        """The painting of a path, or of a name without its style; None if none or several fit."""
+        """The painting with a path, or with a name without its style; None unless only one fits."""
         whole = skeleton(name)
         plain = next((whole.removesuffix(e) for e in ENDINGS if whole.endswith(e)), whole)
         for parts in (2, 1):

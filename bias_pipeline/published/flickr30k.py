@@ -35,7 +35,8 @@ class Flickr30kDataset(CocoDataset):
     """Human captions of 31,783 photos; labels and captioners as in ``dataset=coco``.
 
     An image's id is the name of its file; labels and captioners may write it with or without
-    ``.jpg``. Nobody published labels of people for all of Flickr30k: bring your own.
+    ``.jpg``. Nobody has published labels of people for all of Flickr30k, so you need your own
+    labels.
 
     The first of three files in ``root`` is read: ``dataset_flickr30k.json`` (Karpathy), which also
     has the splits, ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle).
@@ -165,7 +166,7 @@ def _stem(name: str) -> str:
 
 
 def _without_ending(by_image: Mapping[str, T], path: Path | None) -> dict[str, T]:
-    """The mapping, its ids without ``.jpg``."""
+    """The mapping, with ids without ``.jpg``."""
     short: dict[str, T] = {}
     for image, value in by_image.items():
         if short.setdefault(_stem(image), value) != value:

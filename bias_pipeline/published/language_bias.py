@@ -28,15 +28,14 @@ class LanguageBiasDataset(Dataset):
     """Controlled corpora of language bias (DBAC, section 5.1), picked from human captions.
 
     Each task gets as many captions of men as of women, so group and task are independent. Only the
-    verb differs: of the first group's captions, a share ``imbalance`` has the task's first verb
-    and the rest its second verb; for the second group it is the other way round. Metrics that use
-    only groups and tasks must find nothing; what an attacker finds is language.
+    verb differs: of the first group's captions, a share ``imbalance`` has the task's first verb and
+    the rest its second verb; for the second group it is the other way round. Metrics that use only
+    groups and tasks must find nothing. All that an attacker finds is language.
 
-    The captioner ``people`` copies human captions, so its difference from human captions is 0;
-    look at the ``human`` parts of scores. A label is the group that a caption names. An image
-    gives at most one caption. Every level has as many captions as all levels from 0.6 to 0.9 can
-    fill (50 per task and group in the paper, picked by hand), and levels share as many captions as
-    possible.
+    The captioner ``people`` copies human captions, so its difference from human captions is 0; look
+    at the ``human`` parts of scores. A label is the group that a caption names. An image gives at
+    most one caption. All levels from 0.6 to 0.9 have equally many captions (in the paper 50 per
+    task and group, picked by hand), and levels share as many captions as possible.
 
     Picked captions may differ between groups in other ways too. ``retold`` removes these
     differences: captions are assigned to groups at random, and every word that names a group
@@ -110,7 +109,7 @@ class LanguageBiasDataset(Dataset):
     def _groups_named(
         self, captions: Captions, attribute: Attribute, groups: Sequence[str]
     ) -> IntArray:
-        """(C,) the single group that each caption names; below 0 for none and for both."""
+        """(C,) the single group that each caption names; below 0 for no group and for both."""
         if self.gender_by == "word":
             return named_group(captions, attribute, groups)
         absent = [group for group in groups if not self.pronouns.get(group)]
@@ -124,7 +123,7 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _fitting(self, source: Corpus, named: IntArray) -> dict[str, list[int]]:
-        """Captions by task that name one group and one verb of the task, no two of one image."""
+        """For each task, captions that name one group and one verb of the task, one per image."""
         lowered = lowered_words(source.human)
         images: set[int] = set()
         fitting = {}
@@ -136,7 +135,7 @@ class LanguageBiasDataset(Dataset):
         return fitting
 
     def _verbs(self, task: str, lowered: Captions) -> IntArray:
-        """(C,) which of a task's two verbs each caption has; below 0 for none and for both."""
+        """(C,) which of a task's two verbs each caption has; below 0 for no verb and for both."""
         mentioned = np.stack([lowered.mentions(words) for words in self.verbs[task]], axis=1)
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
@@ -208,7 +207,7 @@ class LanguageBiasDataset(Dataset):
 
 
 def _one_an_image(rows: IntArray, source: Corpus, seed: int) -> list[int]:
-    """Captions in random order, only the first of each image."""
+    """Captions in random order; of each image, only the first caption stays."""
     images = source.human.image_rows[rows]
     keys = hash_ids(
         [f"{source.ids[i]} {source.human.positions[r]}" for i, r in zip(images, rows, strict=True)]

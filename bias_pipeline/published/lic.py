@@ -86,7 +86,8 @@ class LicDataset(Dataset):
                 "bias_data folder that LIC published"
             )
         model = _by_id(path, "pred", labels)
-        human_path = self._human_file(attribute.name)
+        name = self.human.get(attribute.name.partition("_")[0])
+        human_path = self.root / name if name and (self.root / name).is_file() else None
         human = _by_id(human_path, "caption_list", labels) if human_path else {}
         files = PictureFiles.read(self.images, self.regions, None)
         pictures, notes = readable_pictures(
@@ -116,10 +117,6 @@ class LicDataset(Dataset):
                 f"{attribute!r}; it has: {', '.join(files)}"
             )
         return files[key]
-
-    def _human_file(self, attribute: str) -> Path | None:
-        name = self.human.get(attribute.partition("_")[0])
-        return self.root / name if name and (self.root / name).is_file() else None
 
     def _vocabulary(self, captioner: str) -> list[str] | None:
         name = self.files[captioner].get("vocabulary", captioner)

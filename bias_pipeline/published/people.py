@@ -1,4 +1,4 @@
-"""Data sets of pictures with labelled people and no captions: the base class, and sets of faces.
+"""Data sets of pictures with labelled people but without captions: base class, and sets of faces.
 
 ``dataset=celeba``: forty attributes of celebrities. Liu, Luo, Wang and Tang, Deep Learning Face
 Attributes in the Wild (ICCV 2015). ``dataset=fairface``: age, gender and ethnic origin. Karkkainen
@@ -69,7 +69,7 @@ class PeopleDataset(Dataset):
         return (NO_CAPTIONER,)
 
     def existing(self, names: Sequence[str]) -> list[Path]:
-        """The paths of those files that exist; refused if none does."""
+        """The paths of the files that exist; refused if no file exists."""
         there = [path for name in names if (path := self.root / name).is_file()]
         return there or [check_file(self.root / names[0], "dataset.root")]
 
@@ -275,7 +275,7 @@ _OLDEST = 116
 class UTKFaceDataset(PeopleDataset):
     """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned pictures ``.jpg.chip.jpg``.
 
-    They may be in subfolders of ``root``. A few published names lack a field: these files are
+    Pictures may be in subfolders of ``root``. A few published names lack a field: these files are
     skipped, and a note gives their number. Ages become FairFace's ranges.
     """
 

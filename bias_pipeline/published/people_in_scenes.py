@@ -53,13 +53,19 @@ class FACETDataset(PeopleDataset):
         for number, row in rows.items:
             counts = {option: _count(rows, number, row, name) for option, name in votes.items()}
             file = rows.text(number, row, "filename")
+            text = rows.text(number, row, "bounding_box")
+            try:
+                box = json.loads(text.replace("'", '"'))
+                left, top, wide, high = (float(box[side]) for side in _SIDES)
+            except (ValueError, KeyError, TypeError, OverflowError):
+                rows.refuse(number, f"bounding_box {text[:60]!r} is no x, y, width and height")
             yield Label(
                 places.get(file, f"imgs_1/{file}"),
                 column,
                 most_voted(counts),
                 f"{path}, line {number}",
                 person=rows.text(number, row, "person_id"),
-                box=_box(rows, number, row),
+                box=(left, top, wide, high),
             )
 
     def _places(self) -> dict[str, str]:
@@ -78,7 +84,7 @@ class FACETDataset(PeopleDataset):
 
 
 def most_voted(votes: Mapping[str, int]) -> str:
-    """The option with most votes, ``disagreement`` for a tie, ``na`` without votes.
+    """The option with most votes: ``disagreement`` if there is a tie, ``na`` without votes.
 
     Example:
         >>> [most_voted({"masc": n, "fem": 1}) for n in (2, 1)], most_voted({"masc": 0, "na": 0})
@@ -100,17 +106,6 @@ def _count(rows: Rows, number: int, row: Mapping[str, Any], name: str) -> int:
     if count < 0 or not count.is_integer():
         rows.refuse(number, f"{name} {text!r} is no number of votes")
     return int(count)
-
-
-def _box(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    """The box in a cell, a mapping written as JSON or Python text."""
-    text = rows.text(number, row, "bounding_box")
-    try:
-        box = json.loads(text.replace("'", '"'))
-        left, top, wide, high = (float(box[side]) for side in _SIDES)
-    except (ValueError, KeyError, TypeError, OverflowError):
-        rows.refuse(number, f"bounding_box {text[:60]!r} is no x, y, width and height")
-    return left, top, wide, high
 
 
 Part = Literal["train", "val", "test", "all"]
@@ -179,9 +174,9 @@ _PERSON = re.compile(r"person\d+")
 class PHASEDataset(PeopleDataset):
     """``phase_gcc_{train,val}_all_20221101.json``; if it is absent, the file of ``regions``.
 
-    A picture has a caption, which is not read, and people in boxes with every worker's answers: the
-    label is the most frequent answer, or ``disagreement`` for a tie. The file of regions already
-    has one label for each person. Pictures are in ``images``.
+    A picture has a caption, which is not read, and people in boxes, with every worker's answers.
+    The label is the most frequent answer, or ``disagreement`` if there is a tie. The file of
+    regions already has one label for each person. Pictures are in ``images``.
     """
 
     name = "phase"
@@ -247,7 +242,10 @@ class VisoGenderDataset(PeopleDataset):
             rows = open_rows(path, what="VisoGender's table")
             written = _OLDER if rows.has(_OLDER) else column
             rows.require("IDX", "Sector", "Occupation", written)
-            folder = self._pictures_of(path)
+            beside = (path.parent / "images" / path.stem).relative_to(self.root)
+            places = (Path("images", path.stem), beside)
+            there = (place for place in places if (self.root / place).is_dir())
+            folder = next(there, places[0]).as_posix()
             for number, row in rows.items:
                 label = rows.text(number, row, written).strip()
                 if not label or label == "NA":
@@ -257,13 +255,6 @@ class VisoGenderDataset(PeopleDataset):
                 yield Label(image, column, label, f"{path}, line {number}")
         if passed:
             notes.append(inflect(passed, "lines without a perceived gender are skipped"))
-
-    def _pictures_of(self, table: Path) -> str:
-        """The folder of a table's pictures, relative to the root."""
-        beside = (table.parent / "images" / table.stem).relative_to(self.root)
-        places = (Path("images", table.stem), beside)
-        there = (place for place in places if (self.root / place).is_dir())
-        return next(there, places[0]).as_posix()
 
     def _files(self) -> list[Path]:
         """Tables of people; tables of labour statistics beside them have no ``IDX``."""
@@ -293,9 +284,10 @@ _FILE = "pata_fairness.files.lst"
 class PATADataset(PeopleDataset):
     """``pata_fairness.files.lst``, lines of ``scene_race_gender_age|url``.
 
-    Scenes have underscores too (``gun_range``), so lines are split from the right; splitting from
-    the left misreads 415 of 4,934. The list has URLs and no files: the picture of line 7 is
-    expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be needed.
+    Names of scenes have underscores, too (``gun_range``), so lines are split from the right. Splits
+    from the left misread 415 of 4,934 lines. The list has URLs and no files: the picture of line 7
+    is expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be
+    needed.
     """
 
     name = "pata"

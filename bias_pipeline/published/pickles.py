@@ -1,8 +1,8 @@
 """Reads users' pickles without trusting them.
 
-A pickle is a program. Here a pickle may build plain data and nothing else: every look-up of a class
-or function is refused before any call. The pickle is read in a separate process, which has little
-memory and time and returns JSON; even a hijacked process could only send more JSON.
+A pickle is a program. Here a pickle may build plain data and nothing else, since every look-up of a
+class or function is refused before any call. A separate process with little memory and time reads
+the pickle and returns JSON. Even a hijacked process could only send other JSON.
 """
 
 from __future__ import annotations

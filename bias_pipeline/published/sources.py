@@ -46,7 +46,12 @@ def download(archive: Archive, root: Path) -> list[Path]:
         return []
     try:
         root.mkdir(parents=True, exist_ok=True)
-        _check_room(archive, root)
+        free = shutil.disk_usage(root).free
+        needed = 3 * archive.size  # for the archive and its unpacked files
+        if free < needed:
+            raise ResourceError(
+                f"{root} has {free / 1e9:.1f} GB free; {archive.url} needs {needed / 1e9:.1f} GB"
+            )
         with tempfile.TemporaryDirectory(prefix=".download-", dir=root) as folder:
             packed = Path(folder, "archive.zip")
             _fetch(archive, packed)
@@ -56,15 +61,6 @@ def download(archive: Archive, root: Path) -> list[Path]:
             f"{archive.url} cannot be downloaded ({getattr(error, 'strerror', None) or error}); "
             f"nothing was kept. Download it by other means and unpack {', '.join(archive.members)}"
         ) from error
-
-
-def _check_room(archive: Archive, root: Path) -> None:
-    free = shutil.disk_usage(root).free
-    needed = 3 * archive.size  # for the archive and its unpacked files
-    if free < needed:
-        raise ResourceError(
-            f"{root} has {free / 1e9:.1f} GB free; {archive.url} needs {needed / 1e9:.1f} GB"
-        )
 
 
 def _fetch(archive: Archive, place: Path) -> None:
@@ -85,7 +81,10 @@ def _fetch(archive: Archive, place: Path) -> None:
 
 
 def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
-    """The chunks of an answer, stopping soon after the expected size: a server may never end."""
+    """The chunks of an answer.
+
+    Reading stops soon after the expected size, since a server may never end.
+    """
     left = size + _CHUNK
     while left > 0 and (chunk := answer.read(_CHUNK)):
         left -= len(chunk)

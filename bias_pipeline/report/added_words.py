@@ -63,7 +63,7 @@ _Column = tuple[str, int]  # a spelling and the number of its concept
 def _columns(
     descriptions: Sequence[Descriptions], left_out: frozenset[str], concepts: Sequence[str]
 ) -> list[_Column]:
-    """The spellings in the captioner's captions that may be listed."""
+    """The spellings of the captioner's captions that may be listed as added words."""
     model = descriptions[0]
     pairs = zip(model.words, model.concept_of.tolist(), strict=True)
     return [(word, concept) for word, concept in pairs if concepts[concept] not in left_out]
@@ -100,7 +100,7 @@ def _words_of_group(
     columns: Sequence[_Column],
     table: ConceptTable,
 ) -> Iterator[AddedWord]:
-    """The added words of one group, from the shares of its images."""
+    """The added words of one group, from the spellings' shares in its images."""
     n_images = model.shape[0]
     mentions = np.bincount(model.indices, minlength=len(columns))
     difference = (model - human).tocsc()

@@ -1,4 +1,4 @@
-"""The answers as tables: a line for each question, or captioners against questions."""
+"""The answers as tables: a line for each question, or a line for each captioner."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from bias_pipeline.errors import join_words
 from bias_pipeline.report.answer_texts import answer_text, name_of_number, question_text
 from bias_pipeline.report.answers import Answer, stored_question
 from bias_pipeline.report.table import Cell, NumberCell, PCell, Table
 from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
-from bias_pipeline.report.verdict_sentences import join_sentences, reading_name
+from bias_pipeline.report.verdict_sentences import reading_name
 from bias_pipeline.results.rows import Result, mapping_in
 
 _TONES = {"yes": "worse"}
@@ -104,7 +105,7 @@ def captioners_table(
 ) -> Table:
     """The deciding number of each captioner on each question that has a number.
 
-    Captioners in ``unsure`` are not known to be trained on captions of the data set.
+    For captioners in ``unsure`` it is unknown whether they learnt from captions of the data set.
     """
     questions = dict.fromkeys(
         question_text(answer.question, answer.attribute)
@@ -127,7 +128,7 @@ def _caption(title: str, made: str) -> str:
 
 
 def how_made(results: Sequence[Result]) -> str:
-    """A text on the numbers' seeds, splits, attackers and correction, for a table's caption."""
+    """A text for a table's caption: seeds, splits, attackers and corrections of its numbers."""
     attacked = [result for result in results if result.facts.attackers]
     texts = ["Intervals of 95 % over images" + (", attackers and splits" if attacked else "")]
     if attacked:
@@ -135,8 +136,8 @@ def how_made(results: Sequence[Result]) -> str:
         splits = dict.fromkeys(map(_split, attacked))
         seeds = dict.fromkeys(f"{len(result.rows[0].seeds)} seeds" for result in attacked)
         texts.append(
-            f"attackers read captions with {join_sentences(encoders)}, {join_sentences(seeds)}, "
-            f"splits {join_sentences(splits)}"
+            f"attackers read captions with {join_words(encoders)}, {join_words(seeds)}, "
+            f"splits {join_words(splits)}"
         )
     texts.append("p values after Holm within a question, a Yes also over all questions")
     return "; ".join(texts)

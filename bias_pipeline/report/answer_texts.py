@@ -11,7 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from bias_pipeline.errors import inflect
+from bias_pipeline.errors import inflect, join_words
 from bias_pipeline.metrics.base import HEADLINES, NOT_SHOWN, QUESTIONS
 from bias_pipeline.metrics.repeated_scores import NOISE
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of
@@ -23,7 +23,6 @@ from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import (
     PANELS,
     clause_of,
-    join_sentences,
     one_direction,
     reading_name,
 )
@@ -43,7 +42,7 @@ def question_text(question: str, attribute: str) -> str:
 
 
 def answer_lines(answer: Answer) -> list[str]:
-    """Lines with the answer and its number, the groups' values, and what the answer is about."""
+    """Lines with the answer, its number, the groups' values, and what part of captions counts."""
     named = ", ".join(answer.named[:_MOST_NAMED])
     if len(answer.named) > _MOST_NAMED:
         named += f" and {len(answer.named) - _MOST_NAMED} more"
@@ -54,7 +53,7 @@ def answer_lines(answer: Answer) -> list[str]:
 
 
 def answer_text(answer: Answer) -> str:
-    """The answer with its reason, or with how much bias the interval allows."""
+    """The answer, with its reason or with the largest bias that the interval allows."""
     word = _WORDS[answer.answer]
     if answer.answer == "no":
         most, none = (amount(answer, x) for x in (max(answer.at_most, 0.0), answer.negligible))
@@ -69,7 +68,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def deciding_number(answer: Answer) -> str:
-    """The deciding number, its interval and the annotators' number; empty if nothing decides."""
+    """The deciding number, its interval, and the annotators' number; empty if no number decides."""
     if math.isnan(answer.value):
         return ""
     if answer.question == "declining":
@@ -85,12 +84,12 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """Whose number stands beside the model's number: the labels' or the annotators'."""
+    """Whose number stands beside the model's number: ``labels`` or ``annotators``."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 
 def interval(answer: Answer) -> str:
-    """The interval as it follows a value; empty without an interval."""
+    """The interval as text, as it stands behind a value; empty without an interval."""
     if math.isnan(answer.ci_low):
         return ""
     return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
@@ -222,7 +221,7 @@ def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
 
 
 def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """Sentences on how much bias is possible, what was not tested, and unexplained differences."""
+    """Sentences on how much bias is possible, and what was not tested or explained."""
     attribute = answers[0].attribute
     differing = [
         sentence
@@ -242,9 +241,9 @@ def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
             text = _UNTESTED[answer.question].format(attribute=attribute)
             untested.setdefault(lacks_people, []).append(text)
     if alone := untested.get(True, []):
-        sentences.append(f"Cannot tell without annotators' captions: {join_sentences(alone)}.")
+        sentences.append(f"Cannot tell without annotators' captions: {join_words(alone)}.")
     if others := untested.get(False, []):
-        sentences.append(f"Not tested: {join_sentences(others)}.")
+        sentences.append(f"Not tested: {join_words(others)}.")
     if rest and not searched:
         sentences.append(f"{rest.removeprefix('; ').capitalize()}.")
     unknown = verdict.answer("describing", attribute) == "unknown"
@@ -256,7 +255,7 @@ def _possible(searched: Sequence[Answer]) -> str:
     """A sentence on how much bias the widest interval allows, and where no bias was found."""
     widest = max(searched, key=lambda answer: answer.at_most)
     most = amount(widest, max(widest.at_most, 0.0))
-    where = join_sentences(_noun(answer) for answer in searched)
+    where = join_words(_noun(answer) for answer in searched)
     if all(answer.answer == "no" for answer in searched):
         return (
             f"At most {most} of bias in {where} ({amount(widest, widest.negligible)} count as none)"
@@ -278,7 +277,7 @@ def _share_not_compared(verdict: Verdict, attribute: str) -> str:
 
 
 def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -> list[str]:
-    """Sentences on large differences that are not called bias, with what may explain them."""
+    """Sentences on large differences that are not called bias, and on their possible causes."""
     if not sentences:
         return []
     shown = "; ".join(sentences[:_MOST])
@@ -348,7 +347,7 @@ def _is_answer(finding: Finding) -> bool:
 
 
 def _comparison_text(finding: Finding) -> str:
-    """The number that is compared with no bias, in the form in which answers show numbers."""
+    """The number that is compared with the no-bias value, as answers show numbers."""
     people = finding.people
     beside = "" if math.isnan(people) else f", annotators {_number_text(people, finding)}"
     value = NumberCell.of_row(finding.compared).text
@@ -395,7 +394,7 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
     for result in results:
         rows = {row.part: row for row in result.rows}
         for name in HEADLINES:
-            row, move = rows.get(name), rows.get(_part(name))
+            row, move = rows.get(name), rows.get(NOISE if name == "score" else f"{name}:{NOISE}")
             if row is None or move is None or math.isnan(row.ci_low + move.value):
                 continue
             n_tested += 1
@@ -413,10 +412,6 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
         f"{first}, {len(names)} of {inflect(n_tested, 'headlines')} would leave {intervals}: "
         f"{', '.join(names[:_NAMED])}{more}."
     )
-
-
-def _part(headline: str) -> str:
-    return NOISE if headline == "score" else f"{headline}:{NOISE}"
 
 
 def _amount(move: Row) -> str:

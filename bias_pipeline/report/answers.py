@@ -23,7 +23,7 @@ WRITTEN = {"misgendering": "naming"}
 
 
 def stored_question(question: str) -> str:
-    """A question's name in rows, from the name that users read."""
+    """The name of a question in rows, found by the name that users read."""
     return next((name for name, written in WRITTEN.items() if written == question), question)
 
 
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether, without a Yes, the interval says in points how much bias is possible."""
+        """Whether there is no Yes, and the interval says in points how much bias is possible."""
         points = self.unit == "fraction" and not math.isnan(self.at_most)
         return points and self.answer in ("no", "cannot_tell")
 
@@ -165,7 +165,7 @@ def _excess(finding: Finding) -> float:
 
 
 def why_unknown(verdict: Verdict, question: str, attribute: str) -> str:
-    """Why a question has no answer although runs test it."""
+    """Why a question has no answer although finished runs test the question."""
     if withheld := verdict.withheld(question, attribute):
         return withheld.partition(": ")[2]
     doubts = [finding.doubt for finding in verdict.findings_on(question, attribute)]
@@ -213,7 +213,7 @@ def _part_of_words(finding: Finding) -> str:
 def _unjudged_answers(
     verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
 ) -> Iterator[Answer]:
-    """The numbers on a question without verdicts as answers, or why there is no number."""
+    """The answers to a question that has numbers but no verdict, or why there is no number."""
     findings = verdict.findings_on(question, attribute)
     if not findings and question in skipped:
         yield Answer(attribute, question, "not_tested", reason=shorten_reason(skipped[question]))

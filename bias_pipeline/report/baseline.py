@@ -1,8 +1,8 @@
 """Baseline files: a captioner's results, with which later captioners are compared.
 
 A resample gives each image the same weight for every captioner, and splits depend only on images
-and seeds. A paired test therefore needs a captioner's numbers under every resample but not its
-captions, if images, labels, human captions, objects, settings, seeds and versions are the same.
+and seeds. So a paired test needs no captions of the earlier captioner, only its number under every
+resample. Images, labels, human captions, objects, settings, seeds and versions must be the same.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def baseline_bytes(results: Sequence[Result], **further: object) -> bytes:
 
 
 def _reword(value: Any) -> Any:
-    """Plain data whose texts are reworded like the lines of commands."""
+    """Plain data in which texts are reworded, as in the lines that commands print."""
     if isinstance(value, str):
         return reword(value)
     if isinstance(value, Mapping):
@@ -58,7 +58,7 @@ def _reword(value: Any) -> Any:
 
 
 def _plain_result(result: Result) -> dict[str, Any]:
-    """Rows, draws and the manifest entries that tests need, without this machine's paths."""
+    """Rows, draws and the manifest entries that tests need, without paths of this machine."""
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
     corpus = mapping_in(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
@@ -140,7 +140,7 @@ def _unpack(packed: Mapping[str, Any]) -> Draws:
 def compare_to_baseline(
     results: Sequence[Result], baseline: Baseline
 ) -> tuple[list[Result], dict[str, str]]:
-    """For each result the baseline's result, and the reasons of the skipped cells."""
+    """The baseline's result for each result, and why other cells were skipped."""
     names = {result.rows[0].captioner for result in results}
     matches: list[Result] = []
     skipped: dict[str, str] = {}
@@ -152,16 +152,13 @@ def compare_to_baseline(
         elif passed_over := baseline.reason(*key):
             skipped |= [passed_over]
         else:
-            raise _absent(key, baseline)
+            known = dict.fromkeys(" of ".join(_metric_and_attribute(r)) for r in baseline.results)
+            raise DataError(
+                f"{baseline.file}: was written without {' of '.join(key)}; it has "
+                f"{', '.join(known)}. Write it again with metric={key[0]} attribute={key[1]}, or "
+                "compare without it"
+            )
     return matches, skipped
-
-
-def _absent(key: tuple[str, str], baseline: Baseline) -> DataError:
-    known = dict.fromkeys(" of ".join(_metric_and_attribute(r)) for r in baseline.results)
-    return DataError(
-        f"{baseline.file}: was written without {' of '.join(key)}; it has {', '.join(known)}. "
-        f"Write it again with metric={key[0]} attribute={key[1]}, or compare without it"
-    )
 
 
 def _match(result: Result, same: Sequence[Result]) -> Result:
@@ -182,7 +179,7 @@ def _metric_and_attribute(result: Result) -> tuple[str, str]:
 
 
 def _differing(one: Result, two: Result) -> str:
-    """The kinds of facts in which two results differ, so that they cannot be paired; else empty."""
+    """The kinds of facts that differ, so that two results cannot be paired; empty if none does."""
     first, second = _comparable_facts(one), _comparable_facts(two)
     names = dict.fromkeys([*first, *second])  # versions differ in settings
     return ", ".join(n for n in names if first.get(n) is None or first[n] != second.get(n))
@@ -210,7 +207,7 @@ def _json(value: object) -> str:
 
 
 def _rename(result: Result, names: set[str]) -> Result:
-    """The result, under another name if the new captioner has this name too."""
+    """The result, renamed if the new captioner has the same name."""
     captioner = result.rows[0].captioner
     name = f"{captioner} (baseline)" if captioner in names else captioner
     return replace(result, rows=[replace(row, captioner=name) for row in result.rows])

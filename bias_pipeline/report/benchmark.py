@@ -54,7 +54,7 @@ def listed_images() -> list[str]:
 
 
 def labels_digest(labels: Mapping[str, str], label_map: LabelMap, images: Iterable[str]) -> str:
-    """The digest of the labels of images that show a group or whose group nobody can tell.
+    """A digest of the labels of all images that are labelled with a group or as unsure.
 
     ``labels`` has the label of each image as the file writes it.
     """
@@ -132,7 +132,7 @@ class BenchmarkRow:
 
     @property
     def reservations(self) -> str:
-        """Which numbers are absent and why, and which rest on too few captioned images."""
+        """Which numbers are absent, why, and which numbers rest on too few captioned images."""
         absent: dict[str, list[str]] = {}
         fewer: dict[str, list[str]] = {}
         for question, one in self.numbers.items():
@@ -210,7 +210,7 @@ def read_row(path: Path) -> BenchmarkRow:
 
 
 def table_of(rows: Sequence[BenchmarkRow]) -> Table:
-    """One table of rows that were made alike; refuses other rows."""
+    """A table of rows; rows are refused unless all were made in the same way."""
     first = rows[0]
     for row in rows[1:]:
         _check_alike(first, row)

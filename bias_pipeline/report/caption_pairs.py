@@ -24,8 +24,8 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError, did_
 from bias_pipeline.io.files import table_csv
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.counting.described_images import DescribedImages
-from bias_pipeline.stats.bootstrap import Interval
-from bias_pipeline.stats.compare import Correlation, pearson
+from bias_pipeline.stats.bootstrap import Estimate, Interval
+from bias_pipeline.stats.compare import pearson
 from bias_pipeline.text.descriptions import ConceptTable
 
 FIRST, SECOND, ALIKE = "A", "B", "alike"  # the answers of raters
@@ -105,12 +105,15 @@ def _usable(corpus: Corpus, members: BoolArray) -> BoolArray:
 def _matches(
     images: DescribedImages, sides: Sequence[IntArray], most: int
 ) -> Iterator[tuple[int, int, float]]:
-    """Pairs as rows of a picture of each group, with the similarity of the two pictures.
+    """Pairs: the row of a picture of each group, and how similar the two pictures are.
 
     A picture is in one pair at most. Pictures of the smaller group are drawn, and each is paired
     with the most similar remaining picture of the other group.
     """
-    unit = _unit_rows(images.features)
+    lengths = np.sqrt((images.features**2).sum(axis=1))
+    unit = sparse.csr_array(
+        sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ images.features
+    )
     scenes = _scenes(images)
     anchors, others = sorted(sides, key=len)
     drawn = random_words("pairing", 0, images.corpus.keys)
@@ -130,14 +133,8 @@ def _matches(
         yield first, second, float(min(alike.max(), 1.0))
 
 
-def _unit_rows(features: sparse.csr_array) -> sparse.csr_array:
-    """Scale rows to length 1, except rows of zeros."""
-    lengths = np.sqrt((features**2).sum(axis=1))
-    return sparse.csr_array(sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ features)
-
-
 def _scenes(images: DescribedImages) -> IntArray:
-    """(M,) a number for each picture, equal for equal objects; all equal if objects are unknown."""
+    """(M,) a number for each picture; pictures with equal objects have equal numbers."""
     objects, number = images.corpus.objects, dict[frozenset[str], int]()
     if objects is None:
         return np.zeros(len(images.corpus), np.int64)
@@ -257,12 +254,15 @@ class PairAnswers:
 
     @property
     def by_place(self) -> Interval:
-        """How much more often raters choose A than B; only the caption's place can cause this."""
+        """How much more often raters choose A than B.
+
+        Only a preference for a place can cause this.
+        """
         return _mean(self.first)
 
     @property
-    def with_concepts(self) -> Correlation:
-        """Correlation over pairs of raters' share with the concepts that only one caption says."""
+    def with_concepts(self) -> Estimate:
+        """Correlation of how often raters see a difference with the number of unshared concepts."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 
 

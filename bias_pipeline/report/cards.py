@@ -85,7 +85,7 @@ def cards(
 
 
 def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """A line for each question that could not be tested, with what a test needs."""
+    """A line for each question that was not tested; it says what a test needs."""
     lines = []
     for answer in answers:
         missing = what_is_needed(verdict, answer)

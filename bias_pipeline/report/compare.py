@@ -42,7 +42,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Captioners ranked by one headline of one metric; all else is equal."""
+    """Captioners ranked by one headline of one metric, under equal settings."""
 
     metric: str  # its name
     part: str  # the headline
@@ -103,7 +103,11 @@ def _leaderboard(
 
 
 def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str]:
-    """The letters of each name, from tests of every pair or of each captioner against the first."""
+    """The significance letters of each captioner.
+
+    If there are many captioners, each was tested only against the first; otherwise every pair was
+    tested.
+    """
     first, *others = order
     if len(order) > ALL_PAIRS:
         pairs = [(first, other) for other in others]
@@ -115,7 +119,7 @@ def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str
 def _differ(
     pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws]
 ) -> dict[tuple[str, str], bool]:
-    """Whether each pair differs significantly, corrected for all pairs (Holm)."""
+    """Whether each pair of captioners differs significantly, corrected for all pairs (Holm)."""
     estimates = [paired_difference(placed[one], placed[two]) for one, two in pairs]
     adjusted = holm([estimate.p_value for estimate in estimates])
     return {pair: p < 1 - LEVEL for pair, p in zip(pairs, adjusted, strict=True)}

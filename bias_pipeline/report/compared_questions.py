@@ -66,14 +66,14 @@ class ComparedQuestion:
 
     @property
     def verdict(self) -> str:
-        """How A compares, in words; empty if the question can have no answer."""
+        """How captioner A compares with B, in words; empty if the question can have no answer."""
         if not self.has_answer:
             return ""
         return "Cannot tell" if self.result == "cannot tell" else f"A is {self.result}"
 
     @property
     def reason(self) -> str:
-        """Why there is no answer, or how large a difference the test would find."""
+        """Why there is no answer, or how large a difference would have been found."""
         decision = self.decision
         if not self.has_answer or self.result != "cannot tell":
             return ""
@@ -109,10 +109,11 @@ class ComparedQuestion:
 
 
 def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
-    """A row for each attribute and question, with the number that decides the first's audit.
+    """A row for each attribute and question.
 
-    Another number takes its place if the first captioner is worse by that number, or if only that
-    number can be compared.
+    The row has the number that decides the first captioner's audit.
+
+    Another number is taken if the first captioner is worse by it, or if it alone can be compared.
     """
     deciding = _deciding(comparison.results)
     families: dict[tuple[str, str, str], list[Decision]] = {}
@@ -166,7 +167,7 @@ def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "
 
 
 def compared_screen(rows: Sequence[ComparedQuestion]) -> list[str]:
-    """Lines on the questions about one attribute: first how A compares, then why."""
+    """Lines on the questions about one attribute: how A compares with B, then the reason."""
     decision = rows[0].decision
     lines = [*fold(f"{decision.attribute}: A {decision.first}, B {decision.other}"), ""]
     for row in rows:

@@ -94,7 +94,7 @@ def _section(
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
-    """A text on the grid of pictures and its terms, or on why there is no grid."""
+    """A text on the grid of pictures and the terms of its pictures, or on why there is no grid."""
     terms = result.facts.audit.get("shown_under")
     if grid is not None:
         return (
@@ -111,7 +111,7 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
 
 
 def _figure(title: str, lines: Sequence[Line], groups: Sequence[str]) -> Plot:
-    """A figure of groups' shares in what the least equal and most equal queries retrieve."""
+    """A figure of groups' shares in the pictures of the least and the most equal queries."""
     shown = list(lines) if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
     query_bars = [
         FigureBar(line["concept"], [float(line[_SHARE + group]) for group in groups])

@@ -54,10 +54,10 @@ LIMITS = Limits()
 
 
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
-    """The part that may decide, by headline; empty for results of earlier versions.
+    """For each headline, the part that may decide; empty for results of earlier versions.
 
-    At equal style, a part whose rule is ``matched`` follows no trait. The part beyond an annotator
-    of the captioner's length decides if every result has it.
+    At equal style, a part whose rule is ``matched`` changes with no trait of style. If every result
+    has the part ``matched:beyond``, this part decides.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     rules = {}
@@ -71,7 +71,7 @@ def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
 
 
 def reach_of(result: Result, headline: str) -> float:
-    """The share of the model's words that annotators use at equal style; NaN if not matched."""
+    """The share of the model's words that annotators use at equal style; else NaN."""
     return _matched_share(result, headline, "reach")
 
 
@@ -86,7 +86,7 @@ def _value_of(result: Result, part: str) -> float:
 
 
 def people_part(part: str) -> str:
-    """The name of a part's number with one annotator in the model's place, at equal style.
+    """The name of the number that a part has with one annotator in the model's place.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")
@@ -127,7 +127,7 @@ def unreached_reason(result: Result, headline: str, limits: Limits = LIMITS) -> 
 
 
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
-    """Why annotators cannot be compared with all the model's words; empty if they can."""
+    """Why some of the model's words cannot be compared with annotators; empty if all can."""
     if reason := unreached_reason(result, headline, limits):
         return reason
     retained = retained_in(result, headline)
@@ -157,12 +157,12 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 def untestable_data(result: Result) -> str:
     """Why a result's captions and labels test nothing; empty if they test something.
 
-    Captions and labels must be of the same images. Word lists must fit the captions, and lists of
-    another language must have been compared with ours.
+    Captions and labels must be of the same images. Word lists must fit the captions' language.
+    Lists that are not English must have passed a comparison with the English lists.
     """
-    if result.facts.corpus.misfit:
-        return f"cannot be tested: {result.facts.corpus.misfit}"
-    question = result.facts.metric.question
+    corpus, question = result.facts.corpus, result.facts.metric.question
+    if reason := corpus.misfit or (corpus.objects_misfit if question == "inventing" else ""):
+        return f"cannot be tested: {reason}"
     if question not in (*_BY_LISTS, *ENGLISH_PARTS):
         return ""
     language = result.facts.language
@@ -180,7 +180,7 @@ _UNKNOWN = CaptionStatistics(math.nan, math.nan, math.nan)
 
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
-    """Word count, vocabulary and share without a group of a side's captions; NaN if unknown."""
+    """A side's words per caption, vocabulary and share that names no group; NaN if unknown."""
     return vars(result.facts.speech.get(side, _UNKNOWN))
 
 
@@ -188,7 +188,8 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
     """Why a number cannot be used at all; empty if it can."""
     if math.isnan(row.value):
         return NO_VALUE
-    coverage = coverage_of(result, row)
+    # Whoever captions 500 of 10,000 labelled images asks about these 500
+    coverage = min(1.0, row.coverage / result.facts.corpus.file_share)
     if coverage < limits.coverage:
         return "it covers only " + _too_few(coverage, "of its images", limits.coverage)
     if math.isnan(row.ci_low):
@@ -200,33 +201,29 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
     return ""
 
 
-def coverage_of(result: Result, row: Row) -> float:
-    """The share of the images in the model's file on which a number rests.
-
-    Whoever captions five hundred of ten thousand labelled images asks about these five hundred.
-    """
-    return min(1.0, row.coverage / result.facts.corpus.file_share)
-
-
 def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why a headline about objects cannot be tested; empty if it can."""
     info = info_of(result.rows[0].metric)
     needs = set() if info is None else {*info.needs, *info.without}
     spared = info is not None and info.without.get("objects") == headline
-    share = result.facts.corpus.unknown_objects
-    if "objects" not in needs or spared or not share > limits.unknown_objects:
+    share, misfit = result.facts.corpus.unknown_objects, result.facts.corpus.objects_misfit
+    if "objects" not in needs or spared:
+        return ""
+    if misfit:
+        return f"not tested: {misfit}"
+    if not share > limits.unknown_objects:
         return ""
     return f"not tested: {share:.0%} of the objects have names that the list of tasks does not know"
 
 
 def _too_few(share: float, of_what: str, limit: float) -> str:
-    """A clause on a share below a limit, which rounding never brings up to the limit."""
+    """A clause on a share below a limit; the share is never rounded up to the limit."""
     shown = min(round(100 * share), round(100 * limit) - 1)
     return f"{shown}% {of_what}; {limit:.0%} are needed"
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """A clause on a trait that moves the number and in which annotators differ, or empty."""
+    """A clause on a trait of style that moves the number and is unlike annotators; else empty."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
     return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
@@ -275,7 +272,7 @@ def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
 
 
 def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limits: Limits) -> str:
-    """A clause if attackers learnt from different numbers of images, else empty."""
+    """A clause on different numbers of training images of attackers; empty if they are equal."""
     (one, first), (two, second) = ((name, _images_tested(result, reading)) for name, result in pair)
     if not abs(first - second) > limits.captioned * max(first, second):
         return ""
@@ -305,7 +302,7 @@ def _unlike(
     follows: Sequence[str],
     limits: Limits,
 ) -> str:
-    """A clause on the first trait that differs too much or is unknown, or empty."""
+    """A clause on the first trait of style that differs too much or is unknown; else empty."""
     for trait in follows:
         (one, value), (two, other_value) = (
             (name, speech[trait]) for name, speech in (first, other)
@@ -358,9 +355,9 @@ _PLURAL = {
 
 
 def doubt_about(metrics: Collection[str], doubt: str) -> str:
-    """A doubt, reworded in the plural if it is about several metrics.
+    """A doubt about some metrics, in the plural if there are several.
 
-    The text after a colon is about the captioner and stays.
+    The text after a colon stays, since it is about the captioner.
 
     Example:
         >>> doubt_about(["dbac", "dpa"], "it changes with the style: it has few words")

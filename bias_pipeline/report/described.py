@@ -1,6 +1,6 @@
 """The report's sections on descriptions: concepts by group, spellings, captions, other words.
 
-The captions come from a run's tables, which have at most four captions of a concept.
+A run's tables have the captions, at most four for each concept.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _sentences(result: Result) -> list[str]:
 
 
 def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
-    """A figure of the clearest concepts for each comparison of a group with others."""
+    """A figure for each group against others, with the concepts that differ most clearly."""
     figures = []
     for group, others in dict.fromkeys((line["group"], line["others"]) for line in lines):
         shown = [line for line in lines if (line["group"], line["others"]) == (group, others)]
@@ -134,7 +134,7 @@ def _is_of_one_group(line: Line) -> bool:
 
 
 def _remark(line: Line) -> str:
-    """The cell "annotators' part is from": the source of this part, and any note on the concept."""
+    """The cell "annotators' part is from", with a note on the concept if there is a note."""
     if _is_of_one_group(line):
         return "follows the group in annotators' captions too"
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
@@ -196,7 +196,7 @@ _COUNT = "captions:"
 
 
 def _mark_words(line: Line) -> Weighted:
-    """A caption whose marked words have weights."""
+    """A caption in which the marked words have weights."""
     marked = set(line["marked"].split())
     words = line["caption"].split(" ")
     return Weighted(tuple((word, _MARK * (str(k) in marked)) for k, word in enumerate(words)))

@@ -73,9 +73,10 @@ class ScreenExamples:
         return edited + ([self.words[key]] if key in self.words else [])
 
     def one_of_each(self, question: str, result: Result, named: Collection[str]) -> list[Table]:
-        """One caption of each kind behind a question's number, for the question's card.
+        """For the card of a question, one caption of each kind that its number counts.
 
-        If the question is about concepts or objects, the captions show those that a Yes names.
+        If the question is about concepts or objects, the captions have the concepts or objects that
+        a Yes names.
         """
         if question not in _KINDS:
             return []
@@ -161,7 +162,7 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid(Plot):
-    """A figure of pictures: in a page it is a table of images, in files it is drawn."""
+    """Pictures in a grid: a table of images on the page, a drawn figure in files."""
 
     lines: Sequence[tuple[str, Sequence[Tile]]] = ()  # name and pictures of each line
 

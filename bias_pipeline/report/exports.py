@@ -226,7 +226,7 @@ def _slug(title: str) -> str:
 
 
 def half_width(runs: Runs) -> float:
-    """Half of the 95 % interval of the mean over runs, by Student's t; NaN of a single run.
+    """Half of the width of the 95 % interval of a mean over runs (Student's t); NaN of one run.
 
     Example:
         >>> round(half_width(Runs(std=0.02, count=10)), 4)

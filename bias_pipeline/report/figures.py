@@ -38,7 +38,7 @@ _LINE_WEIGHT = 0.2  # crossing an interval is better than hiding another name
 def spread(
     points: Float64Array, sizes: Float64Array, area: Float64Array, lines: Float64Array
 ) -> Float64Array:
-    """(N, 2) lower left corners for names of points; each in turn hides as little as possible.
+    """(N, 2) lower left corners of the points' names, each placed where it hides least.
 
     ``points`` is (N, 2), ``sizes`` (N, 2) are widths and heights of names, and ``lines`` (L, 4) are
     boxes of lines that names should not cross, in the order of points.
@@ -198,7 +198,7 @@ class Plot:
 
 
 def mark_id(place: int) -> str:
-    """The id of the marks of the captioner at a place."""
+    """The id of the marks that belong to the captioner with this number."""
     return f"captioner-{place}"
 
 
@@ -250,7 +250,7 @@ def scatter(
     names: tuple[str, str],
     neutral: tuple[float, float] = (0.0, 0.0),
 ) -> Plot:
-    """A figure of two numbers of each captioner, drawn as a cross of their intervals."""
+    """A figure of two numbers of each captioner; the intervals of both are drawn as a cross."""
     lines = tuple(scale(row) * value for row, value in zip(pairs[0], neutral, strict=True))
     labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
 
@@ -295,7 +295,7 @@ class FigureBar:
 def bars(
     stacked: Sequence[FigureBar], groups: Sequence[str], title: str, gap: int | None = None
 ) -> Plot:
-    """A figure of shares of groups, with a bar in each line and a shade for each group."""
+    """A figure of groups' shares: a bar in each line, divided into a shade for each group."""
     strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     places = [
         place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(stacked))

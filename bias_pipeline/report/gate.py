@@ -1,7 +1,7 @@
 """Decides whether the first captioner is less fair than another.
 
-The leaderboards of :mod:`bias_pipeline.report.compare` rank headlines as published, many of which
-change with longer or shorter captions. A decision uses only numbers that stay the same.
+The leaderboards of :mod:`bias_pipeline.report.compare` rank published headlines, many of which
+change with longer or shorter captions. Decisions use only numbers that do not change with length.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
-from bias_pipeline.stats.set_differences import size_difference
-from bias_pipeline.stats.sign_flips import FEWEST_SETS
+from bias_pipeline.stats.sign_flips import FEWEST_SETS, size_difference
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -136,7 +135,7 @@ class Decision:
         return f"{self.name}{by}: {verdict} ({numbers})"
 
     def _comparison(self) -> str:
-        """A clause on who is fairer, or else on how large a difference the test would find."""
+        """A clause on which captioner is fairer, or how large a difference would be found."""
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
         apart = f"no significant difference between {self.first} and {self.other}"
@@ -144,7 +143,7 @@ class Decision:
         return f"{apart}; this test usually misses differences below {missed}" if missed else apart
 
     def _against_margin(self, margin: float) -> str:
-        """A clause on whether the first is worse by more than the margin."""
+        """A clause on whether the first captioner is worse by more than the margin."""
         worse = f"{_WORDS[self.quality]['other']} than {self.other} by more than"
         return {
             "passed": f"{self.first} is not {worse} {self._amount(margin)}",
@@ -153,7 +152,7 @@ class Decision:
         }[self.outcome]
 
     def line(self) -> dict[str, object]:
-        """The decision as a line of a table; ``difference`` is first minus other, as ranked."""
+        """The decision as a line of a table; ``difference`` is first minus other captioner."""
         return {
             "metric": self.metric,
             "headline": self.headline,
@@ -224,7 +223,7 @@ def decisions(
 def _set_decisions(
     first: Result, other: Result, headline: str, margin: float | None, limits: Limits
 ) -> list[Decision]:
-    """A decision for each testable part that both captioners have by set of pictures."""
+    """A decision for each part that both captioners have for each set of pictures."""
     differences = {}
     for part, pair in _paired_sets(first, other).items():
         rows = [_row(result, part) for result in (first, other)]
@@ -295,8 +294,10 @@ def _decision_by(
     margin: float | None,
     limits: Limits,
 ) -> Decision:
-    """The decision by the part of the rule; without a rule, a doubt about the headline."""
-    _check_margin_of(margin, first, headline)
+    """The decision by the part that the headline's rule names; without a rule, a doubt."""
+    low, high = first.facts.metric.range.get(headline, (None, None))
+    if low is not None and high is not None:
+        _check_reach(margin, first.rows[0].metric, low, high)
     pair = (first, other)
     part = reading.part if reading else headline
     row = _row(first, part) or _row(first, headline)
@@ -321,7 +322,7 @@ def _decision_by(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """Both captioners' numbers, minus annotators' if both are known (never for quality)."""
+    """Both captioners' numbers, minus annotators' numbers if these are known (not for quality)."""
     names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
     for name in (*names, part):
         first, other = (_row(result, name) for result in pair)
@@ -348,7 +349,7 @@ def _difference(
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
 ) -> Estimate:
-    """First minus other, in a part as it is ranked; NaN unless both were resampled."""
+    """First captioner minus other, in a ranked part; NaN unless both were resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         return Estimate(math.nan)
@@ -363,13 +364,6 @@ def _row(result: Result, part: str) -> Row | None:
 def check_margin(margin: float | None, metric: Metric) -> None:
     """Refuse, before anything is computed, a margin above all differences of a metric."""
     _check_reach(margin, metric.info.name, *metric.headline_range)
-
-
-def _check_margin_of(margin: float | None, result: Result, headline: str) -> None:
-    """Refuse a margin above all possible differences of a stored headline."""
-    low, high = result.facts.metric.range.get(headline, (None, None))
-    if low is not None and high is not None:
-        _check_reach(margin, result.rows[0].metric, low, high)
 
 
 def _check_reach(margin: float | None, metric: str, low: float, high: float) -> None:
@@ -466,7 +460,7 @@ class Comparison:
 
     @property
     def lost(self) -> list[Decision]:
-        """Decisions in which the first is less fair (or worse) by more than the margin."""
+        """Decisions by which the first captioner is worse by more than the margin."""
         return [decision for decision in self.decided if decision.outcome == "worse"]
 
     @property
@@ -528,7 +522,7 @@ def compare_results(
 
 
 def _lacks_score(results: Sequence[Result]) -> bool:
-    """Whether a headline of captioners in equal cells has no value."""
+    """Whether a headline has no value for a captioner, although cells are equal."""
     pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 
@@ -549,7 +543,7 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
 
 
 def _differences(results: Sequence[Result]) -> str:
-    """The end of a clause on the settings in which results differ; empty without differences."""
+    """The end of a clause: the settings in which results differ; empty if they do not differ."""
     values: dict[str, dict[str, None]] = {}
     for result in results:
         row = result.rows[0]

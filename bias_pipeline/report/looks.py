@@ -39,7 +39,7 @@ class Look:
 
 @dataclass(frozen=True)
 class LookCount:
-    """How many versions were compared on the pictures of a comparison, this version included."""
+    """How many versions, this version included, were compared on the same pictures."""
 
     number: int  # this version's place among the versions compared on these pictures, from 1
     n_pictures: int  # how many sets of pictures the history has
@@ -123,7 +123,7 @@ def _looks_of(comparison: Comparison) -> list[Look]:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[int]:
-    """The open file of looks, which no other process changes while it is held."""
+    """The open file of looks; other processes wait until it is closed."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--history {folder} is a file; name a folder")
     try:

@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # a path like this
 
 
 def check_distinct(digests: Mapping[str, str]) -> None:
-    """Refuse two captioners with the same captions; ``digests`` has each captioner's corpus."""
+    """Refuse two captioners with the same captions; ``digests`` has a digest of each corpus."""
     name_by_digest: dict[str, str] = {}
     for name, digest in digests.items():
         if name_by_digest.setdefault(digest, name) != name:
@@ -32,14 +32,30 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each captioner's name stands for one corpus; also says how."""
+    """Rename results so that each name stands for one corpus; also returns a note on the names."""
     by_file, files = resolve_file_collisions(results)
-    by_corpus, corpora = _corpora_apart(by_file)
-    return by_corpus, [*files, *corpora]
+    # Corpora that differ only in the scored part of captions (text.unit) keep their name
+    digests: dict[tuple[str, ...], dict[str, None]] = {}
+    for result in by_file:
+        digests.setdefault(_corpus_key(result), {})[result.facts.corpus.digest] = None
+    several = {key: versions for key, versions in digests.items() if len(versions) > 1}
+    sentences = [
+        f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
+        "labels or objects differ between runs, so their names end in the first digits of their "
+        "digests"
+        for (dataset, captioner, attribute, *_), versions in several.items()
+    ]
+    renamed = [
+        _rename(r, f"{r.rows[0].captioner} {r.facts.corpus.digest[:_DIGITS]}")
+        if _corpus_key(r) in several
+        else r
+        for r in by_file
+    ]
+    return renamed, [*files, *sentences]
 
 
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each captioner's name stands for one file; also says how.
+    """Rename results so that each name stands for one file; also returns a note on the names.
 
     A new name is made of the file and as many of its folders as make names different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
@@ -79,7 +95,9 @@ def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
 
 
 def as_given(result: Result, captioner: str) -> Result:
-    """A result under a name that no other file has; for loggers, which see one result at a time.
+    """A result under a name that no other file has.
+
+    Loggers, which see one result at a time, need it.
 
     Example:
         >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")
@@ -90,7 +108,7 @@ def as_given(result: Result, captioner: str) -> Result:
 
 
 def swept_names(captioners: Sequence[str]) -> dict[str, str]:
-    """The new names of files of a sweep that share a name, by path as given.
+    """The new names of a sweep's files that share a name, by the paths that the user gave.
 
     Example:
         >>> swept_names(["x/A/model.json", "x/B/model.json", "x/B/other.json", "nic"])
@@ -128,30 +146,6 @@ def _with_digest(file: str) -> str:
 
 def _parts(file: str) -> tuple[str, ...]:
     return Path(file).with_suffix("").parts
-
-
-def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results by digest so that a name stands for one corpus; also says how.
-
-    Corpora that differ only in the scored part of captions (``text.unit``) keep their name.
-    """
-    digests: dict[tuple[str, ...], dict[str, None]] = {}
-    for result in results:
-        digests.setdefault(_corpus_key(result), {})[result.facts.corpus.digest] = None
-    several = {key: versions for key, versions in digests.items() if len(versions) > 1}
-    sentences = [
-        f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
-        "labels or objects differ between runs, so their names end in the first digits of their "
-        "digests"
-        for (dataset, captioner, attribute, *_), versions in several.items()
-    ]
-    renamed = [
-        _rename(r, f"{r.rows[0].captioner} {r.facts.corpus.digest[:_DIGITS]}")
-        if _corpus_key(r) in several
-        else r
-        for r in results
-    ]
-    return renamed, sentences
 
 
 def _name_key(result: Result) -> tuple[str, str]:

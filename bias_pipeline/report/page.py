@@ -76,7 +76,7 @@ class Report:
         return list(chapters.items())
 
     def answers_beside(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Each question with the tone and the text of its answer in every summary."""
+        """For each question, the tone and the text of its answer in every summary."""
         rows = [
             (QUESTIONS[question], [summary.answer_in_short(question) for summary in self.summaries])
             for question in JUDGED

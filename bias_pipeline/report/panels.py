@@ -93,7 +93,7 @@ class Panel:
 
     @property
     def has_people(self) -> bool:
-        """Whether a line has a mark for one annotator as the captioner."""
+        """Whether a line has a mark for the score of an annotator in the captioner's place."""
         return any(line.people is not None for block in self.blocks for line in block.lines)
 
 
@@ -155,7 +155,7 @@ def panels_of_all(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """The panels of several captioners; each line has the number that answers for most of them."""
+    """The panels of several captioners; a line has the number that answers for most captioners."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
     for kind, panel_findings in _by_panel(every, attribute).items():
@@ -225,7 +225,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by the metric that shows bias, or else answers, for most captioners."""
+    """The findings by one metric: it shows bias, or gives an answer, for most captioners."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)
@@ -241,7 +241,7 @@ def _leading(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _answer(findings: Sequence[Finding], attribute: str) -> str:
-    """The answer of the verdict, from the findings of one panel."""
+    """The verdict's answer to the question of a panel, from the panel's findings."""
     questions = [finding.question for finding in findings if finding.question in JUDGED]
     return Verdict(findings).answer(questions[0], attribute) if questions else ""
 
@@ -288,13 +288,13 @@ def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
 
 
 def corrected_arrow(mark: str, finding: Finding) -> str:
-    """The arrow of a headline; level unless the corrected p of its answer is significant."""
+    """The arrow of a headline; level unless the answer's corrected p is significant."""
     decides = finding.question in JUDGED and not finding.doubt
     return "≈" if mark and decides and not finding.significant else mark
 
 
 def tone_of(finding: Finding, mark: str) -> str:
-    """The tone of a finding, by what its question calls better and worse."""
+    """The tone of a finding: ``better``, ``worse``, ``doubt`` or ``level``."""
     if finding.question == "quality" and not finding.withheld:
         return {"↑": "better", "↓": "worse"}.get(mark, "level")
     if finding.question not in JUDGED and not finding.withheld:

@@ -1,4 +1,4 @@
-"""Quality and bias together, since a captioner that says little or nothing true looks fair."""
+"""Quality and bias together, since a captioner that says little looks fair."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_LISTED = 10  # most captioners that a sentence names
 
 
 def joined_names(names: Sequence[str]) -> str:
-    """Names joined by commas; if there are many, the first names and how many more there are.
+    """Names, joined by commas; of many names only the first, with the number of further names.
 
     Example:
         >>> joined_names(["a", "b"]), joined_names(["a"] * 12)
@@ -45,7 +45,7 @@ class ParetoPoint:
 
     @property
     def optimal(self) -> bool:
-        """Whether no captioner beats this one."""
+        """Whether no captioner beats this captioner in both measures."""
         return not self.beaten_by
 
 
@@ -99,7 +99,7 @@ def _standing(places: Sequence[ParetoPoint]) -> str:
 
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
-    """A front for every measure of quality and headline of bias that share two captioners."""
+    """A front for each measure of quality with each headline of bias, of two captioners or more."""
     groups = group_by_cell(results)
     good = [group for group in groups if higher_is_better(group[0])]
     biased = [group for group in groups if not higher_is_better(group[0])]
@@ -183,7 +183,7 @@ def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Floa
 
 
 def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P,) whether no other is as good in both measures and better in one, found by sorting.
+    """(P,) whether no other captioner is as good in both measures and better in one.
 
     Example:
         >>> _unbeaten(np.array([1.0, 2.0, 0.0]), np.array([1.0, 1.0, 3.0])).tolist()
@@ -199,7 +199,7 @@ def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
 
 
 def _beats(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P, P, B) whether the first is as good in both measures and better in one; lower is better.
+    """(P, P, B) whether one captioner is as good as another in both measures and better in one.
 
     ``quality`` and ``bias`` are (P, B), for P captioners.
 

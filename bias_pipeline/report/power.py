@@ -1,8 +1,8 @@
 """Says how small a bias a number of images shows, and what may be concluded from a metric.
 
-Both answers come from measured errors, not from a model. The rule of
-:mod:`~bias_pipeline.report.verdict`, and whether a number found planted bias, decide what may be
-concluded. ``flatness.csv``, written by ``experiments.flatness.study``, says how far numbers move.
+Both answers come from measured errors. What may be concluded depends on the rule of
+:mod:`~bias_pipeline.report.verdict`, and on whether the number found planted bias.
+``flatness.csv``, written by ``experiments.flatness.study``, says how far numbers move.
 ``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import join_words
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of, sibling_name
@@ -27,7 +28,6 @@ from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
 from bias_pipeline.report.table import number, percent
 from bias_pipeline.report.tables import ARROWS
 from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
-from bias_pipeline.report.verdict_sentences import join_sentences
 from bias_pipeline.stats.bootstrap import quantile
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Power:
 
     @property
     def any_measurement(self) -> Measurement:
-        """One of the measurements; design, metric, part and unit are the same in all."""
+        """One of the measurements, for the design, metric, part and unit that all share."""
         return self.measurements[0]
 
     def smallest(self, balanced: float) -> float:
@@ -99,7 +99,7 @@ class Power:
         return size
 
     def _nearest_score(self, size: int) -> Measurement:
-        """The measurement whose score is nearest to the detectable score: errors depend on it."""
+        """The measurement with the score nearest to the detectable score, which decides errors."""
         planted = [m for m in self.measurements if m.n_images == size and m.planted]
         return min(planted, key=lambda m: abs(m.score - m.detectable))
 
@@ -117,7 +117,7 @@ def detectable(error: float, freedom: float = math.inf) -> float:
 
 
 def balanced_images(sizes: Sequence[int]) -> float:
-    """How many images in groups of equal size show as much as groups of these sizes.
+    """How many images, in groups of equal size, show as much as groups of the given sizes.
 
     The error of a mean over groups follows the sum of 1 / size.
 
@@ -156,7 +156,7 @@ def read_records(file: Traversable, kind: type[_Record]) -> list[_Record]:
 
 
 def measured_of(metric: str, part: str) -> list[Power]:
-    """The measurements of one number, with an item for each planted bias."""
+    """The measurements of one number: an item for each kind of planted bias."""
     return [
         power
         for power in measured_powers()
@@ -165,7 +165,7 @@ def measured_of(metric: str, part: str) -> list[Power]:
 
 
 def measured_sizes() -> tuple[float, float]:
-    """The smallest and the largest number of images that the study has, as balanced images."""
+    """The smallest and the largest number of images in the study, as balanced images."""
     sizes = [m.balanced for power in measured_powers() for m in power.measurements]
     return min(sizes), max(sizes)
 
@@ -240,7 +240,7 @@ def _usability_of(headline: str, info: MetricInfo) -> Usability:
     if rule.matched:
         return Usability(headline, part, MATCHED)
     if rule.follows:
-        traits = join_sentences(_TRAITS[trait] for trait in rule.follows)
+        traits = join_words(_TRAITS[trait] for trait in rule.follows)
         return Usability(headline, part, NO, _DIFFERING.format(traits))
     unseen = _unseen(info.name, part)
     return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
@@ -282,7 +282,11 @@ def smallest_bias_lines(balanced: float) -> list[list[str]]:
             reading_of(power.any_measurement),
             power.any_measurement.design,
             amount(power.smallest(balanced), power.any_measurement.unit),
-            *(_concluded_text(m) for m in power.at_size(balanced) if m.planted),
+            *(
+                ("–" if 2 * m.withheld > m.trials else f"{m.concluded}/{m.trials}")
+                for m in power.at_size(balanced)
+                if m.planted
+            ),
         ]
         for power in measured_powers()
     ]
@@ -346,10 +350,3 @@ def amount(score: float, unit: str) -> str:
         ('6.1 points', '0.39 nat')
     """
     return f"{percent(score)} points" if unit == "fraction" else f"{number(score)} {unit}"
-
-
-def _concluded_text(measurement: Measurement) -> str:
-    """How many of all trials concluded bias; a dash if most trials gave no answer."""
-    if 2 * measurement.withheld > measurement.trials:
-        return "–"
-    return f"{measurement.concluded}/{measurement.trials}"

@@ -75,7 +75,7 @@ def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
 
 
 def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
-    """The places of each block's columns; columns that name rows come first."""
+    """For each block, the places of its columns; columns that name rows come first."""
     block = list(range(keys))
     for place in range(keys, len(sizes)):
         if len(block) > keys and _total(sizes[one] for one in [*block, place]) > width():

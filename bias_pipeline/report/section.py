@@ -31,7 +31,7 @@ def stored_lines(
 ) -> list[dict[str, str]]:
     """The lines of a run's table; empty if the table or one of the columns is absent.
 
-    If the file is damaged, a sentence that ends in what is ``lost`` is added to ``damaged``.
+    If the file is damaged, ``damaged`` gets a sentence that ends in ``lost``.
     """
     try:
         lines = store.table(result, table)

@@ -95,7 +95,7 @@ def overviews(
 
 
 def _best(leaderboard: Leaderboard) -> list[tuple[str, str]]:
-    """The run and part of the fairest captioner; empty unless all others differ significantly."""
+    """The fairest captioner's run and part; empty unless all others are significantly less fair."""
     first, *others = leaderboard.ranks
     alone = others and not any(set(first.letters) & set(other.letters) for other in others)
     return [(first.row.run_id, first.row.part)] if alone else []
@@ -105,7 +105,7 @@ _EXTENT = ("images", "coverage", "no group")
 
 
 def _extent(row: Row, result: Result) -> list[Cell]:
-    """Cells with a number's images, their share, and the share of captions that name no group."""
+    """Three cells: a number's images, its coverage, the share of captions that name no group."""
     covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
     silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
     return [NumberCell(row.n_images, digits=0), covered, silent]
@@ -138,21 +138,18 @@ class _Matrix:
     def table(self) -> Table:
         """The table; for one captioner, a line has a headline and the number of its images."""
         if len(self.cells) == 1:
-            return self._of_one()
+            ((captioner, headlines),) = self.cells.items()
+            _, first = next(iter(headlines.values()))
+            mark = "" if training_of(first) else " †"
+            lines: list[list[Cell]] = [
+                [name, self._headline(row, result), *_extent(row, result)]
+                for name, (row, result) in headlines.items()
+            ]
+            return Table("Headlines", ["headline", captioner + mark, *_EXTENT], lines)
         head = ["captioner", *self.columns, *_EXTENT]
         metrics = ["", *self.columns.values(), "", "", ""]
         lines = [self._line(name) for name in self.cells]
         return Table("Headlines", head, lines, metrics=metrics)
-
-    def _of_one(self) -> Table:
-        ((captioner, headlines),) = self.cells.items()
-        _, first = next(iter(headlines.values()))
-        mark = "" if training_of(first) else " †"
-        lines: list[list[Cell]] = [
-            [name, self._headline(row, result), *_extent(row, result)]
-            for name, (row, result) in headlines.items()
-        ]
-        return Table("Headlines", ["headline", captioner + mark, *_EXTENT], lines)
 
     def _line(self, captioner: str) -> list[Cell]:
         by_metric = self.cells[captioner]
@@ -228,7 +225,7 @@ def _key(row: Row) -> tuple[str, str]:
 def leaderboard_sections(
     results: Sequence[Result], leaderboards: Sequence[Leaderboard]
 ) -> Iterable[Section]:
-    """A section for each headline of each metric: who is fairer, and further parts."""
+    """A section for each headline of each metric: a ranking of captioners, and further parts."""
     by_id = {result.run_id: result for result in results}
     for leaderboard in leaderboards:
         rows = [rank.row for rank in leaderboard.ranks]

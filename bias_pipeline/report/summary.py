@@ -1,4 +1,4 @@
-"""The first screen of a report: facts on the captions, the verdict, a figure, what is undecided."""
+"""The first screen of a report: facts on the captions, the verdict, and a figure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.errors import join_words
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.answer_table import how_made, numbers_tables
 from bias_pipeline.report.answer_texts import (
@@ -44,9 +45,8 @@ from bias_pipeline.report.verdict_sentences import (
     ANSWER_CLAUSES,
     clause_of,
     finding_name,
-    join_sentences,
 )
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def summaries(
 
 
 def _verdicts(results: Sequence[Result], limits: Limits) -> dict[tuple[str, str], Verdict]:
-    """For each data set and captioner a verdict on all attributes, over which p is corrected."""
+    """For each data set and captioner, a verdict on all attributes; p is corrected over these."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -144,7 +144,18 @@ def _conclusion(
     verdicts: Mapping[str, Verdict], answers: Mapping[str, Sequence[Answer]], attribute: str
 ) -> list[str]:
     if len(verdicts) > 1:
-        return sentences_on_all(verdicts, answers, attribute)
+        sentences = []
+        for question in (question for question in ANSWER_CLAUSES if question in JUDGED):
+            on_question = {
+                captioner: next(
+                    a for a in answers[captioner] if stored_question(a.question) == question
+                )
+                for captioner, verdict in verdicts.items()
+                if verdict.answer(question, attribute)
+            }
+            if on_question:
+                sentences.append(_sentence(question, on_question, list(verdicts)))
+        return sentences
     (name,) = verdicts
     return headline(verdicts[name], answers[name])
 
@@ -203,22 +214,18 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         (
             "Seeds",
             "–".join(map(str, sorted({min(counts), max(counts)})))
-            if (counts := _seeds(rows))
+            if (counts := [len(row.seeds) for row in rows])
             else "–",
         ),
     ]
 
 
 def _n_labelled(result: Result) -> int:
-    """How many images belong to a group; results of earlier versions know it from the coverage."""
+    """How many images belong to a group; computed from coverage in results of earlier versions."""
     if (stored := result.facts.corpus.n_labelled) is not None:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
     return max(counted, default=0)
-
-
-def _seeds(rows: Iterable[Row]) -> list[int]:
-    return [len(row.seeds) for row in rows]
 
 
 def _blanks(result: Result, side: str) -> int:
@@ -226,7 +233,7 @@ def _blanks(result: Result, side: str) -> int:
 
 
 def _lengths(results: Sequence[Result]) -> str:
-    """A text on mean words in a caption: of the captioners, and of annotators."""
+    """A text on the mean number of words in captions of captioners and of annotators."""
     words = {
         side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
         for side in SIDES
@@ -268,7 +275,7 @@ def _undecided_sentences(
     answers: Mapping[str, Sequence[Answer]],
     results: Sequence[Result],
 ) -> list[str]:
-    """The sentences below the answers, and what signs mean."""
+    """The sentences below the answers, and the meanings of the signs."""
     if len(verdicts) == 1:
         (name,) = verdicts
         lines = notes(verdicts[name], answers[name])
@@ -279,24 +286,6 @@ def _undecided_sentences(
 
 
 _MOST_NAMED = 4  # most captioners that a sentence names; of more it gives the number
-
-
-def sentences_on_all(
-    verdicts: Mapping[str, Verdict], answers: Mapping[str, Sequence[Answer]], attribute: str
-) -> list[str]:
-    """A sentence for each judged question on one attribute, with the answers of all captioners."""
-    sentences = []
-    for question in (question for question in ANSWER_CLAUSES if question in JUDGED):
-        on_question = {
-            captioner: next(
-                a for a in answers[captioner] if stored_question(a.question) == question
-            )
-            for captioner, verdict in verdicts.items()
-            if verdict.answer(question, attribute)
-        }
-        if on_question:
-            sentences.append(_sentence(question, on_question, list(verdicts)))
-    return sentences
 
 
 def _sentence(question: str, answers: Mapping[str, Answer], everyone: Sequence[str]) -> str:
@@ -355,7 +344,7 @@ def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
     if len(names) == len(captioners) > 1:
         return f"All {len(captioners)}"
     if len(names) <= _MOST_NAMED:
-        return join_sentences(names)
+        return join_words(names)
     return f"{len(names)} of {len(captioners)}"
 
 
@@ -378,4 +367,4 @@ def _not_used(metrics: Sequence[str], stem: str, details: Mapping[str, str]) -> 
     name, detail = next(iter(details.items()))
     whom = f"for {len(details)} captioners " if len(details) > 1 else f"for {name} "
     such = f" ({'such as ' * (len(details) > 1)}{name}: {detail})" if detail else ""
-    return f"{join_sentences(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."
+    return f"{join_words(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."

@@ -1,4 +1,4 @@
-"""Tables before they are written in any format.
+"""Tables without any output format.
 
 Cells keep unrounded numbers. ``screen.py`` formats them for the terminal, ``page.html.j2`` for the
 page, ``text_formats.py`` for Markdown and LaTeX, and ``exports.py`` for CSV and Parquet. Content
@@ -182,7 +182,7 @@ class Table:
     texts: bool = False  # whether all columns are set flush left, not only those that name the row
 
     def has_words(self, column: int) -> bool:
-        """Whether a column has words, which are set flush left, and not only numbers."""
+        """Whether a column has words and is therefore set flush left."""
         return any(
             not isinstance(row[column], NumberCell) and _WORD.search(cell_text(row[column]))
             for row in self.rows

@@ -1,4 +1,4 @@
-"""The headline table of results, and the notes that its reader must know."""
+"""The headline table of results, and the notes below it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
-    """A table with a row for each cell; settings ``beyond`` that do not vary are its caption."""
+    """A table with a row for each cell; settings of ``beyond`` that do not vary are the caption."""
     varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
     caption = " · ".join(
@@ -135,7 +135,7 @@ def _cells(
 
 
 def _leading_row(result: Result) -> Row:
-    """The row that supplies the coverage and the share that names no group."""
+    """The row whose coverage and share without a group are printed."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
@@ -183,7 +183,7 @@ def headline_name(row: Row, settings: str = "") -> str:
 
 
 def pointing(row: Row, result: Result) -> str:
-    """The arrow of a headline; empty for a headline that tests nothing."""
+    """The arrow of a headline; empty if the headline tests nothing."""
     untested = row.part in result.facts.metric.untested
     if untested or untestable_data(result) or _too_long_for_quality(row, result):
         return ""
@@ -286,7 +286,7 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
-    """Whether a result needs no †: it tests retrieval, or its captioner learnt this data set."""
+    """Whether a result needs no †: it tests retrieval, or its captioner learnt these captions."""
     return result.facts.metric.question == "retrieval" or training_of(result)
 
 

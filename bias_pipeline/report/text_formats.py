@@ -3,11 +3,10 @@
 Text from data is escaped, so that it stays text.
 
 The LaTeX needs the package booktabs and a LaTeX of 2020 or later, which reads UTF-8 and has the
-text companion signs in its base. Names in scripts that pdfLaTeX's fonts lack (Chinese, emoji) are
-written as they are; they need LuaLaTeX or XeLaTeX and a font with these characters.
-
-In JUnit XML, which CI reads, a decision that is lost or undecided by a margin is a failure. A
-number that decides nothing, or a metric that does not apply, is skipped.
+text companion signs in its base. Chinese names and emoji are written as they are; they need
+LuaLaTeX or XeLaTeX, and a font that has them. In JUnit XML, which CI reads, a decision that is lost
+or undecided by a margin is a failure. A number that decides nothing, or a metric that does not
+apply, is skipped.
 
 A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
 The interval is among the result's settings, since the hub has no field for intervals. The hub's
@@ -233,7 +232,7 @@ _NOTHING = "nothing could be decided, so nothing has passed"
 def junit(comparison: Comparison) -> bytes:
     """JUnit XML with a test case for each decision and each skipped metric.
 
-    It is an error if nothing is decided.
+    The document has an error if nothing is decided.
 
     Example:
         >>> print(junit(Comparison([], [])).decode().splitlines()[1][:67])
@@ -297,7 +296,7 @@ def evaluation_results(report: Report, dataset: str) -> str:
 
 
 def _evaluation(row: Row, report: Report, dataset: str) -> dict[str, Any]:
-    """An entry; its task names what distinguishes the number, and its notes say the rest."""
+    """An entry: its task identifies the number, and its notes have all else."""
     settings = _settings(row, report)
     arguments = _arguments(row, report)
     notes = [f"{key}={arguments[key]}" for key in arguments if key not in settings]
@@ -327,12 +326,12 @@ def benchmark_file(report: Report, dataset: str) -> str:
 
 
 def _task_of(row: Row, report: Report) -> str:
-    """A number's name that distinguishes it, in signs that the hub permits."""
+    """A name for a number that no other number has, in characters that the hub permits."""
     return re.sub(r"[^\w.]+", "-", "-".join([row.metric, *_settings(row, report).values()]))
 
 
 def _one_captioner(report: Report) -> tuple[str, list[Row]]:
-    """The captioner's name and headline numbers; several captioners are refused."""
+    """The name and the headline numbers of the only captioner; several captioners are refused."""
     names = sorted({row.captioner for row in report.rows})
     if len(names) > 1:
         raise DataError(
@@ -355,7 +354,7 @@ def model_card(report: Report) -> str:
 
 
 def _headlines(report: Report) -> Iterator[Row]:
-    """The headline numbers of each run, or the model's level if there are no human captions."""
+    """The headline numbers of each run, or the model's own numbers without human captions."""
     for run_id in dict.fromkeys(row.run_id for row in report.rows):
         defined = {
             row.part: row
@@ -367,7 +366,7 @@ def _headlines(report: Report) -> Iterator[Row]:
 
 
 def _settings(row: Row, report: Report) -> dict[str, str]:
-    """How a number was made: columns of its row, and settings in which its run differs."""
+    """How a number was made: columns of its row, and settings in which runs differ."""
     columns = {name: text for name in _ARGUMENTS if (text := getattr(row, name))}
     differing = report.settings.get(row.run_id, {})
     return columns | {key: printable(without_places(value)) for key, value in differing.items()}

@@ -91,7 +91,7 @@ class OwnAnswer:
 
     @property
     def on_named(self) -> Sequence[str]:
-        """A sentence on each thing that is named."""
+        """A sentence on each concept or object that the answer names."""
         return self.sentences[: len(self.named)]
 
     @property
@@ -131,9 +131,10 @@ class Finding:
 
     @property
     def no(self) -> bool:
-        """Whether the interval at equal style rules out more than negligible bias.
+        """Whether the interval at equal style excludes more than negligible bias.
 
-        A number about a part of the captions cannot rule it out: the rest may contain more bias.
+        A number about a part of the captions excludes nothing, since the rest may contain more
+        bias.
         """
         if self.answered:
             return self.answered.answer == "no"
@@ -143,7 +144,7 @@ class Finding:
 
     @property
     def of_few_words(self) -> bool:
-        """Whether an alignment removed so many words that the others may be different."""
+        """Whether an alignment removed so many words that the kept words may not stand for them."""
         return self.retained < LIMITS.reach
 
     @property
@@ -197,7 +198,7 @@ class Verdict:
         ]
 
     def withheld(self, question: str, attribute: str) -> str:
-        """Why captions allow no answer to a question; see :class:`Finding`."""
+        """Why these captions allow no answer to a question; see :class:`Finding`."""
         return next((f.withheld for f in self.findings_on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
@@ -217,7 +218,7 @@ class Verdict:
         return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
 
     def about(self, attribute: str) -> Verdict:
-        """The verdict on one attribute; p values stay corrected for all attributes."""
+        """The verdict, reduced to one attribute; p values stay corrected for all attributes."""
         chosen = [finding for finding in self.findings if finding.row.attribute == attribute]
         return replace(self, findings=chosen)
 
@@ -259,8 +260,7 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
 def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     """The p of each answered question and attribute, corrected for all of them (Holm).
 
-    A leak of only a part of the words does not count, since the other words may compensate for the
-    leak.
+    A leak by a part of the words does not count, since the other words may compensate for it.
     """
     smallest: dict[tuple[str, str], float] = {}
     for finding in findings:
@@ -274,7 +274,7 @@ def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], floa
 
 
 def _supersede(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings without plain scores that a score at equal style replaces."""
+    """The findings, without plain scores for which there is a score at equal style."""
 
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.row.metric, finding.row.attribute, finding.headline
@@ -303,7 +303,7 @@ def _adjust(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _unjudged_finding(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
-    """A finding that is shown and never judged: the captioner's value and the labels' value."""
+    """A finding without judgement: the captioner's value and the value of the labels."""
     nan = math.nan
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else nan
@@ -444,7 +444,10 @@ def _doubt(
 
 
 def _lowest(result: Result, part: str) -> float:
-    """The lowest possible value; if this is the no-bias value, chance puts the number above it."""
+    """The lowest possible value of a number.
+
+    If this is the no-bias value, chance alone exceeds it.
+    """
     ranges = result.facts.metric.range
     headline = part if part in ranges else direction_of(part)
     low, _ = ranges.get(headline) or ranges.get("score") or (None, None)

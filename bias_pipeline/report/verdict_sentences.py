@@ -1,11 +1,11 @@
-"""The words for questions and answers in sentences, and which number stands for several.
+"""Words for questions and answers, and the choice of one number to show out of several.
 
 In the questions, ``{attribute}`` is replaced by gender, race or another attribute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bias_pipeline.metrics.base import HEADLINES
@@ -94,19 +94,8 @@ def rank(metric: str) -> int:
     return LEADS.index(metric) if metric in LEADS else len(LEADS)
 
 
-def join_sentences(texts: Iterable[str], last: str = "and") -> str:
-    """Texts joined into an enumeration.
-
-    Example:
-        >>> join_sentences(["a", "b", "c"])
-        'a, b and c'
-    """
-    *most, final = texts
-    return f"{', '.join(most)} {last} {final}" if most else final
-
-
 def clause_of(question: str, form: int, attribute: str, metric: str = "") -> str:
-    """What one captioner does (form 0), or several do (1), if a metric's answer is yes."""
+    """What a captioner does if a metric's answer is yes; form 1 is for several captioners."""
     others = "the labels do" if _by_labels(metric) else "annotators do"
     return ANSWER_CLAUSES[question][form].format(attribute=attribute, others=others)
 
@@ -118,12 +107,12 @@ def _by_labels(metric: str) -> bool:
 
 
 def lead(findings: Sequence[Finding]) -> Finding:
-    """The finding to show of several: one with more bias, or else one of the best known metric."""
+    """The finding to show: one that shows bias, or else one of the best known metric."""
     return min(findings, key=lambda finding: (not finding.is_biased, rank(finding.row.metric)))
 
 
 def named_parts(finding: Finding) -> list[str]:
-    """The things that a metric's own answer names, each with the groups' rates."""
+    """The concepts or objects that a metric's own answer names, each with the groups' rates."""
     if finding.answered is None or not finding.is_biased:
         return []
     return [text.partition(": ")[0] for text in finding.answered.on_named]

@@ -111,7 +111,8 @@ def read_words(path: Path) -> RevealingWords:
             for _, group_lines in groupby(lines, key=lambda x: (x["side"], x["ngram"]))
         ]
         example_lines = _read(examples_path, sums) if examples_path.is_file() else []
-        groups = _groups(first["groups"])
+        text = first["groups"]
+        groups = tuple(json.loads(text) if text.startswith("[") else text.split())
         _check_whole(words, groups)
         return RevealingWords(
             attribute=first["attribute"],
@@ -142,12 +143,8 @@ def _join_groups(groups: Sequence[str]) -> str:
     return text if plain else json.dumps(list(groups), ensure_ascii=False)
 
 
-def _groups(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text) if text.startswith("[") else text.split())
-
-
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
-    """Check that every side has the model's n-grams, each with a coefficient for every group."""
+    """Check that all sides have the same n-grams, each with a coefficient for every group."""
     sides: dict[str, set[Gram]] = {"model": set()}
     for word in words:
         sides.setdefault(word.side, set()).add(word.gram)
@@ -209,7 +206,7 @@ def word_files(folder: Path) -> tuple[list[RevealingWords], list[str]]:
 
 
 def revealing(words: RevealingWords) -> Table:
-    """A short table of the words that leak most in the model's captions."""
+    """A short table of the words in the model's captions that leak most."""
     first = _table(words, "model", f"The {MOST_REVEALING} words that leak most")
     return replace(first, rows=first.rows[1 : MOST_REVEALING + 1])
 
@@ -253,7 +250,9 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
     ranked = [word for word in words.words if word.side == by and word.gram]
     ranked.sort(key=lambda word: -word.gain.value)
     if by == "difference":
-        ranked = _added_and_left_out(ranked)
+        # First added words, then words that were left out
+        largest = sorted(ranked, key=lambda word: -abs(word.gain.value))[:SHOWN]
+        ranked = sorted(largest, key=lambda word: (word.gain.value < 0, -abs(word.gain.value)))
     sides = [side for side in _SIDES if (side, ()) in by_gram]
     rows: list[list[Cell]] = []
     for word in [by_gram[by, ()], *ranked[:SHOWN]]:
@@ -266,14 +265,8 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
     return Table(caption, [unit, "towards", *sides], rows, folded=by == "human", keys=2)
 
 
-def _added_and_left_out(ranked: Sequence[RevealingWord]) -> list[RevealingWord]:
-    """The words with the largest difference: first added words, then words that were left out."""
-    largest = sorted(ranked, key=lambda word: -abs(word.gain.value))[:SHOWN]
-    return sorted(largest, key=lambda word: (word.gain.value < 0, -abs(word.gain.value)))
-
-
 def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
-    """The group that an n-gram points to; None for all n-grams together.
+    """The group that an n-gram points to; None in the line for all n-grams together.
 
     Example:
         >>> speaks = Interval(-0.5, -0.6, -0.4)

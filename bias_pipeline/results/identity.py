@@ -99,7 +99,7 @@ def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
 
 
 def set_by(config: Mapping[str, object], place: str) -> str:
-    """The key of an unresolved configuration that sets the value at a path.
+    """The key that sets the value at a path, in a configuration with unresolved references.
 
     Example:
         >>> set_by({"probe": {"net": "${encoder}"}, "encoder": {"side": 1}}, "probe.net.side")
@@ -138,9 +138,9 @@ def _select(config: Mapping[str, object], key: str) -> object:
 def deciding(node: object, dataset: str) -> object:
     """The part of a configuration that decides numbers; classes are named without their module.
 
-    A class may thus move to another module. Left out are paths, numbers of processes, prose,
-    settings that the corpus's digest covers, labels of other data sets, and parameters with their
-    value in :data:`LATER`.
+    A class may thus move to another module. These are left out: paths, numbers of processes, prose,
+    settings that the corpus's digest covers, labels of other data sets, and parameters that have
+    their value in :data:`LATER`.
 
     Example:
         >>> node = {"_target_": "bias_pipeline.attack.ngram.Ngram", "cache": "outputs/.cache"}
@@ -176,7 +176,7 @@ def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, ob
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:
-    """A digest of the caption file's order if splits depend on the order; else None."""
+    """A digest of the order of captions in the file; None unless splits depend on the order."""
     split = tree.get("split")
     if not isinstance(split, Mapping) or split.get("order") != "file":
         return None

@@ -36,6 +36,7 @@ class CorpusFacts:
     file_share: float = 1.0  # share of the labelled images that the captioner's file has
     trained_on_reference: bool | None = None
     misfit: str = ""  # why labels or captions seem to be of other images; empty if they seem right
+    objects_misfit: str = ""  # why objects seem to be of other images
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def write_predictions(
 ) -> dict[str, str]:
     """Write ``predictions.parquet`` and, if tasks were guessed, ``task_predictions.parquet``.
 
-    Both files have side, seed and image. The first adds the true group and a probability for each
-    group. The second adds, for each task, whether the image has it, and its probability. Returns
-    checksums by file name.
+    Both files have side, seed and image. ``predictions.parquet`` adds the true group, and a
+    probability for each group. ``task_predictions.parquet`` adds, for each task, whether the image
+    has the task, and the task's probability. Returns checksums by file name.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
@@ -111,7 +111,7 @@ def _floats(column: Any) -> Float64Array:
 
 
 def _draws(values: Float64Array, kind: str) -> Draws:
-    """Draws from a part's columns; ``kind`` is the first column's ending, see :func:`_column`."""
+    """The draws in a part's columns; ``kind`` is the first column's ending (:func:`_column`)."""
     share = kind.startswith(_SHARE)
     trials = float(kind.removeprefix(_SHARE)) if share else math.nan
     return Draws(

@@ -1,10 +1,10 @@
-"""A result: its rows and manifest, its text and CSV forms, and how plain data are read back."""
+"""A result: its rows, its manifest, its forms as text and CSV, and how it is read back."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -103,9 +103,9 @@ class Result:
 
     @property
     def by_group(self) -> dict[str, Row]:
-        """The row with the captioner's number of each group; empty if no number is about a group.
+        """For each group, the row with the captioner's number; empty if no number is about a group.
 
-        If the part ``named`` has numbers of groups, these rows are returned instead of a headline's
+        If the part ``named`` has numbers of groups, these rows are taken, otherwise a headline's
         rows.
         """
         rows = {row.part: row for row in self.rows}
@@ -168,7 +168,7 @@ def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
 
 
 def _number(row: Any) -> str:
-    """A part's name and value, with its interval if it has an interval."""
+    """A part's name and value, with the interval if there is one."""
     if math.isnan(row.value):
         return f"{row.part} undefined"
     share = row.unit == "fraction"
@@ -240,20 +240,16 @@ def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
     if not rows or any(row.run_id != run_id for row in rows):
         raise ValueError("it has no rows, or rows of another run")
     result = Result(run_id, rows, manifest)
-    _check_facts(result.facts, {row.part for row in rows})
-    return result
-
-
-def _check_facts(facts: Manifest, parts: Collection[str]) -> None:
-    """Refuse files in other folders, and conclusions that rest on absent numbers."""
-    if facts.files is None:
+    parts = {row.part for row in rows}
+    if result.facts.files is None:
         raise ValueError("it has no files: it was written by an older version")
-    for name in facts.files:
+    for name in result.facts.files:
         if "/" in name or name.startswith("."):
             raise ValueError(f"files names {name[:40]!r}")
-    for rule in (facts.metric.readings or {}).values():
+    for rule in (result.facts.metric.readings or {}).values():
         if rule.part not in parts:
             raise ValueError(f"metric.readings names {rule.part[:40]!r}, which has no row")
+    return result
 
 
 def check_draws(draws: Mapping[str, Draws], result: Result) -> None:

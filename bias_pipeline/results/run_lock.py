@@ -28,8 +28,9 @@ _OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
 def hold_claim(path: Path) -> Iterator[None]:
     """Hold a claim; waits, with a warning, while another living process holds it.
 
-    A claim is taken over if its owner is dead, or if it was not renewed for ``STALE_S``. Its time
-    stamp shows this or, since clocks of hosts differ, this process's clock.
+    A claim is taken over if its owner is dead, or if it was not renewed for ``STALE_S``. The age is
+    taken from the claim's time stamp or, since clocks of hosts differ, from how long this process
+    has seen no change.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = _Waiting(path)

@@ -88,9 +88,9 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 
 
 def label(result: Result) -> str:
-    """A result's settings as part of a name: choices by their names, values with their keys.
+    """A result's settings as part of a name: a choice as its name, a value as ``key=value``.
 
-    Settings for reading captions add nothing if they have their usual value.
+    Settings for reading captions are left out if they have their usual value.
 
     Example:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))
@@ -134,7 +134,7 @@ def read_as(result: Result, text: Mapping[str, object]) -> Result:
 def _differing_within(
     results: Sequence[Result], names: Sequence[str], describe: Callable[[Result], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """For each result, the facts in which it differs from results with equal columns ``names``."""
+    """For each result, the facts in which it differs from results with equal ``names``."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, result in enumerate(results):
         key = tuple(getattr(result.rows[0], name) for name in names)
@@ -171,7 +171,7 @@ def values_of(result: Result) -> dict[str, str]:
 
 
 def gold_setting(result: Result) -> dict[str, str]:
-    """``dataset.gold`` with a digest of the gold labels that corrected a result, or nothing."""
+    """``dataset.gold``, with a digest of the gold labels that corrected the result; else empty."""
     digest = result.facts.gold
     return {"dataset.gold": digest[:6]} if digest else {}
 

@@ -48,9 +48,9 @@ _MAX_DEPTH = 50
 class ResultStore:
     """A folder of results, one sub-folder for each run; any number of processes may share it.
 
-    A result appears complete or not at all: its folder is written under a temporary name, forced to
-    disk and renamed. A process that computes a run holds a claim on the run; the claim of a dead
-    process is taken over.
+    A result appears complete or not at all, since its folder is written under a temporary name,
+    flushed to disk, and then renamed. A process that computes a run holds a claim on the run; the
+    claim of a dead process is taken over.
 
     Args:
         root: the folder; it is created when it is first needed.
@@ -155,7 +155,7 @@ class ResultStore:
 
     @contextmanager
     def _reading(self, run_id: str, name: str) -> Iterator[None]:
-        """Turn any error of reading into a DataError: a file with a right checksum may be wrong."""
+        """Turn any reading error into a DataError: a right checksum does not make a file right."""
         try:
             yield
         except (
@@ -202,7 +202,9 @@ class ResultStore:
             raise unwritable(f"results to {self.root}", error) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        return _as_stored(result, content)
+        stored = json.loads(content)
+        del stored["manifest"]["checksum"]
+        return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
 
     def _name(self, temporary: Path, run_id: str) -> None:
         """Rename a finished folder to the run's name."""
@@ -243,8 +245,8 @@ class ResultStore:
     def _sweep(self, claimed_run: str) -> None:
         """Remove the unfinished folders of killed processes.
 
-        These are folders of the run that this process claims, and folders that have not changed
-        for a while and whose run nobody claims.
+        These are folders of the run that this process claims, and old folders of runs that nobody
+        claims.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):
             run_id = path.name.removesuffix(UNFINISHED)[1:].rpartition(".")[0]
@@ -259,13 +261,6 @@ def _json(result: Result, files: Mapping[str, str]) -> bytes:
         "manifest": {**redacted_data(plain_values(result.manifest)), "files": files},
     }
     return seal(content, within="manifest")
-
-
-def _as_stored(result: Result, content: bytes) -> Result:
-    """The result with the rows and the manifest of its file, whose bytes are ``content``."""
-    stored = json.loads(content)
-    del stored["manifest"]["checksum"]
-    return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
 
 
 def _parse(content: Any, run_id: str, written: bytes) -> Result:

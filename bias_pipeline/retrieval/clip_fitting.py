@@ -1,11 +1,10 @@
 """Fits a small CLIP to pictures and captions, and writes a folder that other programs can read.
 
-The network is transformers' CLIP; the loss is the symmetric contrast of Radford et al. (2021): each
-picture of a batch finds its caption among all, and each caption its picture.
-
-The small CLIP of ``dataset=scenes`` is fitted once, to a separate world, and cached. Its captions
-come from a simulated captioner whose dial ``a_to_t`` sets how strongly tasks depend on the person's
-group, so we know how strongly the CLIP was taught to be biased.
+The network is transformers' CLIP. The loss is the symmetric contrast of Radford et al. (2021): in a
+batch, each picture finds its caption and each caption its picture. The small CLIP of
+``dataset=scenes`` is fitted once, to a separate world, and cached. A simulated captioner wrote its
+captions. The dial ``a_to_t`` says how strongly tasks depend on the person's group, so we know how
+much bias the CLIP was taught.
 """
 
 from __future__ import annotations
@@ -316,7 +315,7 @@ class ClipOfScenes:
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def fit_once(self, cache: Path) -> Path:
-        """The CLIP's folder; if the CLIP is absent, it is fitted first, with a message."""
+        """The CLIP's folder; an absent CLIP is fitted first, with a message."""
         folder = self.folder(cache)
         if is_whole(folder):
             return folder

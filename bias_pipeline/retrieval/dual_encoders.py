@@ -1,8 +1,8 @@
 """Embeds pictures and texts as vectors of one space, with a model on disk.
 
 The files of the model decide its format. Each picture and text is embedded once and cached. Some
-networks also match pairs of picture and text; to match, such a network encodes a picture once for
-all of its texts.
+networks also match pairs of picture and text. Such a network encodes a picture once for all texts
+that it is matched with.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
 @dataclass(frozen=True)
 class Clip(PictureTextEncoder):
-    """A frozen CLIP or SigLIP, or a BLIP, which judges pairs too.
+    """A frozen CLIP or SigLIP, or a frozen BLIP, which also judges pairs.
 
     Example:
         >>> Clip("bias_pipeline.data.coco.CocoDataset").model_name
@@ -283,7 +283,7 @@ class Fiber(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """True; a file without weights that judge pairs is refused when it is loaded."""
+        """True; loading refuses a file without the weights that judge pairs."""
         return True
 
     @property

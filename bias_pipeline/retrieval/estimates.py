@@ -23,7 +23,6 @@ from bias_pipeline.retrieval import skew
 from bias_pipeline.retrieval.formulas import excess, finite_population, p_of_counts
 from bias_pipeline.retrieval.ranked import Ranked
 from bias_pipeline.retrieval.skew import (
-    FairRanker,
     Floor,
     Log,
     Target,
@@ -35,6 +34,7 @@ from bias_pipeline.retrieval.skew import (
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Estimate,
+    Interval,
     drop_void_interval,
     summary,
     with_p_value,
@@ -79,7 +79,7 @@ def permuted_p(
     """The p of all queries together, and (C,) the p of each query, against rankings without bias.
 
     The null is that rankings ignore groups. The labels of the images in the pool are permuted, in
-    the same way in every split, and rankings stay, so the test is valid however queries depend on
+    the same way in every split, while rankings stay. So the test is valid however queries depend on
     one another. A query's statistic is the sum over groups of the squared deviation of its mean
     count from the expected count, divided by the group's share; the statistic of all queries is the
     sum. Unlike entropy, this statistic depends on the direction in which each query leans. p is
@@ -157,9 +157,8 @@ def fairness_of(
     """The fairness of all queries and of each concept, with intervals and p against fairness.
 
     Intervals resample images. The p of the mean comes from permuted labels, the p of a concept from
-    the exact test of the groups that it retrieves. If equally near images count in part
-    (``ties=expected``), there are no whole counts, and the p of a concept comes from permuted
-    labels too.
+    the exact test of the groups that it retrieves. With ``ties=expected`` equally near images count
+    in part, so counts are not whole, and the p of a concept comes from permuted labels, too.
     """
     parts = [PartName("concept", object=name) for name in names]
 
@@ -176,7 +175,12 @@ def fairness_of(
     )
     estimates = narrow_intervals(sampled, ranked, stats.level)
     of_all, of_each = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
-    apart = _distinct_rankings(ranked)
+    # With split.test_share=1 all seeds may be the same
+    by_content = {
+        (np.sort(ranking.pool).tobytes(), ranking.top_counts.tobytes()): ranking
+        for ranking in ranked
+    }
+    apart = list(by_content.values())
     counts = np.stack([ranking.top_counts for ranking in apart])
     if (counts == np.round(counts)).all():
         of_each = p_of_counts(
@@ -192,15 +196,6 @@ def fairness_of(
     }
 
 
-def _distinct_rankings(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """The rankings without duplicates: with ``split.test_share=1`` all seeds may be the same."""
-    by_content = {
-        (np.sort(ranking.pool).tobytes(), ranking.top_counts.tobytes()): ranking
-        for ranking in ranked
-    }
-    return list(by_content.values())
-
-
 def narrow_intervals(
     estimates: Mapping[PartName, Estimate], ranked: Sequence[Ranked], level: float
 ) -> dict[PartName, Estimate]:
@@ -208,9 +203,9 @@ def narrow_intervals(
 
     Resampling also changes the groups' shares of all images. If k is near the number of images, the
     top has nearly all images and hardly varies. The variance over images is therefore the variance
-    under resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay: the
-    difference of two rankings of the same images needs no factor, since their tops share more
-    images the nearer k is to N.
+    under resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are,
+    since the difference of two rankings of the same images needs no factor: the nearer k is to N,
+    the more images their tops share.
     """
     factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
     near = {}
@@ -277,31 +272,29 @@ class Skews:
         near = {name: estimate for name, estimate in estimates.items() if name != NDKL}
         for name, estimate in {**estimates, **narrow_intervals(near, ranked, stats.level)}.items():
             null = nulls[name]
-            beside_null = (
-                estimate if math.isnan(null.expected) else with_p_value(estimate, null.expected)
-            )
+            beside_null = estimate if math.isnan(null.value) else with_p_value(estimate, null.value)
             unit, span = "nats" if self.log == "e" else "bits", _RANGES[name]
             if name == BIAS:
                 unit = "fraction"
             number = partial(Number, unit=unit, n_images=tested[0], coverage=tested[1], range=span)
-            parts[name] = number(**vars(beside_null), neutral=null.expected)
-            if not math.isnan(null.expected):
+            parts[name] = number(**vars(beside_null), neutral=null.value)
+            if not math.isnan(null.value):
                 parts[PartName("null", detail=name)] = number(
-                    null.expected, ci_low=null.low, ci_high=null.high
+                    null.value, ci_low=null.low, ci_high=null.high
                 )
         return parts
 
-    def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, FairRanker]:
+    def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, Interval]:
         """The nulls, averaged over splits; NaN if ties leave the first k undecided."""
         if any(ranking.cut for ranking in ranked):
-            absent = FairRanker(math.nan, math.nan, math.nan)
+            absent = Interval(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)
         rankers = [
             _fair_rankers(self, tuple(ranking.sizes.tolist()), ranking.k, level)
             for ranking in ranked
         ]
         return {
-            name: FairRanker(*np.mean([ranker[name] for ranker in rankers], axis=0).tolist())
+            name: Interval(*np.mean([ranker[name] for ranker in rankers], axis=0).tolist())
             for name in rankers[0]
         }
 
@@ -318,7 +311,7 @@ _RANGES = {
 @lru_cache(maxsize=64)
 def _fair_rankers(
     how: Skews, sizes: tuple[int, ...], k: int, level: float
-) -> dict[PartName, FairRanker]:
+) -> dict[PartName, Interval]:
     of, nan = np.array(sizes), math.nan
     wanted = target_shares(of, how.target)
     ends = {
@@ -326,8 +319,8 @@ def _fair_rankers(
         for name in (MAX, MIN)
     }
     means = {
-        NDKL: FairRanker(skew.fair_ndkl(of, wanted, k, how.log), nan, nan),
-        KL: FairRanker(skew.fair_divergence(of, wanted, k, how.log), nan, nan),
+        NDKL: Interval(skew.fair_ndkl(of, wanted, k, how.log), nan, nan),
+        KL: Interval(skew.fair_divergence(of, wanted, k, how.log), nan, nan),
     }
     two = {BIAS: skew.fair_bias(of, k, level)} if len(sizes) == 2 else {}
     return {**ends, **means, **two}

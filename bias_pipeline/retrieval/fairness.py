@@ -58,8 +58,8 @@ from bias_pipeline.retrieval.side_effects import (
     other_parts,
     ranked_others,
 )
-from bias_pipeline.retrieval.skew import FairRanker, Floor, Log, Target, fair_ranker
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.retrieval.skew import Floor, Log, Target, fair_ranker
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, Interval
 
 if TYPE_CHECKING:
     from bias_pipeline.retrieval.dual_encoders import DualEncoder
@@ -71,8 +71,8 @@ CONCEPTS = "concepts"  # the name of the table of concepts
 class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
-    Chen and Dou 2022, section 3.1. 1: every query retrieves all groups equally. 0: every query
-    retrieves a single group.
+    The score is 1 if every query retrieves all groups equally often, and 0 if every query retrieves
+    a single group (Chen and Dou 2022, section 3.1).
 
     * ``concept:NAME``: one query, with an exact p.
     * ``null``: the score of a ranker that ignores groups; it is below 1.
@@ -81,9 +81,9 @@ class RetrievalFairness(Metric):
     * ``attacker:linear``, ``:kernel``, ``:text:*``: accuracy of fresh attackers on vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
-    Entropy ignores which group a query prefers, so p counts groups under permuted labels, while
-    rankings stay (ours). Each seed splits the images: a debiasing is fitted to one part, and
-    queries retrieve from the other part.
+    Entropy ignores which group a query prefers. So p does not come from entropy (ours). Instead,
+    counts of groups are compared with counts under permuted labels and the same rankings. Each seed
+    splits the images: a debiasing is fitted to one part, and queries retrieve from the other part.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -228,7 +228,7 @@ class RetrievalFairness(Metric):
         ranked = [one.ranked for one in retrieved]
         folds = Folds([split.seed for split in splits])
         nulls = [fair_ranker(ranking.sizes, self.k, self.stats.level) for ranking in ranked]
-        null = FairRanker(*np.mean(nulls, axis=0).tolist())
+        null = Interval(*np.mean(nulls, axis=0).tolist())
         estimates = fairness_of(ranked, tuple(queries), corpus, self.stats, folds)
         estimates |= self._recall_estimates(retrieved, corpus, folds)
         tested = np.unique(np.concatenate([split.test for split in splits]))
@@ -236,10 +236,10 @@ class RetrievalFairness(Metric):
         number = partial(Number, n_images=len(tested), coverage=coverage, range=(0.0, 1.0))
         parts: dict[str, Number] = {}
         for name, estimate in estimates.items():
-            neutral = None if name.what == "recall" else null.expected
+            neutral = None if name.what == "recall" else null.value
             parts[name] = number(**vars(estimate), neutral=neutral)
             if name == SCORE:  # the score of a ranker that ignores groups
-                parts[PartName("null")] = number(null.expected, ci_low=null.low, ci_high=null.high)
+                parts[PartName("null")] = number(null.value, ci_low=null.low, ci_high=null.high)
         parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage), folds)
         parts |= self._attackers(retrieved, view, folds)
         others = [one.others for one in retrieved]
@@ -380,13 +380,13 @@ class RetrievalFairness(Metric):
     def _notes(
         self,
         lines: Sequence[Mapping[str, object]],
-        null: FairRanker,
+        null: Interval,
         n: int,
         corpus: Corpus,
         again: Reranker | None,
     ) -> list[str]:
         notes = [
-            f"a ranker that ignores groups has {null.expected:.1%} "
+            f"a ranker that ignores groups has {null.value:.1%} "
             f"[{null.low:.1%}, {null.high:.1%} for one query] at k={self.k} of {n} images (null)",
             ends_of(lines),
             leanings_of(lines),

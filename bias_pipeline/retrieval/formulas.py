@@ -89,8 +89,8 @@ def _merge_nearest(
 ) -> list[tuple[IntArray, Float32Array]]:
     """For each query, the rows (ascending) and similarities of the nearest items up to this block.
 
-    Items that are not nearer than the worst of the ``depth`` nearest so far are skipped after one
-    comparison: of equally near items the earlier stays.
+    One comparison skips an item that is not nearer than the worst of the ``depth`` nearest items so
+    far. Of equally near items, the earlier item stays.
     """
     if not best or len(best[0][0]) < depth:
         hits = np.ones(near.shape, bool)
@@ -248,8 +248,8 @@ def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
     counts. If there are too many counts to list, p is estimated from 100,000 draws with a fixed
     seed, and the observed counts are added to the draws.
 
-    Splits of one data set share images, so their p values depend on one another in an unknown way;
-    twice their mean is a valid p for any dependence (Ruschendorf 1982; Vovk and Wang 2020).
+    Splits of one data set share images, so their p values depend on one another in an unknown way.
+    Twice their mean is a valid p under any dependence (Ruschendorf 1982; Vovk and Wang 2020).
 
     Args:
         counts: (S, C, K) images of each group at the top, by split and query.

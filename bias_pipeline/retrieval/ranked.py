@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The tops of C rankings; they are somewhat deeper than k, since resampling can drop images."""
+    """The tops of C rankings, with a few images more than k, since resampling can drop images."""
 
     images: IntArray  # (C, M) rows of a corpus, the nearest first
     groups: IntArray  # (C, M) the images' groups
@@ -72,7 +72,7 @@ class Ranked:
         return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
     def reorder(self, order: IntArray) -> Ranked:
-        """The rankings without ties, with their first L images in the order (C, L) of places."""
+        """The rankings without ties, whose first L images are reordered by ``places`` (C, L)."""
         rest = np.arange(order.shape[1], self.images.shape[1])
         places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
         images, groups = (
@@ -82,7 +82,7 @@ class Ranked:
 
     @property
     def cut(self) -> bool:
-        """Whether ties leave open which images are the first k of some query."""
+        """Whether ties make it unclear which images are the first k of a query."""
         if self.blocks is None or self.blocks.shape[1] == self.k:
             return False
         return bool((self.blocks[:, self.k - 1] == self.blocks[:, self.k]).any())

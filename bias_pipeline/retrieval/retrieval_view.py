@@ -26,8 +26,7 @@ from bias_pipeline.retrieval.estimates import Skews, mean_excess
 from bias_pipeline.retrieval.formulas import standard_scores
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.side_effects import Attacked, Recall
-from bias_pipeline.retrieval.skew import FairRanker
-from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.bootstrap import Estimate, Interval
 from bias_pipeline.stats.compare import holm
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def check_groups(names: Sequence[str]) -> None:
 
 
 def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
-    """The corpus, in which images of an attribute's other groups have no group."""
+    """The corpus, in which images of groups other than the given groups have no group."""
     full_grouping = corpus.groupings[attribute]
     known = {_plain_name(name): number for number, name in enumerate(full_grouping.names)}
     for name in names:
@@ -192,18 +191,25 @@ def lines_of(
     estimates: Mapping[PartName, Estimate],
     ranked: Sequence[Ranked],
     groups: Sequence[str],
-    null: FairRanker,
+    null: Interval,
     queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
-    """A line for each concept: entropy, null, p, skews and retrieved groups; the least fair first.
+    """A line for each concept, the least fair first: entropy, null, p, skews and retrieved groups.
 
-    ``over_represented`` is the group furthest above its share of the pool, in standard deviations
-    of a random draw. ``excess`` is this surplus as a share of the top. Read the two only if p is
-    small.
+    ``over_represented`` is the group that is furthest above its share of the pool, in standard
+    deviations of a random draw. ``excess`` is this surplus as a share of the top. Read both columns
+    only if p is small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
-    beside = _means(ranked, skews)
+    seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
+    beside = [
+        {
+            str(name): float(np.mean([of_seed[name][0, query] for of_seed in seeds]))
+            for name in seeds[0]
+        }
+        for query in range(len(ranked[0].images))
+    ]
     too_many = _over_represented(ranked, groups)
     adjusted = holm([estimate.p_value for name, estimate in estimates.items() if name.object])
     lines = [
@@ -213,8 +219,8 @@ def lines_of(
             "fairness": estimate.value,
             "ci_low": max(estimate.ci_low, 0.0),
             "ci_high": min(estimate.ci_high, 1.0),
-            "null": null.expected,
-            "below_null": null.expected - estimate.value,
+            "null": null.value,
+            "below_null": null.value - estimate.value,
             "p_value": estimate.p_value,
             "p_holm": p_holm,
             "over_represented": group,
@@ -282,18 +288,6 @@ def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
     return ", ".join(named)
 
 
-def _means(ranked: Sequence[Ranked], skews: Skews) -> list[dict[str, float]]:
-    """The skews of each query, averaged over seeds."""
-    seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
-    return [
-        {
-            str(name): float(np.mean([of_seed[name][0, query] for of_seed in seeds]))
-            for name in seeds[0]
-        }
-        for query in range(len(ranked[0].images))
-    ]
-
-
 RETRIEVED = "retrieved"  # the name of the table of retrieved pictures
 ENDS = 4  # the least fair queries, and as many of the most fair queries, in the table
 FIRST = 6  # pictures of each query in the table
@@ -308,10 +302,9 @@ def retrieved_lines(
 ) -> list[dict[str, object]]:
     """A line for each picture: concept, place from 1 on, image id, group and thumbnail.
 
-    The least fair concepts come first. The thumbnail shows what the encoder sees, as base64
-    of a small JPEG, see :func:`~bias_pipeline.data.photos.thumbnail`; it is empty if
-    the data set does not allow showing its pictures
-    (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
+    The least fair concepts come first. The thumbnail is a small JPEG in base64 of what the encoder
+    sees (:func:`~bias_pipeline.data.photos.thumbnail`). The thumbnail is empty if the data set does
+    not allow its pictures to be shown (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
     tops = dict(zip(names, ranked.images[:, : min(FIRST, ranked.k)].tolist(), strict=True))

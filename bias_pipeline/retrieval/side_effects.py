@@ -1,4 +1,4 @@
-"""What a debiasing costs and leaves: other attributes, recall, and what linear probes guess.
+"""What a debiasing changes besides its target: other attributes, recall, and what attackers guess.
 
 Removing one attribute from vectors can strengthen another, so other attributes of the same rankings
 are scored too. Recall says whether a caption still retrieves its picture, and a picture its
@@ -89,7 +89,7 @@ def other_parts(
     tested: IntArray,
     folds: Folds,
 ) -> dict[str, Number]:
-    """``other:ATTRIBUTE``, each with its null: the value of a ranker that ignores its groups.
+    """``other:ATTRIBUTE``, each with its null, which is the value of a ranker that ignores groups.
 
     P comes from permuted labels, as for ``score``.
     """

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache, reduce
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.retrieval.formulas import can_list, normalised_entropy, plogp, ways_of
+from bias_pipeline.stats.bootstrap import Interval
 
 Floor = Literal["1/k"] | float
 Log = Literal["e", "2"]
@@ -48,7 +49,7 @@ def skews(
 
     A group that is not in the target has NaN. MaxSkew and MinSkew are the largest and the smallest
     skew of a query. Some published code starts the search for the largest skew at 0. This changes
-    nothing: shares and targets both sum to 1, so at least one group is not below its target.
+    nothing, since shares and targets both sum to 1, so at least one group is not below its target.
 
     Args:
         counts: (..., K) images of each group at the top. If ties make them more than k,
@@ -153,27 +154,14 @@ def _base(log: Log) -> float:
     return math.log(2) if log == "2" else 1.0
 
 
-class FairRanker(NamedTuple):
-    """Expectation and interval of a number under a ranker that ignores groups.
-
-    Attributes:
-        expected: the exact expectation.
-        low: at most a share of ``(1 - level) / 2`` of all such rankings is below this value.
-        high: at most the same share of rankings is above this value.
-    """
-
-    expected: float
-    low: float
-    high: float
-
-
-def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
+def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> Interval:
     """The entropy at k of one query's random ranking of images from N groups of given sizes.
 
     The counts at the top are multivariate hypergeometric, and the expectation is the sum of the
     groups' expected terms, each hypergeometric. The interval lists all ways to fill the top with
-    their probabilities; if there are too many, it uses 100,000 draws with a fixed seed. The
-    interval is for one query: a mean over queries is nearer to the expectation, unless all queries
+    their probabilities; if there are too many, it uses 100,000 draws with a fixed seed. At most a
+    share of ``(1 - level) / 2`` of the rankings is below it, and as many above. The interval is for
+    one query: a mean over queries is nearer to the expectation, unless all queries
     rank alike.
 
     Args:
@@ -187,7 +175,7 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
     Example:
         >>> [round(x, 3) for x in fair_ranker(np.array([500, 500]), 100)]
         [0.993, 0.965, 1.0]
-        >>> fair_ranker(np.array([3, 3]), 6).expected
+        >>> fair_ranker(np.array([3, 3]), 6).value
         1.0
     """
     total = int(sizes.sum())
@@ -195,7 +183,7 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
         raise ValueError(f"k {k} is not from 1 to {total}")
     expected = expected_entropy(sizes, k)
     low, high = tail_ends(*_entropy_distribution(tuple(sizes.tolist()), k), level)
-    return FairRanker(expected, min(low, expected), max(high, expected))
+    return Interval(expected, min(low, expected), max(high, expected))
 
 
 def expected_entropy(sizes: IntArray, k: int) -> float:
@@ -254,11 +242,11 @@ def fair_extreme(
     *,
     largest: bool,
     level: float,
-) -> FairRanker:
+) -> Interval:
     """MaxSkew or MinSkew of one query under a fair ranker; leaves out probabilities below 1e-15.
 
-    The largest of the groups' skews is at most t if every group's skew is at most t; the
-    probability of this is a convolution of the binomials, each cut at t.
+    The largest skew is at most t if every group's skew is at most t. The probability of this is a
+    convolution of binomials, each cut at t.
 
     Args:
         sizes: (K,) images of each group.
@@ -272,7 +260,7 @@ def fair_extreme(
     Example:
         >>> both = np.array([0.5, 0.5])
         >>> how = {"floor": "1/k", "log": "2", "largest": True, "level": 0.95}
-        >>> fair_extreme(np.array([1, 1]), both, 1, **how).expected  # one of two, always
+        >>> fair_extreme(np.array([1, 1]), both, 1, **how).value  # one of two, always
         1.0
     """
     present = np.flatnonzero(target > 0).tolist()
@@ -295,7 +283,7 @@ def fair_extreme(
     return _summary(sign * steps, chances, level)
 
 
-def fair_bias(sizes: IntArray, k: int, level: float) -> FairRanker:
+def fair_bias(sizes: IntArray, k: int, level: float) -> Interval:
     """Bias@k of one query under a ranker that ignores groups, exact.
 
     Args:
@@ -312,7 +300,7 @@ def fair_bias(sizes: IntArray, k: int, level: float) -> FairRanker:
     counts = np.arange(k + 1)
     chances = stats.hypergeom(int(sizes.sum()), int(sizes[0]), k).pmf(counts)
     fair = _summary(2 * counts / k - 1, chances, level)
-    return FairRanker(round(fair.expected, 12) + 0.0, fair.low, fair.high)
+    return Interval(round(fair.value, 12) + 0.0, fair.low, fair.high)
 
 
 def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
@@ -355,7 +343,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
 
 
 def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
-    """(k + 1, K) counts: one group has 0 to k images, and another group has the rest."""
+    """(k + 1, K) counts: one group has 0 to k images, and another group has the other images."""
     counts = np.zeros((k + 1, n_groups))
     counts[:, group] = np.arange(k + 1)
     counts[:, group - 1] = k - counts[:, group]
@@ -382,7 +370,7 @@ def _p_of_sum(pmfs: Sequence[Float64Array], k: int) -> float:
     return float(joint[place]) if 0 <= place < len(joint) else 0.0
 
 
-def _summary(values: Float64Array, chances: Float64Array, level: float) -> FairRanker:
+def _summary(values: Float64Array, chances: Float64Array, level: float) -> Interval:
     """Expectation and interval of a distribution."""
     low, high = tail_ends(values, chances, level)
-    return FairRanker(float(values @ chances), low, high)
+    return Interval(float(values @ chances), low, high)

@@ -1,9 +1,9 @@
 """BLIP, which gives vectors of photos and texts and matches pairs, and the code shared with FIBER.
 
 Li et al., BLIP: Bootstrapping Language-Image Pre-training (ICML 2022), as in transformers'
-``BlipForImageTextRetrieval``, with one token changed: a text that is judged together with a picture
-begins, as in the authors' code, with [ENC] (the last word of their vocabulary) instead of [CLS]
-(transformers issue 25629). Unlike the authors we do not add the similarity to the matching score.
+``BlipForImageTextRetrieval``, with one change: a text that is judged together with a picture begins
+with [ENC], the last word of the authors' vocabulary, as in their code, instead of [CLS]
+(transformers issue 25629). Unlike the authors, we do not add the similarity to the matching score.
 """
 
 from __future__ import annotations

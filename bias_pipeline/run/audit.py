@@ -77,12 +77,12 @@ class Plan:
 
     @property
     def too_rich(self) -> bool:
-        """Whether annotators use too few of the model's words to conclude from whole captions."""
+        """Whether annotators use so few of the model's words that nothing is concluded."""
         return self.reach < LIMITS.reach
 
     @property
     def by_sentence(self) -> bool:
-        """Whether the first sentence of each caption is compared too, since that helps."""
+        """Whether first sentences are compared too, because annotators use more of their words."""
         return self.too_rich and self.first_sentence >= self.reach + _HELPS
 
     @property
@@ -97,7 +97,7 @@ class Plan:
 
 
 def _at_equal_speech(reach: float) -> Mapping[str, str]:
-    """The settings at equal style; words that annotators use too rarely may be removed."""
+    """The settings at equal style, which may remove words that annotators use too rarely."""
     return {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if reach < LIMITS.reach else EQUAL_SPEECH
 
 
@@ -136,7 +136,7 @@ class Audit:
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
-        """By question, why its metrics did not run."""
+        """For each question, why its metrics did not run."""
         reasons: dict[str, str] = {}
         for metric in self.plans[attribute].left_out:
             reasons.setdefault(infos()[metric].question, f"no time for {metric}")
@@ -172,7 +172,7 @@ class Audit:
 
     @property
     def notes(self) -> list[str]:
-        """The lines below the answers: notes on each attribute, and effects of label noise."""
+        """The lines below the answers: notes on attributes, and what label noise would change."""
         several = len(self.corpora) > 1
         lines = [
             f"{attribute}: {note}" if several else note
@@ -214,7 +214,7 @@ class Source(Protocol):
         ...
 
     def noisy(self, attribute: str) -> bool:
-        """Whether the audit also measures how far scores move if labels err more often."""
+        """Whether the audit also measures how far further label errors would move scores."""
         ...
 
 
@@ -234,7 +234,7 @@ def plan_audit(
 
 
 def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> Plan:
-    """The plan with the coverage of the captions' words and, if low, of first sentences' words."""
+    """The plan, with the coverage of the vocabulary and, if it is low, also of first sentences."""
     whole = replace(plan, reach=source.reach(attribute, EQUAL_SPEECH))
     if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
         return whole
@@ -392,7 +392,7 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
 def _seconds_together(
     metrics: Sequence[str], corpus: Corpus, *, noisy: bool, matched: bool
 ) -> float:
-    """The expected processor seconds of metrics that share the attackers that they can share."""
+    """The expected processor seconds of several metrics; attackers that they share count once."""
     known = set[str]()
     seconds = 0.0
     for name in metrics:

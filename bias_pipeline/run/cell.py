@@ -35,7 +35,7 @@ from bias_pipeline.results.settings import NAMED
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, drop_void_interval, with_p_value
 from bias_pipeline.text.caption_language import language_shares, unchecked_reason
 from bias_pipeline.text.caption_statistics import captioned_share, speeches
-from bias_pipeline.text.image_fit import misfit
+from bias_pipeline.text.image_fit import misfit, objects_misfit
 from bias_pipeline.text.scored_text import declined_images
 
 
@@ -52,8 +52,8 @@ def run_cell(
 ) -> Result:
     """Compute a metric on a corpus.
 
-    ``choices`` are the chosen names that the result has columns for (:data:`NAMED`); ``facts`` are
-    further fields of the :class:`Manifest`.
+    ``choices`` fill the result's columns of chosen names (:data:`NAMED`), ``facts`` fill further
+    fields of the :class:`Manifest`.
     """
     started = time.time()
     if not (metric.info.streams or corpus.in_memory):
@@ -109,7 +109,7 @@ def _score_of_sample(
 def _with_noise(
     score: Score, corpus: Corpus, metric: Metric, seeds: Sequence[int], noise: LabelNoise
 ) -> tuple[Score, list[Training]]:
-    """The score with how far noise moves it, and how attackers were trained on noisy labels.
+    """The score, with how far label noise moves it, and how attackers learnt noisy labels.
 
     Groups too small for the score stay left out.
     """
@@ -142,7 +142,7 @@ def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
 
 
 def _of_all(score: Score, scored: Corpus, corpus: Corpus, metric: Metric) -> Score:
-    """The score with coverage relative to all labelled images, left-out groups included."""
+    """The score, with coverage as a share of all labelled images, also of groups left out."""
     if scored is corpus:
         return score
     labelled = [
@@ -188,10 +188,11 @@ def _row(
 
 
 def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
-    """Add a p against no bias to a headline or deciding part, unless the metric gives one.
+    """Add a p value to a headline or deciding part, unless the metric gives a p value.
 
-    A number gets no p if it cannot lie below the no-bias value (chance alone then puts it above),
-    if resampling does not move it, if it has no interval, or if it has too few attackers.
+    A number has no p value if it cannot lie below the no-bias value, since chance alone then puts
+    the number above. A number has no p value either without an interval, with too few attackers, or
+    if resampling does not move it.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
@@ -228,6 +229,10 @@ def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:
 
 def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> Manifest:
     """The facts about data, metric, attackers and machine behind a score."""
+    versions = {"bias_pipeline": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
+        if name in sys.modules:
+            versions[name] = str(sys.modules[name].__version__)
     return Manifest(
         corpus=_corpus_facts(corpus, metric),
         speech=speeches(corpus, metric.attribute),
@@ -249,7 +254,7 @@ def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Spl
         },
         split={"copies": splits[0].copies} if splits else {},
         notes=_notes(corpus, metric, score, splits),
-        versions=_versions(),
+        versions=versions,
         machine={
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -279,6 +284,7 @@ def _corpus_facts(corpus: Corpus, metric: Metric) -> CorpusFacts:
         file_share=corpus.file_share,
         trained_on_reference=corpus.trained_on_reference,
         misfit=misfit(corpus, metric.attribute),
+        objects_misfit=objects_misfit(corpus),
     )
 
 
@@ -311,7 +317,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
 
 
 def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
-    """How names of objects were read; None without objects, or if the metric counts none."""
+    """How names of objects were read; None if the metric or the corpus has no objects."""
     if corpus.objects is None or metric.object_tasks is None:
         return None
     return corpus.read(objects_read, tuple(metric.object_tasks.tasks), tuple(metric.exclude_tasks))
@@ -340,12 +346,3 @@ def _too_few_tested(score: Score, labelled: int) -> list[str]:
         for name, part in score.parts.items()
         if name in HEADLINES and math.isnan(part.ci_low) and not math.isnan(part.value)
     ]
-
-
-def _versions() -> dict[str, str]:
-    """Versions of bias_pipeline and of the numerical packages that this run loaded."""
-    versions = {"bias_pipeline": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
-        if name in sys.modules:
-            versions[name] = str(sys.modules[name].__version__)
-    return versions

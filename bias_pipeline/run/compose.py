@@ -12,7 +12,7 @@ import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
@@ -80,7 +80,7 @@ Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on
 
 
 class ConfigSchema(TypedDict, total=False):
-    """The configuration's keys, without Hydra's own; users may add keys."""
+    """The keys of a configuration, without the keys of Hydra. Users may add keys."""
 
     metric: Metric
     dataset: Dataset
@@ -140,7 +140,7 @@ class Cell:
         return info
 
     def run_id(self, corpus: Corpus) -> str:
-        """The name of the cell's run on a corpus; it depends on all that decides the numbers."""
+        """The name of the cell's run on a corpus; it depends on everything that decides numbers."""
         return run_id(
             by_content(self.tree["metric"]),
             corpus,
@@ -170,7 +170,7 @@ class Cell:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """The configured further shares of wrong labels; None if none are configured."""
+        """The configured shares of further label errors; None if none are configured."""
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             from bias_pipeline.data.rating_tables import read_label_errors
@@ -196,7 +196,7 @@ class Cell:
                 )
             self._encoder.require()
         try:
-            self.build("metric").require()
+            _require_metric(json.dumps(self.tree["metric"]))
         except ResourceError as error:
             raise AbsentModelError(str(error)) from error
 
@@ -235,8 +235,14 @@ class Cell:
         return self.choices.get(group, "") if group in self.used else ""
 
 
+@lru_cache(maxsize=64)  # the cells of a sweep repeat most metrics
+def _require_metric(settings: str) -> None:
+    """Refuse a metric whose needs are not met, given its settings as JSON."""
+    instantiate(json.loads(settings), "metric").require()
+
+
 def cell(words: Sequence[str]) -> Cell:
-    """The cell that overrides describe, for commands other than ``run``."""
+    """The cell that overrides describe. Commands other than ``run`` use this function."""
     options = options_of(words)
     check_names(options)
     return composed_cell(list(options.overrides), options)
@@ -351,9 +357,10 @@ class Sweep(Sequence[Cell]):
 
     @cached_property
     def sample(self) -> Sequence[Cell]:
-        """The first cell, and for each key of the sweep a cell per further value.
+        """The first cell, and a cell for each further value of each key of the sweep.
 
-        Of several captioners only the first is composed, since the data set checks their names.
+        Of several captioners only the first is composed, since the data set checks captioners'
+        names.
         """
         named = [
             representative_overrides([word])[0] if word.startswith("captioner=") else word
@@ -417,7 +424,7 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
 def _take_setting(
     tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object
 ) -> object:
-    """Remove a setting from a group's node, check it and return it; ``usual`` if it is absent."""
+    """Remove a setting from a group's node, and return its checked value (``usual`` if absent)."""
     node = tree.get(group)
     value = node.pop(name, usual) if isinstance(node, dict) else usual
     check_value(value, kind, f"{group}.{name}")

@@ -46,7 +46,7 @@ def pickled_corpora() -> bytes:
 
 
 def take_over(content: bytes) -> None:
-    """Receive the corpora that the parent process has read."""
+    """Make the corpora that the parent process has read available in this process."""
     if content:
         _corpora.update(pickle.loads(content))  # noqa: S301  # written by our own process
         return_freed_memory()

@@ -35,7 +35,7 @@ class ChosenFiles:
         self._met: set[str] = set()
 
     def merge(self) -> dict[str, Any]:
-        """The merged content of all files without Hydra's part; references stay unresolved."""
+        """The merged content of all files, without Hydra's part, and with references unresolved."""
         wanted = list(self.chosen)
         parts = self._parts("", "config", "")
         for key in wanted:
@@ -57,20 +57,16 @@ class ChosenFiles:
         listed = list(content.get("defaults", []))
         values = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
         for entry in listed:
-            self._note(entry, place)
+            for key, choice in entry.items() if isinstance(entry, dict) else ():
+                if key.startswith(_OVERRIDE):
+                    group, at = _place(key.removeprefix(_OVERRIDE), "", place)
+                    at = at if "@" in key else group
+                    self.chosen.setdefault(_key(group, at), choice)
         parts: list[Part] = []
         # From the last entry to the first, as in Hydra: a file may override entries before it.
         for entry in reversed(listed if _SELF in listed else [*listed, _SELF]):
             parts[:0] = [(place, values)] if entry == _SELF else self._entry(entry, folder, place)
         return parts
-
-    def _note(self, entry: Any, place: str) -> None:
-        """Record the choices that an entry of a defaults list overrides."""
-        for key, choice in entry.items() if isinstance(entry, dict) else ():
-            if key.startswith(_OVERRIDE):
-                group, at = _place(key.removeprefix(_OVERRIDE), "", place)
-                at = at if "@" in key else group
-                self.chosen.setdefault(_key(group, at), choice)
 
     def _entry(self, entry: Any, folder: str, place: str) -> list[Part]:
         if isinstance(entry, str):
@@ -89,10 +85,10 @@ class ChosenFiles:
 def merged_over(
     tree: Mapping[str, Any], content: Mapping[str, Any], references: References | None = None
 ) -> dict[str, Any]:
-    """A tree with content over it: mappings are merged, everything else is replaced.
+    """A tree after content was merged into it: mappings are merged, other values are replaced.
 
     The given tree is not changed. With ``references``, a text in the tree that refers to a mapping
-    is replaced by that mapping before merging.
+    is first replaced by the mapping.
 
     Example:
         >>> merged_over({"a": {"x": 1, "y": [1, 2]}, "b": 1}, {"a": {"y": [3]}, "b": {"c": 2}})
@@ -132,7 +128,7 @@ def merged_files(choices: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping
 
 
 def _place(key: str, folder: str, place: str) -> tuple[str, str]:
-    """The group of an entry and its path in the tree.
+    """The group that an entry of a defaults list names, and the entry's path in the tree.
 
     Example:
         >>> _place("/task@_global_.task", "metric", "metric")

@@ -1,4 +1,4 @@
-"""The keys of Hydra that a configuration may set: the launcher, its options, and ``hydra.verbose``.
+"""The keys of Hydra that a configuration may set: launcher, launcher options, ``hydra.verbose``.
 
 Hydra only composes here. Every other key that differs from Hydra's default is refused, so keys for
 code, folders and logging need no rules.
@@ -85,7 +85,7 @@ More = TypedDict(
 
 
 class Slurm(Queue, total=False):
-    """Options of Slurm's launcher; each value becomes part of a script."""
+    """Options of the launcher for Slurm; each value becomes part of a script."""
 
     partition: Word | None
     qos: Word | None
@@ -121,8 +121,8 @@ def check_hydra(
 ) -> None:
     """Refuse keys and values of Hydra that are not allowed.
 
-    ``written`` and ``resolved`` are Hydra's part without and with its references resolved, and
-    ``usual`` is the part that Hydra composes without overrides.
+    ``written`` is the part for Hydra as written, ``resolved`` the same part with its references
+    resolved. ``usual`` is the part that Hydra composes without overrides.
     """
     launcher, as_given = resolved.get("launcher"), written.get("launcher")
     target = launcher.get(TARGET) if isinstance(launcher, Mapping) else launcher

@@ -1,8 +1,8 @@
 """Composes configurations: checks the files first, then the result.
 
-A process reads each file once (again if it changes), merges the files of a common selection once,
-and composes each job once, although checks, sweep and job each ask for a job's configuration.
-Composing takes most of the time of a sweep of cached cells.
+A process reads each file once (and again if it changes), and composes each job once, although
+checks, sweep and job all ask for its configuration. Without this, composing would take most of the
+time of a sweep of cached cells.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Loader(ConfigLoaderImpl):
         return as_written(config), config.hydra.runtime.choices
 
     def with_hydra(self, overrides: Sequence[str]) -> Mapping[str, Any]:
-        """The configuration of one job as plain data with Hydra's part, which names the choices."""
+        """The configuration of one job as plain data, with the part for Hydra (the choices)."""
         merged = self._merged_files(overrides)
         if merged is None:
             written: Mapping[str, Any] = as_written(self.job(overrides))
@@ -162,7 +162,7 @@ class Loader(ConfigLoaderImpl):
         return {"hydra": {**hydra, **noted}, **task}
 
     def _usual_hydra(self, *loggings: str) -> Mapping[str, Any]:
-        """Hydra's part if only loggings are chosen; no file of ``conf/`` changes this part."""
+        """The part for Hydra if only loggings are chosen; no file of ``conf/`` changes it."""
         if loggings not in self._usual:
             config = super().load_configuration("config", [*loggings], RunMode.RUN, False)
             self._usual[loggings] = as_written(config.hydra)
@@ -312,7 +312,7 @@ class Loader(ConfigLoaderImpl):
     def _merge_choices(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig:
-        """The configuration of choices without values; merged again if one of its files changed."""
+        """The configuration of choices before values are set; merged again if a file changed."""
         repository = self.repository
         key = self._key(config_name, choices, run_mode)
         snapshot, versions = _MERGED.pop(key, (None, {}))
@@ -339,10 +339,10 @@ class Loader(ConfigLoaderImpl):
     def _merged_over_base(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig | None:
-        """The configuration without choices, whose nodes are replaced where choices change them.
+        """The base configuration, with the nodes replaced that choices change.
 
-        Hydra's way takes five times as long. None if a choice is more than a file of ``conf/`` for
-        an ordinary group; Hydra then merges it.
+        Hydra would take five times as long. None if a choice is no plain file of ``conf/``; Hydra
+        then merges the choice.
         """
         named = dict(choice.split("=", 1) for choice in choices if choice.count("=") == 1)
         if not choices or len(named) < len(choices) or len(conf_dirs()) > 1 or self._has_further:
@@ -410,7 +410,7 @@ class Loader(ConfigLoaderImpl):
 
 @lru_cache(maxsize=1000)
 def _plain_setting(word: str) -> tuple[Sequence[str], Any] | None:
-    """The path and the value if an override sets a plain value, else None."""
+    """The path and the value that an override sets; None unless it sets a plain value."""
     try:
         parsed = parsed_override(word)
     except HydraException:
@@ -503,7 +503,7 @@ class Repository(ConfigRepository):
         self.versions: dict[str, object] = {}  # by loaded path, also of absent files
 
     def __deepcopy__(self, memo: object) -> Repository:
-        """The repository itself: Hydra copies it in case a job changes the search path."""
+        """The repository itself. Hydra asks for a copy in case a job changes the search path."""
         return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:
@@ -519,7 +519,7 @@ class Repository(ConfigRepository):
         return result
 
     def version(self, config_path: str) -> tuple[object, ...] | None:
-        """A value that changes with the file; None for schemas of plugins, which are not files."""
+        """A value that changes with the file; None for schemas of plugins, which are no files."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":
             return None

@@ -1,8 +1,7 @@
 """Runs a cell as a job, and records the job's outcome in its folder.
 
-A failed job thus neither ends a sweep nor gets lost, and the folders show a sweep's progress
-wherever jobs run. Hydra runs nothing; jobs write the files that Hydra's launcher would write, in
-half of the time.
+So a failed job does not end a sweep, and the folders show the progress wherever jobs run. Hydra
+runs nothing. Jobs write the same files as Hydra's launcher, in half of the time.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def run_one(sweep: Sweep, folder: Path) -> Result | None:
 
 
 def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
-    """Run the jobs of a sweep; returns their results, None for results that are elsewhere."""
+    """Run the jobs of a sweep; returns their results, with None for a result in another process."""
     from hydra.types import RunMode
 
     config = sweep.loader.load_configuration("config", [*sweep.overrides], RunMode.MULTIRUN)
@@ -107,7 +106,7 @@ class JobElsewhere(slurm.Requeued):
     launcher: str
 
     def __call__(self, numbered: tuple[int, Sequence[str]]) -> None:
-        """Run one job; its result reaches the waiting process in files."""
+        """Run one job. The waiting process reads the result from files."""
         import submitit
 
         number, words = numbered
@@ -126,7 +125,7 @@ def _run_composed(
     job_id: str = "",
     launcher: str = slurm.HERE,
 ) -> Result | None:
-    """Run a job of a sweep, given by its overrides."""
+    """Compose and run the job of a sweep that these overrides describe."""
     written = loader.with_hydra(words)
     written["hydra"]["job"] |= {"id": job_id or str(number), "num": number}
     compose = partial(checked_cell, written, written["hydra"]["runtime"]["choices"])
@@ -182,7 +181,7 @@ class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
     """Quotes text that OmegaConf would read as a number or a truth value."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """True: a list that stands in two places is written twice."""
+        """True, so a list that stands in two places is written twice."""
         return True
 
 
@@ -251,9 +250,9 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 
 
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
-    """The outcome of a job, None before its end; an unchanged file is not read again.
+    """The outcome of a job; None before the job has ended.
 
-    Content that is not JSON raises a ValueError.
+    An unchanged file is not read again. Content that is not JSON raises a ValueError.
     """
     path = folder.absolute() / OUTCOME
     now = stamp(path)
@@ -279,7 +278,7 @@ def _is_preemption(error: Exception | SystemExit) -> bool:
 
 
 def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
-    """The outcome of a failed cell: a sentence if the user can fix it, else a bug."""
+    """The outcome of a failed cell: a sentence if the user can mend the fault, else a bug."""
     log.info("failed", exc_info=error)
     if is_out_of_memory(error) and not isinstance(error, BiasPipelineError):
         error = ResourceError(NO_MEMORY)
@@ -299,7 +298,7 @@ def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
 
 
 def _bug(error: BaseException, trace: Path) -> str:
-    """A sentence on whether our or an included package is at fault, with the file of the trace."""
+    """A sentence that says whose package has the bug, and which file has the trace."""
     trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
     message = redact(f"{type(error).__name__}: {error}")
     files = [Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__)]
@@ -343,7 +342,7 @@ def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bo
 
 
 def _text(here: Cell) -> dict[str, object]:
-    """The settings of how captions are read; a setting that changes no caption makes no new run."""
+    """How captions are read, without settings that change no caption: these make no new run."""
     return {key: value for key, value in here.tree["text"].items() if key in READ_AS}
 
 

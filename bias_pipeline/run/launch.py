@@ -184,7 +184,7 @@ def of_all(sweep: Sweep) -> bool:
 
 
 def _added_in_vain(sweep: Sweep) -> list[str]:
-    """The overrides that add a key (``+seed=5``) to which nothing refers."""
+    """The overrides that add a key (such as ``+seed=5``) that nothing reads."""
     from omegaconf import OmegaConf
 
     given = sweep.options.overrides
@@ -314,7 +314,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners of all swept data sets and attributes; refused if they differ."""
+    """The captioners of a sweep's data sets and attributes; refused unless they are the same."""
     keys = ("dataset", "attribute")
     swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
     rest = [o for o in overrides if o not in swept]

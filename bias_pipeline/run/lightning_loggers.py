@@ -109,7 +109,7 @@ class MlflowLogger(ResultLogger):
 
 
 def _tell(logger: Logger, result: Result) -> None:
-    """Log the losses of every epoch and finish the run."""
+    """Log the losses of every epoch, and close the run."""
     for losses in history_of(result.tables.get("curves", ())):
         epoch = int(losses.pop("epoch"))
         logger.log_metrics(_tracker_names(losses), step=epoch)

@@ -1,4 +1,4 @@
-"""Loggers of finished results; they copy rows, and the run folder remains the source.
+"""Loggers, which copy the rows of finished results. The run folder remains the source.
 
 A logger that fails causes one warning, and the run goes on.
 """
@@ -48,7 +48,7 @@ class ResultLogger(Configurable, ABC):
         """Log a result; a logger may raise any exception."""
 
     def knows(self, result: Result) -> bool:
-        """Whether an earlier process that has ended has logged a result."""
+        """Whether an earlier process has already logged a result."""
         del result
         return False
 
@@ -72,7 +72,7 @@ class CsvLogger(ResultLogger):
     """``logger=csv``: one file with the rows of every cell, in the order they finished.
 
     A cell's rows are appended in a single write, so simultaneous writers do not mix lines. The
-    column ``settings`` has the overrides that no other column has.
+    column ``settings`` has the overrides without a column of their own.
     """
 
     def __init__(self, path: Annotated[str, Text(r"[^\x00-\x1f]*\.csv", "a .csv file")]) -> None:
@@ -181,7 +181,7 @@ class WandbLogger(ResultLogger):
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
-        """Send the run unless an earlier request got no answer; returns whether it was sent."""
+        """Send the run, unless an earlier request got no answer; returns whether it was sent."""
         if not has_key():
             warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
             return False
@@ -292,7 +292,7 @@ def summary_of(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _answer_in(result: Result) -> dict[str, str]:
-    """The question that a run answers, and its answer as an audit gives it."""
+    """The question that a run answers, and the answer that an audit would give."""
     from bias_pipeline.report.verdict import verdict
 
     question = result.facts.metric.question

@@ -1,4 +1,4 @@
-"""Reads the outcomes of jobs from their folders, prints the table and what failed."""
+"""Reads the outcomes of jobs from their folders, and prints the table and the failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SweepOutcome:
     made: Sequence[Result] = ()  # the results that this process computed, as they are stored
 
     def with_draws(self) -> list[Result]:
-        """The results with draws (headlines of every resample), which comparisons need."""
+        """The results, with their draws (headlines under every resampling) for comparisons."""
         store = ResultStore(self.outputs)
         return [replace(result, draws=store.draws(result)) for result in self.results]
 
@@ -154,7 +154,7 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """For each job, the overrides in which jobs differ, key to value.
+    """For each job, its overrides (key to value) of the keys in which the jobs differ.
 
     Example:
         >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
@@ -175,7 +175,7 @@ def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason why jobs failed, after the labels of these jobs."""
+    """A line for each reason why jobs failed; it begins with the labels of these jobs."""
     labels: dict[str, list[str]] = {}
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
@@ -183,7 +183,7 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason: the metrics, in brackets attributes and overrides, and the reason.
+    """A line for each reason: the metrics, their attributes and overrides in brackets, the reason.
 
     The line leaves out overrides of label columns (``dataset.label_...``), which the attribute
     decides.
@@ -224,7 +224,7 @@ def _join_labels(labels: Sequence[str]) -> str:
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
-    """The settings in which the job differs from others of its sweep, possibly empty."""
+    """The settings in which the job differs from other jobs of the sweep; possibly empty."""
     return " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
 
 

@@ -43,7 +43,7 @@ OF_METRICS = (
 
 
 def quote_value(name: str) -> str:
-    r"""A name or path quoted for Hydra's grammar.
+    r"""A name or path in the quotes that Hydra's grammar needs.
 
     Example:
         >>> print(quote_value("sat"), quote_value("a b's.json"), quote_value("${x}.json"))
@@ -104,7 +104,7 @@ _NO_CHOICE = re.compile(
 
 
 def refused_choice(message: str) -> str:
-    """A sentence if Hydra's message refuses one or several choices of a group; else empty."""
+    """A sentence on the choices of a group that Hydra's message refuses; possibly empty."""
     if message.startswith("Ambiguous value"):
         return SWEEP_ALONE.format(message.split("'")[1])
     match = _NO_CHOICE.search(message)
@@ -232,7 +232,7 @@ def representative_overrides(overrides: Sequence[str]) -> list[str]:
 
 
 def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
-    """For every value of a sweep except each key's first, the overrides of a job with this value.
+    """For every value of a sweep except the first of each key, the overrides of a job that has it.
 
     Example:
         >>> list(other_overrides(["metric=lic,dbac", "seeds=1,2"]))
@@ -245,7 +245,7 @@ def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The single overrides of a sweep over one key; a repeated value counts once."""
+    """The overrides that a sweep over one key stands for; a repeated value counts once."""
     from hydra.core.override_parser.types import Glob, RangeSweep
 
     parsed = parsed_override(override)
@@ -286,7 +286,7 @@ def override_values(override: str) -> list[str]:
 
 
 def captioners_in(overrides: Sequence[str]) -> list[str]:
-    """The captioners that the last ``captioner=`` names; empty if no override names any.
+    """The captioners of the last ``captioner=``; empty if no override names a captioner.
 
     Example:
         >>> captioners_in(["seeds=2", "captioner=sat,'a, b.json'"]), captioners_in(["seeds=2"])

@@ -30,7 +30,7 @@ TO_RUN, CACHED, SKIPPED, FAILS = "to run", "cached", "skipped", "fails"
 
 
 def announce(sweep: Sweep) -> None:
-    """Print what will run; print how long it will take if the time is long or unknown."""
+    """Print what will run and, if the time is long or unknown, how long it will take."""
     first, jobs = sweep.first_cell, sweep.jobs
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
     try:
@@ -101,7 +101,7 @@ def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
 
 
 def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
-    """A sentence on how many cells have each state, and the expected time of the cells to run.
+    """A sentence: how many cells are in each state, and how long the cells that run will take.
 
     Example:
         >>> plan_summary([TO_RUN, CACHED], [70.0])
@@ -130,7 +130,7 @@ def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
 
 
 def _costs_of_alike(cell: Cell, store: ResultStore) -> Iterator[tuple[int, float]]:
-    """For finished cells of the same metric and encoder, captions times seeds, and seconds.
+    """For each finished cell of the same metric and encoder: captions times seeds, and seconds.
 
     Cells whose attackers were cached are left out.
     """

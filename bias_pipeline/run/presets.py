@@ -1,7 +1,7 @@
-"""Settings of calls from Python: merges the files of ``conf/`` like Hydra, but without Hydra.
+"""Settings of calls from Python: merges the files of ``conf/`` as Hydra would, without Hydra.
 
-Calls from Python thus use the defaults of the command line. Errors name a setting as a call from
-Python does: ``dataset={'strict': False}``.
+So calls from Python have the defaults of the command line. Errors write a setting as Python does:
+``dataset={'strict': False}``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,17 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
     values = {key: value for key, value in settings.items() if key not in choices}
     config, chosen = merged_files({**choices, **fixed})
     for key, value in values.items():
-        config = merged_over(config, _setting(key, value, config), References(config))
+        # A key absent at the top is a parameter of the metric
+        first = key.partition(".")[0]
+        metric = config["metric"]
+        if first not in config and first not in metric:
+            known = {str(name) for name in (*config, *metric) if str(name)[0] != "_"}
+            raise UnknownSettingError(key, known)
+        tree: Any = _as_yaml(value, key)
+        for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
+            tree = {name: tree}
+        nested: dict[str, object] = tree
+        config = merged_over(config, nested, References(config))
     return checked_cell(config, chosen)
 
 
@@ -109,22 +119,8 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
     return {"attribute": CHOICE, **{f"attribute@attribute.parts.{k}": v for k, v in parts}}
 
 
-def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, object]:
-    """A value nested under its key; a key absent at the top is a parameter of the metric."""
-    first = key.partition(".")[0]
-    metric = config["metric"]
-    if first not in config and first not in metric:
-        known = {str(name) for name in (*config, *metric) if str(name)[0] != "_"}
-        raise UnknownSettingError(key, known)
-    tree: Any = _as_yaml(value, key)
-    for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
-        tree = {name: tree}
-    nested: dict[str, object] = tree
-    return nested
-
-
 def in_python(message: str) -> str:
-    """A message about a command's settings, reworded for arguments of a Python call.
+    """A message about settings of a command, reworded for the arguments of a Python call.
 
     Example:
         >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")

@@ -55,10 +55,10 @@ def push(
     mode: str = "",
     timeout_s: float = RUN_S,
 ) -> PushResult:
-    """Write a W&B run for every finished result in a folder that has none yet.
+    """Write a W&B run for every finished result in a folder, if the result has no W&B run yet.
 
-    A run's id is the cell's identity, so a run sent twice (by this command, a logger or ``wandb
-    sync``) is one run on the server. ``.wandb_pushed`` records what was sent where.
+    A run's id is the cell's identity, so a run that is sent twice is one run on the server.
+    ``.wandb_pushed`` records what was sent where.
     """
     mode = mode or os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
     logger = WandbLogger(str(folder), project, entity, mode, timeout_s)
@@ -164,7 +164,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
 
 
 class _Ledger:
-    """The runs that a destination has: offline, W&B's folders; online, a note for each run."""
+    """The runs that a destination has, by W&B's folders (offline) or by our notes (online)."""
 
     def __init__(self, folder: Path, server: str, project: str, entity: str | None) -> None:
         self._online = bool(server)

@@ -1,9 +1,9 @@
 """Checks and resolves the references (``${...}``) of a configuration in one walk.
 
 A resolver is a function that a configuration calls by name. Two resolvers are allowed:
-``oc.select``, and ``oc.env`` for a few variables. Resolvers that parse text as configuration
-(``oc.decode``, ``oc.create``) or change with each call (``now``) could show one value to a check
-and another value to the program.
+``oc.select``, and ``oc.env`` for a few variables. Other resolvers parse text as configuration
+(``oc.decode``), or change with each call (``now``). Such resolvers could show a check another value
+than the program.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         return self._known[id(node)]
 
     def _of_text(self, text: str, path: KeyPath) -> tuple[Any, int]:
-        """The value of a text with references."""
+        """The value of a text that contains references."""
         _check_forms(path, text)
         size = len(text) + sum(self._resolve_path(other)[1] for other in _paths(text))
         _check_size(size, path)

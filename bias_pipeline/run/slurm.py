@@ -145,7 +145,7 @@ def _has_ended(job: Job[None], launcher: str) -> bool:
 
 
 def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:
-    """Whether a job will not run again: the queue lists it as ended, or lists it no more."""
+    """Whether a job will not run again: the queue lists it as ended, or no longer lists it."""
     return states is not None and states.get(job_id, ENDED[0]) in ENDED
 
 

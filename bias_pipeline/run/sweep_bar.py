@@ -1,4 +1,4 @@
-"""How long the cells of a sweep take: expected before they start, and while they run."""
+"""Estimates how long the cells of a sweep take, before they start and while they run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str
 
 
 def _share_attackers(before: dict[str, str], job: dict[str, str]) -> bool:
-    """Whether two jobs that differ in at most their metric share attackers."""
+    """Whether two jobs share attackers; the jobs may differ only in their metric."""
     names = [one.get("metric", "") for one in (before, job)]
     if before | {"metric": ""} != job | {"metric": ""} or not all(map(catalogue.info_of, names)):
         return False
@@ -77,8 +77,8 @@ def costs_of_cells(cells: Sequence[Cell]) -> list[tuple[float, str]]:
 def announced_seconds(expected: float, processes: int, slowdown: float) -> float:
     """How long cells and their report take, if the cells need ``expected`` processor seconds.
 
-    Processes share long work. ``slowdown`` is how many seconds pass while a process computes for
-    one second, more than 1 on a busy machine.
+    Long work is shared among processes. ``slowdown`` is how many seconds pass while a process
+    computes for one second: more than 1 on a busy machine.
 
     Example:
         >>> announced_seconds(60.0, 2, 1.5), announced_seconds(5.0, 2, 1.0)
@@ -124,7 +124,7 @@ class SweepBar(Bar):
         self.done = len(self._ended)
 
     def seconds_left(self) -> float | None:
-        """See :class:`Bar`; a process that works on a cell now is expected to go on working."""
+        """See :class:`Bar`. A process that works on a cell is expected to finish the cell."""
         known = self._refused | {kind for kind, seconds in self._expected.items() if seconds}
         left = [number for number in range(self.total) if number not in self._ended]
         if any(self.costs[number][1] not in known for number in left):
@@ -146,7 +146,7 @@ class SweepBar(Bar):
         return self._spent[kind] / expected if expected else 0.0
 
     def _begin_times(self, left: Sequence[int]) -> dict[int, float]:
-        """By number, each cell that a process works on, and when this cell began.
+        """The cells that processes work on (by number), and when each cell began.
 
         A cell's folder is made when the cell begins. Between two cells, the first cell without an
         outcome is expected to begin.

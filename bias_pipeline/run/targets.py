@@ -126,7 +126,7 @@ def _refuse_absent_class(target: object) -> None:
 
 
 def by_content(node: Any) -> Any:
-    """A resolved configuration with digests of files instead of file names."""
+    """A resolved configuration, with the digest of each file in place of its name."""
     if isinstance(node, Mapping):
         target = node.get(TARGET)
         digests = resolve(target).by_content(node) if target else {}
@@ -206,7 +206,7 @@ _SOUND: set[tuple[bytes, tuple[str, ...]]] = set()  # digests of parts that were
 
 
 def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
-    """What a part consists of; None if it is more than plain data."""
+    """A key that is equal for parts of equal content; None for a part that is no plain data."""
     try:
         content = marshal.dumps(part, 2)  # later formats depend on who else refers to the part
     except ValueError:
@@ -296,7 +296,7 @@ def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _check_plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence if a value has another type, or is a number too large or infinite; else None."""
+    """A sentence if a value has a wrong type or is a number that is too large; else None."""
     del scope
     if kind is float:
         right = is_number(value)
@@ -381,7 +381,7 @@ def _callable(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _object(value: Any, kind: type, where: str) -> str | None:
-    """A sentence unless a value is a mapping that names a subclass of ``kind``, else None."""
+    """None if a value is a mapping that names a subclass of ``kind``; otherwise a sentence."""
     if _is_node(value) and kind in resolve(value[TARGET]).__mro__:
         return None
     shown = value[TARGET] if _is_node(value) else value

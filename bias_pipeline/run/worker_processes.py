@@ -1,8 +1,8 @@
-"""Helper processes, which take cells of a local sweep from the end, and checks of devices.
+"""Helper processes, which take cells of a local sweep from its end; also checks devices.
 
 The sweep's process goes through all cells in order, as without helpers, and finds the later cells
-finished. It runs every cell that a helper cannot run, so results never depend on helpers. Before
-any work, the devices that networks will use are checked.
+finished. The same process runs every cell that a helper cannot run, so results never depend on
+helpers. Before any work, the devices that networks will use are checked.
 """
 
 from __future__ import annotations

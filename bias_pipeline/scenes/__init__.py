@@ -1,6 +1,6 @@
 """The embedded data set ``scenes``, described by people and by captioners.
 
-Its default world shows people doing things; the affective world has pictures that make people feel
+The default world shows people doing things. The affective world has pictures that make people feel
 something.
 
 The generator is our own: a grammar and word lists, without third-party text. We know exactly which

@@ -1,8 +1,8 @@
 """The affective world: pictures that make people feel something, and what annotators say of them.
 
 Pictures have an emotion. Annotators mostly feel this emotion, say so, and name motifs as the
-reason. The bias of the pictures is how motifs depend on the emotion; we invented this dependence,
-so that the bias is known. A thought is not in the picture but depends on what the annotator feels.
+reason. The pictures' bias is how motifs depend on the emotion. We invented this dependence, so that
+the bias is known. A thought is not in the picture; it depends on what the annotator feels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Drawn, Pixels
-from bias_pipeline.scenes.lexicon import enumeration, options, pick
+from bias_pipeline.errors import join_words
+from bias_pipeline.scenes.lexicon import options, pick
 from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, role_map
 from bias_pipeline.scenes.slots import Slot, check_dials, draw, normalise, read_slots
 from bias_pipeline.scenes.world import HUMANS, Stream, rows_of
@@ -242,7 +243,7 @@ class AffectImage:
 
 @lru_cache(maxsize=4)
 def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
-    """Pictures with what annotators say of them; image k does not depend on the number of images.
+    """Pictures, and what annotators say of them. Image k does not depend on the number of images.
 
     Example:
         >>> image = affect_world(3, 1)[2]
@@ -292,24 +293,19 @@ def _utterances(
     felt = np.where(agrees, emotions, any_emotion)
     thoughts = stream.uniforms(["affect own thought"])[:, 0]
     actual = {**motifs, THOUGHT: draw(tables()[THOUGHT], [felt], thoughts)}
-    perceived = _perceive(stream, emotions, actual, dials.affect)
+    q = imagined_tables(dials.affect)
+    u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
+    coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
+    perceived = {
+        name: np.where(
+            coins[:, i] < abs(dials.affect), draw(q[name], [emotions], u[:, i]), actual[name]
+        )
+        for i, name in enumerate(SLOTS)
+    }
     return [
         Utterance(EMOTIONS[code], _text(row, EMOTIONS[code], d, dials))
         for code, row, d in zip(felt.tolist(), rows_of(perceived), draws, strict=True)
     ]
-
-
-def _perceive(
-    stream: Stream, emotions: IntArray, actual: Mapping[str, IntArray], affect: float
-) -> dict[str, IntArray]:
-    """The options that are perceived or thought; some of them are imagined."""
-    q = imagined_tables(affect)
-    u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
-    coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
-    return {
-        name: np.where(coins[:, i] < abs(affect), draw(q[name], [emotions], u[:, i]), actual[name])
-        for i, name in enumerate(SLOTS)
-    }
 
 
 def _text(
@@ -330,7 +326,7 @@ def _text(
     frame = word("felt frame", _FELT_FRAMES) if felt else word("plain frame", _PLAIN_FRAMES)
     adjective, noun = FEELINGS[emotion]
     text = frame.format(
-        reason=enumeration(reasons),
+        reason=join_words(reasons),
         adjective=word("adjective", options(adjective)),
         noun=word("noun", options(noun)),
     )

@@ -67,7 +67,7 @@ APART = 1_000  # distance between the streams of two samples
 def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[int, str]:
     """Captions of every picture of a world by a captioner, by image id.
 
-    All captioners draw the same random numbers: two captioners differ only where their dials
+    All captioners draw the same random numbers, so two captioners differ only where their dials
     differ.
 
     Example:
@@ -173,7 +173,7 @@ def _looks(
 def imagine_over(
     actual: Columns, codes: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[str, IntArray]:
-    """For each slot, the (N,) options of pictures, some of which a captioner imagines."""
+    """For each slot, (N,) options of the pictures; a captioner imagines some of them."""
     imagined = choices(stream, codes, imagined_tables(dials))
     coins = stream.uniforms([f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
@@ -224,7 +224,7 @@ def suggested_groups(attribute: str, columns: Columns) -> IntArray:
 def strongest(total: Float64Array) -> IntArray:
     """(...) the group with the most evidence, from (K, ...) sums; ties go to the first group.
 
-    Sums are rounded, since their last bit depends on the order of adding.
+    Sums are rounded, since the order of addition changes their last bit.
 
     Example:
         >>> strongest(np.array([[0.1, 2.0], [0.3, 1.0]])).tolist()

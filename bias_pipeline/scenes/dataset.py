@@ -55,7 +55,7 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
     """Write a world as a data set folder.
 
     The files are ``annotations/captions.json``, ``annotations/instances.json``, ``attributes.csv``
-    and a ``captioners/<name>.json`` for each captioner. They appear complete or not at all. A
+    and a ``captioners/<name>.json`` for each captioner. The files appear complete or not at all. A
     second process may write the same files at the same time; files of an earlier world are
     replaced.
 
@@ -165,7 +165,7 @@ def _labels(world: World, columns: Iterable[str]) -> bytes:
 
 
 def _human_captions(world: World) -> bytes:
-    pairs = [(image.id, text) for image in world.images for text in image.human]
+    pairs = [(image, text) for image, texts in world.human.items() for text in texts]
     return _json({**_header(world), "annotations": _annotations(pairs)})
 
 
@@ -305,13 +305,12 @@ class ScenesDataset(Generator):
         world: Literal["people", "affect"] = "people",
         twins: Annotated[int, Range(low=0, high=1_000_000)] = 0,
         twin_captions: Annotated[int, Range(low=1, high=100)] = 2,
-        twin_noise: Share = 0.0,
     ) -> None:
         self.root = Path(root)
         self.world = world
         if twins and world != "people":
             raise UsageError("dataset.twins is for dataset.world=people only; leave it out")
-        self.twins = Twins(twins, seed, twin_noise) if twins else None
+        self.twins = Twins(twins, seed) if twins else None
         self.twin_captions = twin_captions
         self.sample = 0  # the number of the caption of twins that is read
         if world == "affect":
@@ -405,7 +404,10 @@ class ScenesDataset(Generator):
 
     @classmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """See :class:`Generator`; one image identifies the world, as the seed decides the image."""
+        """See :class:`Generator`.
+
+        One image identifies the world, since the seed decides the image.
+        """
         images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
         first = min(images, key=lambda image: image.key, default=None)
         if first is None or generate(first.key + 1, seed).images[first.key] != first:

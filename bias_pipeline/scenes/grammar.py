@@ -1,7 +1,7 @@
 """How a scene is put into words: one caption by one annotator.
 
-Every decision has its own random number (see :data:`PURPOSES`), so a dial that changes one decision
-leaves all others as they were.
+Every decision has a random number of its own (:data:`PURPOSES`). So a dial that changes one
+decision leaves all other decisions as they were.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from bias_pipeline.corpus.object_names import CATEGORIES
+from bias_pipeline.errors import join_words
 from bias_pipeline.scenes import lexicon
 from bias_pipeline.scenes.lexicon import (
     Verb,
-    enumeration,
     noun_phrase,
     pick,
     plural,
@@ -322,7 +322,7 @@ def _objects(description: Description) -> list[str]:
 def _others(description: Description, named: Sequence[tuple[str, str]]) -> list[str]:
     if not named:
         return []
-    things = enumeration(
+    things = join_words(
         [
             f"some {plural(noun)}" if name in _IN_PLURAL else noun_phrase(noun)
             for name, noun in named

@@ -1,6 +1,7 @@
 """The words and the little English grammar of our captions; the most frequent synonym is first.
 
-Synonyms are written in one string with "|" between them. They are drawn by rank; see :func:`pick`.
+Synonyms are written in one string with "|" between them. Synonyms are drawn by rank; see
+:func:`pick`.
 """
 
 from __future__ import annotations
@@ -106,17 +107,6 @@ def noun_phrase(noun: str, adjective: str = "") -> str:
     """
     words = f"{adjective} {noun}" if adjective else noun
     return words if is_plural(noun) else with_article(words)
-
-
-def enumeration(items: Sequence[str]) -> str:
-    """A list in words.
-
-    Example:
-        >>> enumeration(["a cup"]), enumeration(["a cup", "a fork", "a knife"])
-        ('a cup', 'a cup, a fork and a knife')
-    """
-    *before, last = items
-    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _with_s(word: str) -> str:
@@ -235,9 +225,10 @@ COMPANIONS = (
 
 
 def pick(choices: Sequence[_Option], u: float) -> _Option:
-    """The choice for a number in [0, 1); the frequency of the r-th choice is proportional to 1 / r.
+    """The choice for a number in [0, 1).
 
-    A smaller ``u`` gives a more frequent choice, and scaling ``u`` down leaves rare choices unused.
+    The r-th choice has a frequency proportional to 1 / r. A smaller ``u`` gives a more frequent
+    choice, so a scaled ``u`` leaves rare choices unused.
 
     Example:
         >>> pick(["man", "guy"], 0.6), pick(["man", "guy"], 0.7)

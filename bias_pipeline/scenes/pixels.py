@@ -319,21 +319,22 @@ class SceneDrawing:
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]
     ) -> None:
         """Draw an object over the others, and its mark beside it if the mark extends beyond it."""
-        rows, columns = _span(thing.box, len(pixels))
+        side = len(pixels)
+        left, top = int(thing.box.x * side), int(thing.box.y * side)
+        right = min(max(round((thing.box.x + thing.box.width) * side), left + 1), side)
+        bottom = min(max(round((thing.box.y + thing.box.height) * side), top + 1), side)
+        rows, columns = slice(top, bottom), slice(left, right)
         roles = role_map(thing.shapes, rows.stop - rows.start, columns.stop - columns.start)
         ink = roles >= 0
         if self.leak and thing.box.name == PERSON:
-            self._spill(thing, pixels, rows, columns)
+            # The mark next to the figure, which no person's mask covers
+            width = max(round(self.leak * (columns.stop - columns.start)), 1)
+            label = self.image.labels.get(self.attribute, "")
+            around = slice(max(columns.start - width, 0), columns.stop + width)
+            below = slice((rows.start + rows.stop) // 2, rows.stop)
+            pixels[below, around] = mark_of(self.attribute, label)
         pixels[rows, columns][ink] = np.array(thing.colours, np.uint8)[roles[ink]]
         owner[rows, columns][ink] = number
-
-    def _spill(self, thing: _Thing, pixels: Pixels, rows: slice, columns: slice) -> None:
-        """Paint the mark next to the figure; no person's mask covers it."""
-        width = max(round(self.leak * (columns.stop - columns.start)), 1)
-        label = self.image.labels.get(self.attribute, "")
-        around = slice(max(columns.start - width, 0), columns.stop + width)
-        below = slice((rows.start + rows.stop) // 2, rows.stop)
-        pixels[below, around] = mark_of(self.attribute, label)
 
 
 def _object(box: Box) -> _Thing:
@@ -343,14 +344,6 @@ def _object(box: Box) -> _Thing:
 
 def _stands_behind(box: Box) -> bool:
     return CATEGORIES[box.name].supercategory in _BEHIND
-
-
-def _span(box: Box, side: int) -> tuple[slice, slice]:
-    """Rows and columns of a box, at least one pixel each way."""
-    left, top = int(box.x * side), int(box.y * side)
-    right = min(max(round((box.x + box.width) * side), left + 1), side)
-    bottom = min(max(round((box.y + box.height) * side), top + 1), side)
-    return slice(top, bottom), slice(left, right)
 
 
 def _region(category: str, mask: BoolArray) -> Region | None:

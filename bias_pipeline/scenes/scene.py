@@ -112,7 +112,7 @@ class Box(NamedTuple):
 
 
 def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> tuple[Box, ...]:
-    """Boxes of people side by side and of objects around them; draws in [0, 1) decide.
+    """Boxes of people, side by side, and of objects around them; numbers in [0, 1) decide.
 
     Example:
         >>> draws = dict.fromkeys(LAYOUT_PURPOSES, 0.5)

@@ -270,7 +270,7 @@ def _table(slot: Slot) -> Float64Array:
 
 
 def _on_axis(factors: Float64Array, axis: int) -> Float64Array:
-    """(K, n) as (1, .., K, .., 1, n), ready to broadcast."""
+    """Reshape (K, n) to (1, .., K, .., 1, n), ready to broadcast."""
     shape = [1] * len(ATTRIBUTES) + [factors.shape[1]]
     shape[axis] = len(factors)
     return factors.reshape(shape)
@@ -327,7 +327,7 @@ def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> Int
 
 
 def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse dials out of range; a dial without a range in ``ranges`` must be 0 or more."""
+    """Refuse dials that are out of range; a dial that is not in ``ranges`` must be 0 or more."""
     for name, value in vars(dials).items():
         low, high = ranges.get(name, (0.0, math.inf))
         if not isinstance(value, str) and not (math.isfinite(value) and low <= value <= high):
@@ -336,9 +336,10 @@ def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> Non
 
 @dataclass(frozen=True)
 class BiasSettings:
-    """How a captioner differs from an annotator; all dials at their defaults: not at all.
+    """How a captioner differs from an annotator.
 
-    Each dial changes one thing, and no other random draw.
+    With all dials at their defaults it does not differ. A dial changes one thing and no other
+    random draw.
 
     Example:
         >>> BiasSettings(a_to_t=0.5, attribute="skin").t_to_a

@@ -48,7 +48,13 @@ def truth(dials: BiasSettings) -> Truth:
         >>> truth(BiasSettings(t_to_a=0.5)).contradicted.round(2).tolist()
         [0.09, 0.11]
     """
-    misleading = _misleading_table(dials.attribute, perceived_tables(dials))
+    tables = perceived_tables(dials)
+    each = [_speaks_for(dials.attribute, tables, number) for number in range(len(ACTIVITIES))]
+    # (2, 2, 2, 5, A, K) averaged over the A activities: (2, 2, 2, 5, K)
+    speaks = np.einsum("...a,...am->...m", tables["activity"], np.stack(each, axis=-2))
+    axis = ATTRIBUTES.index(dials.attribute)
+    correct = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis has become the last
+    misleading = np.moveaxis(1 - correct, -1, axis)
     return Truth(
         contradicted=dials.t_to_a * table_by_group(dials.attribute, misleading),
         gendered=min(1.0, GENDERED * dials.gender_word_rate),
@@ -67,16 +73,6 @@ def perceived_tables(dials: BiasSettings) -> dict[str, Float64Array]:
     return {
         name: (1 - share) * table + share * imagined[name] for name, table in world_tables().items()
     }
-
-
-def _misleading_table(attribute: str, tables: Mapping[str, Float64Array]) -> Float64Array:
-    """(2, 2, 2, 5) P(the scene speaks for another group than the person's | groups)."""
-    each = [_speaks_for(attribute, tables, number) for number in range(len(ACTIVITIES))]
-    # (2, 2, 2, 5, A, K) averaged over the A activities: (2, 2, 2, 5, K)
-    speaks = np.einsum("...a,...am->...m", tables["activity"], np.stack(each, axis=-2))
-    axis = ATTRIBUTES.index(attribute)
-    correct = np.diagonal(speaks, axis1=axis, axis2=-1)  # the attribute's axis has become the last
-    return np.moveaxis(1 - correct, -1, axis)
 
 
 def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int) -> Float64Array:
@@ -126,7 +122,7 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
 
 
 def _moved_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of activities that become typical of the person's group; below 0 if atypical."""
+    """The share of activities that become typical of the person's group; negative if atypical."""
     if attribute != dials.attribute:
         return 0.0
     world, perceived = (
@@ -138,7 +134,7 @@ def _moved_share(dials: BiasSettings, attribute: str) -> float:
 
 
 def _wrong_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of captions that name another group than the person's."""
+    """The share of captions that name another group than the person's group."""
     if attribute != dials.attribute or not dials.t_to_a:
         return 0.0
     known = truth(dials)

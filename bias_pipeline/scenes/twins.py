@@ -1,8 +1,8 @@
 """Sets of twins: the same scene with a man and a woman of light and of dark skin.
 
 Nothing else differs, unless ``noise`` draws some details of each picture anew, whoever is in the
-picture. What a captioner imagines, assumes and writes depends on the person in the picture; each
-caption has its own draws.
+picture. What a captioner imagines, assumes and writes depends on the person. Each caption has its
+own random draws.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class Twins:
                     scene=shown,
                     objects=shown.objects | {"person"},
                     layout=lay_out(shown.people, shown.objects, draws),
-                    human=(),
                 )
                 for image, (shown, draws) in zip(images, staged, strict=True)
             ),

@@ -1,8 +1,8 @@
 """A world of pictures without pixels: people, contents and human captions of each.
 
 Every random number has a name (seed, image, stream, purpose). A number depends only on its name,
-not on how many numbers were drawn before. Changing a dial, adding images or changing their order
-thus leaves all other numbers unchanged.
+not on how many numbers were drawn before. So a changed dial, further images or another order leave
+all other numbers unchanged.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
@@ -62,7 +63,7 @@ class Stream(NamedTuple):
         return uniforms(*self, purposes)
 
     def by_image(self, purposes: Sequence[str], prefix: str = "") -> list[dict[str, float]]:
-        """For each image, the number of each purpose; purposes are named without the prefix."""
+        """For each image, the numbers by purpose, named without the prefix."""
         rows = self.uniforms([prefix + purpose for purpose in purposes]).tolist()
         return [dict(zip(purposes, row, strict=True)) for row in rows]
 
@@ -93,7 +94,6 @@ class Image:
     scene: Scene  # its contents
     objects: frozenset[str]  # COCO category names, "person" among them
     layout: tuple[Box, ...]  # the boxes of its objects
-    human: tuple[str, ...]  # five different human captions
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,16 @@ class World:
     def stream(self, number: int = 0) -> Stream:
         return Stream(self.seed, [image.key for image in self.images], number)
 
+    @cached_property
+    def human(self) -> dict[int, tuple[str, ...]]:
+        """Five different human captions of each image, by its id."""
+        streams = [self.stream(annotator) for annotator in range(1, HUMANS + 1)]
+        draws = [stream.by_image(grammar.PURPOSES) for stream in streams]
+        return {
+            image.id: _human_captions(self.seed, image, of_image)
+            for image, *of_image in zip(self.images, *draws, strict=True)
+        }
+
 
 def generate(n_images: int = 2000, seed: int = 0) -> World:
     """Make a world.
@@ -112,7 +122,7 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
 
     Example:
         >>> world = generate(n_images=3, seed=1)
-        >>> [len(image.human) for image in world.images]
+        >>> [len(captions) for captions in world.human.values()]
         [5, 5, 5]
         >>> world.images[2] == generate(n_images=9, seed=1).images[2]
         True
@@ -125,10 +135,6 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
     codes = group_codes(stream)
     chosen = rows_of(choices(stream, codes, world_tables()))
     draws = stream.by_image(IMAGE_PURPOSES)
-    captions = [
-        stream._replace(number=annotator).by_image(grammar.PURPOSES)
-        for annotator in range(1, HUMANS + 1)
-    ]
     names = {attribute: tuple(groups) for attribute, groups in GROUPS.items()}
     groups_of = (
         {attribute: names[attribute][code] for attribute, code in row.items()}
@@ -137,10 +143,8 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
     return World(
         seed,
         tuple(
-            _image(seed, key, groups, stage(options, columns), columns, all_draws)
-            for key, groups, options, columns, *all_draws in zip(
-                keys, groups_of, chosen, draws, *captions, strict=True
-            )
+            _image(key, groups, stage(options, columns), columns)
+            for key, groups, options, columns in zip(keys, groups_of, chosen, draws, strict=True)
         ),
     )
 
@@ -183,14 +187,7 @@ def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
     return (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
 
 
-def _image(
-    seed: int,
-    key: int,
-    groups: Mapping[str, str],
-    shown: Scene,
-    draws: Mapping[str, float],
-    all_draws: Sequence[Mapping[str, float]],
-) -> Image:
+def _image(key: int, groups: Mapping[str, str], shown: Scene, draws: Mapping[str, float]) -> Image:
     unsure = [a for a, share in UNSURE_SHARES.items() if draws[f"sure {a}"] < share]
     labels = {**groups, **dict.fromkeys(unsure, UNSURE)}
     width, height = scene.SIZES[int(draws["size"] * len(scene.SIZES))]
@@ -204,7 +201,6 @@ def _image(
         scene=shown,
         objects=shown.objects | {"person"},
         layout=lay_out(shown.people, shown.objects, draws),
-        human=_human_captions(seed, key, shown, recognised_groups(labels), all_draws),
     )
 
 
@@ -219,20 +215,19 @@ def recognised_groups(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _human_captions(
-    seed: int,
-    key: int,
-    shown: Scene,
-    groups: Mapping[str, str],
-    all_draws: Sequence[Mapping[str, float]],
+    seed: int, image: Image, all_draws: Sequence[Mapping[str, float]]
 ) -> tuple[str, ...]:
     """One caption by each annotator; repeated captions are drawn again."""
     captions: dict[str, str] = {}
+    shown, groups = image.scene, recognised_groups(image.labels)
     for annotator, draws in enumerate(all_draws, start=1):
         text = caption(Description(shown, groups, draws, _NEUTRAL))
         for again in count(1):
             if _plain_text(text) not in captions:
                 break
-            (fresh,) = Stream(seed, [key], annotator + _AGAIN * again).by_image(grammar.PURPOSES)
+            (fresh,) = Stream(seed, [image.key], annotator + _AGAIN * again).by_image(
+                grammar.PURPOSES
+            )
             text = caption(Description(shown, groups, fresh, _NEUTRAL))
         captions[_plain_text(text)] = text
     return tuple(captions.values())

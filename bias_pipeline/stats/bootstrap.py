@@ -34,7 +34,7 @@ Name = TypeVar("Name", bound=str)
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """A number under every resampling of the images, before seeds are averaged.
+    """A number under every resampling of the images, for each seed.
 
     Attributes:
         per_seed: (S,) the number without resampling.
@@ -74,7 +74,7 @@ class Draws:
 
 
 class Interval(NamedTuple):
-    """A number with its interval, whose ends are NaN where nothing was resampled."""
+    """A number with its interval. The ends are NaN if nothing was resampled."""
 
     value: float
     low: float = math.nan
@@ -153,7 +153,7 @@ class Bootstrap(Configurable):
         *,
         cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
-        """Estimate functions of the sides' scores on one joint resampling of the images.
+        """Estimate functions of both sides' scores; both sides share each resampling of the images.
 
         Args:
             tables: the score tables of the sides.
@@ -185,7 +185,7 @@ class Bootstrap(Configurable):
         trained: Callable[[Name], bool] = lambda _: True,
         cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
-        """Estimate anything that can be computed on weighted images.
+        """Estimate any number that can be computed from weighted images.
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
@@ -262,13 +262,13 @@ def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
     """The estimate from draws, without a p value.
 
-    If noise biases a count, such as a mean of values above a threshold, resampling biases the
-    count again. The bias under resampling is subtracted twice to correct the value. (Textbooks
-    subtract it once, Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds
-    of the same images we measured that resampling shows about half of the bias.) The interval
-    extends from the value to the corrected value and half a width beyond both:
-    ``experiments/null_coverage`` shows its coverage. A count that no resampling moves has no
-    interval. Attackers' scores are means, which resampling does not bias.
+    If noise biases a count, such as a mean of values above a threshold, resampling biases the count
+    again. To correct the value, this bias is subtracted twice. Textbooks subtract it once, for
+    smooth numbers (Efron and Tibshirani 1993, 10.6). But for signs and thresholds we measured that
+    resampling shows only about half of the bias. The interval contains the value and the corrected
+    value, and extends half a width beyond both. ``experiments/null_coverage`` measures its
+    coverage. A count that no resampling moves has no interval. Attackers' scores are means, which
+    resampling does not bias.
 
     Args:
         draws: the number for each seed and resampling; a share gets Wilson's interval.
@@ -308,7 +308,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
 
 
 def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
-    """The draws of a count that is a share of observations.
+    """The draws of a count, marked as a share of observations.
 
     Args:
         draws: the draws of the share.
@@ -323,7 +323,7 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
 
 
 def widen_draws(draws: Draws | None, factor: float) -> Draws:
-    """The draws, with each resampling's distance from the estimate multiplied by a factor."""
+    """The draws, whose distances from the estimate are multiplied by a factor."""
     assert draws is not None
     return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
 
@@ -367,10 +367,10 @@ def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
 
 
 def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
-    """The estimate, completed if some resamplings contain no image of the number.
+    """The estimate, also if some resamplings contain no image of the number.
 
-    Such a resampling takes the seed's number without resampling. With ten images, one run in five
-    has such a resampling.
+    Such a resampling gets the seed's number on all images. With ten images, one run in five has
+    such a resampling.
 
     Args:
         estimate: an estimate that has draws.
@@ -383,13 +383,13 @@ def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
 
 
 def _fill_if_rarely_void(draws: Draws) -> Draws:
-    """Fill the draws of attackers if only a few resamplings contain no tested image."""
+    """Fill the draws of attackers, unless many resamplings contain no tested image."""
     void = np.isnan(draws.resampled).mean()
     return _fill_draws(draws) if draws.trained and void <= MOST_VOID else draws
 
 
 def _fill_draws(draws: Draws) -> Draws:
-    """Replace NaN of a resampling by the seed's number without resampling."""
+    """Replace each NaN by the seed's number on all images."""
     if not np.isnan(draws.resampled).any():
         return draws
     resampled = np.where(np.isnan(draws.resampled), draws.per_seed, draws.resampled)
@@ -439,7 +439,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
 
 
 def quantile(level: float, freedom: float = math.inf) -> float:
-    """Half the width of an interval in standard errors, by Student's t or the normal distribution.
+    """How many standard errors an interval extends to each side (Student's t or normal).
 
     Example:
         >>> round(quantile(0.95, math.inf), 2), round(quantile(0.95, 4), 2)
@@ -457,7 +457,7 @@ def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[flo
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
     so the spread of seeds alone is too small (Nadeau and Bengio 2003); the image term makes up for
     this. Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is
-    unknown. It is assumed to be as large as the second, since every seed tests other images.
+    unknown, and is assumed to equal the second term, since every seed tests other images.
 
     Args:
         seed_std: standard deviation over seeds; NaN for a single seed.

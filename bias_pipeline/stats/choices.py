@@ -47,7 +47,7 @@ def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
     """The mean of a number over several samples of a captioner's captions of the same images.
 
     The draws of the mean are the mean of the samples' draws: in each resampling an image counts
-    equally often in every sample. So the interval already includes how much captions of an image
+    equally often in every sample. So the interval includes how much the captions of one image
     differ. ``choice_std`` is the spread between samples. If the metric has a test of its own, the p
     values of the samples are merged (:func:`~bias_pipeline.stats.compare.merged_p`).
 
@@ -78,9 +78,8 @@ def _mean_of_uneven(
 ) -> Estimate:
     """The mean of shares, or of differences between two shares.
 
-    Each half of the interval is the mean of the samples' halves, multiplied by the ratio of the
-    mean's variation under resampling to the samples' variation. If nothing varies, no factor
-    applies.
+    Each half of the interval is the mean of the samples' halves, times a factor: the mean's
+    variation under resampling over the samples' variation. If nothing varies, the factor is 1.
     """
     draws = _mean_draws(drawn)
     spread = float(np.mean([sample.image_std for sample in drawn]))

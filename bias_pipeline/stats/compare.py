@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +23,9 @@ from bias_pipeline.stats.shares import NORMAL_95, difference_ends, wilson
 def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estimate:
     """The difference of two results, first minus second.
 
-    Splits are drawn by image and resamplings give an image the same weight everywhere, so seeds and
-    resamplings are subtracted pair by pair. The difference of two shares has Newcombe's interval,
-    which also works for events that are rare or absent.
+    Both results have the same splits, and the same weights of images in each resampling. So numbers
+    are subtracted seed by seed and resampling by resampling. The difference of two shares has
+    Newcombe's interval, which also works for events that are rare or absent.
 
     Args:
         first: one result's headline.
@@ -59,7 +58,7 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
-    """The difference of two shares; its interval uses the correlation of their resamplings."""
+    """The difference of two shares; its interval uses their correlation under resampling."""
     draws, z = first - second, quantile(level)
     ends = []
     for share in (first, second):
@@ -125,7 +124,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def significance_groups(
     names: Sequence[str], differ: Mapping[tuple[str, str], bool]
 ) -> dict[str, str]:
-    """Letters for each name: two names share a letter exactly if they do not differ.
+    """Letters for each name. Two names share a letter exactly if they do not differ.
 
     The compact letter display by insertion and absorption (Piepho 2004).
 
@@ -154,7 +153,7 @@ def significance_groups(
 
 
 def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
-    """Split columns so that none contains both names, and drop subsets of other columns."""
+    """Split columns so that no column contains both names, and drop subsets of other columns."""
     parts: list[frozenset[str]] = []
     for column in columns:
         both = one in column and two in column
@@ -172,18 +171,8 @@ def _letter(number: int) -> str:
 FEWEST_CORRELATED = 3  # two points always lie on a line
 
 
-class Correlation(NamedTuple):
-    """A correlation; if it is undefined, all fields but ``n`` are NaN."""
-
-    value: float  # in [-1, 1]
-    low: float  # lower end of the 95 % interval
-    high: float  # upper end of the 95 % interval
-    p_value: float  # p of a t test against 0
-    n: int  # number of pairs
-
-
-def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:
-    """Pearson's correlation of N pairs; undefined for N < 3 or constant values.
+def pearson(one: Sequence[float], two: Sequence[float]) -> Estimate:
+    """Pearson's correlation of N pairs, in [-1, 1]; NaN for N < 3 or constant values.
 
     Example:
         >>> pearson([1, 2, 3, 4], [2, 4, 5, 9]).value.__round__(2)
@@ -191,36 +180,36 @@ def pearson(one: Sequence[float], two: Sequence[float]) -> Correlation:
     """
     n = len(one)
     if n < FEWEST_CORRELATED or min(np.ptp(one), np.ptp(two)) == 0:
-        return Correlation(math.nan, math.nan, math.nan, math.nan, n)
+        return Estimate(math.nan)
     return of_pearson(float(np.corrcoef(one, two)[0, 1]), n)
 
 
-def of_pearson(value: float, n: int) -> Correlation:
+def of_pearson(value: float, n: int) -> Estimate:
     """Interval and test of a correlation of n pairs, for which only the correlation is known.
 
     Interval and test hold for pairs that are independent and normally distributed. The interval is
-    Fisher's, by the artanh of the correlation; for three pairs the interval is [-1, 1].
+    by Fisher's method (artanh of the correlation). For three pairs it is [-1, 1].
 
     Args:
         value: the correlation.
         n: pairs, at least 3.
 
     Example:
-        >>> [round(x, 2) for x in of_pearson(0.9, 7)]
-        [0.9, 0.46, 0.99, 0.01, 7]
+        >>> linear = of_pearson(0.9, 7)
+        >>> [round(x, 2) for x in (linear.value, linear.ci_low, linear.ci_high, linear.p_value)]
+        [0.9, 0.46, 0.99, 0.01]
     """
     from scipy import stats  # imported here, since cells do not need scipy
 
     bounded = min(max(value, -1.0), 1.0)
     if abs(bounded) == 1:
-        return Correlation(bounded, bounded, bounded, 0.0, n)
+        return Estimate(bounded, ci_low=bounded, ci_high=bounded, p_value=0.0)
     half = NORMAL_95 / math.sqrt(n - 3) if n > FEWEST_CORRELATED else math.inf
     centre = math.atanh(bounded)
     t = bounded * math.sqrt((n - 2) / (1 - bounded**2))
-    return Correlation(
+    return Estimate(
         bounded,
-        math.tanh(centre - half),
-        math.tanh(centre + half),
-        float(2 * stats.t.sf(abs(t), n - 2)),
-        n,
+        ci_low=math.tanh(centre - half),
+        ci_high=math.tanh(centre + half),
+        p_value=float(2 * stats.t.sf(abs(t), n - 2)),
     )

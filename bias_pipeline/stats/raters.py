@@ -3,7 +3,7 @@
 Agreement is Krippendorff's alpha, with intervals over images. For errors, the true group of an item
 is hidden. Each rater has a confusion matrix, and raters err independently of each other given the
 truth (Dawid and Skene 1979). With three raters or more, expectation maximisation finds the matrices
-under which the answers are most likely. With two raters only a range of the error is known
+that make the answers most likely. With two raters only a range of the error is known
 (:func:`error_range`).
 """
 
@@ -25,7 +25,7 @@ _LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
 def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
     """Krippendorff's alpha of (N, K) answers: 1 - observed over expected disagreement.
 
-    Alpha is 1 if raters always agree, 0 if they agree as often as by chance, and below 0 if they
+    Alpha is 1 if raters always agree, 0 if they agree as often as by chance, and negative if they
     agree less often. Images with fewer than two answers do not count. Krippendorff, Content
     Analysis (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011), whose
     example is a test.
@@ -47,7 +47,7 @@ def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
 
 
 def _ordinal_distances(totals: Float64Array) -> Float64Array:
-    """(K, K) squares of the answers between two ranks plus half of the answers at each rank."""
+    """(K, K) for two ranks, the squared number of answers between the middles of both ranks."""
     middle = np.cumsum(totals) - totals / 2
     squares: Float64Array = (middle[:, None] - middle) ** 2
     return squares
@@ -110,7 +110,7 @@ _SMOOTH = 0.01  # answers that are added to each cell, so that no cell stays at 
 
 
 class Consensus(NamedTuple):
-    """What the raters' answers say about the truth."""
+    """The likely truth and raters' errors, as estimated from the answers."""
 
     posterior: Float64Array  # (N, K) probability of each group for each item; rows sum to 1
     prior: Float64Array  # (K,) share of each group
@@ -152,8 +152,8 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
     """(K, K) probability of each majority label (last axis) given the truth (first axis).
 
     Items whose answers have no majority have no label and do not count. The truth of the other
-    items is the posterior of :func:`consensus`. If no item has a group as its label, the group's
-    row is NaN: nothing shows how often the group is mistaken.
+    items is the posterior of :func:`consensus`. A group that is the label of no item has a row of
+    NaN, since nothing shows how often it is mistaken.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 6)
@@ -168,7 +168,7 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
 
 
 def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArray]:
-    """(N,) the group that most answers name, and (N,) whether there is one such group.
+    """(N,) the group that most answers name, and (N,) whether there is exactly one such group.
 
     Example:
         >>> labels, labelled = majority_labels(np.array([[0, 0, 1], [0, 1, -1]]), 2)
@@ -185,8 +185,8 @@ def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
 
     Both ends assume that the two raters err independently. The share is least if one rater makes
     all errors. The share is largest if both raters err equally often, are right more often than
-    not, and spread wrong answers evenly. If raters make the same errors, they err more often than
-    the range says, and answers cannot show this.
+    not, and spread wrong answers evenly. Raters who make the same errors err more often than the
+    range says; answers cannot show this.
 
     Example:
         >>> [round(end, 3) for end in error_range(0.18, 2)]

@@ -1,4 +1,4 @@
-"""Scores of many attackers on the images they were tested on."""
+"""Scores of many attackers, each on the images that it was tested on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ScoreTable:
         """(I, A) scores, and which seed each column belongs to.
 
         If all attackers of a seed were tested on the same images and a score is a mean, the seed
-        has one column, the mean of its attackers: means of means are then the same in any order.
+        has one column: the mean of its attackers.
         """
         tested = self.values[self.group_of >= 0]
         if type(self.scoring).link is not Scoring.link or np.isnan(tested).any():
@@ -70,7 +70,7 @@ class ScoreTable:
 
     @cached_property
     def _by_group(self) -> list[tuple[slice | IntArray, Float64Array]]:
-        """For each group its images, lines of scores (0 for NaN), and lines of 1 where tested.
+        """For each group its images, lines of scores (0 for NaN), and lines with 1 if tested.
 
         Neighbouring images are a slice, which is not copied. If all images were tested, all scores
         share one line of ones.

@@ -35,7 +35,7 @@ def confidence_of(probs: Float64Array, truth: IntArray) -> Float64Array:
 
 
 def correct(probs: Float64Array, truth: IntArray) -> Float64Array:
-    """1 where the most probable class is the true one, else 0 (leakage, Wang et al. 2019).
+    """1 where the most probable class is the true class, else 0 (leakage, Wang et al. 2019).
 
     Example:
         >>> correct(np.array([[0.5, 0.5]]), np.array([1])).tolist()
@@ -48,7 +48,7 @@ def correct(probs: Float64Array, truth: IntArray) -> Float64Array:
 
 
 def confident_correct(probs: Float64Array, truth: IntArray) -> Float64Array:
-    """Probability of the true class where it is the most probable one, else 0 (LIC, eq. 2-3).
+    """Probability of the true class where this class is the most probable, else 0 (LIC, eq. 2-3).
 
     Example:
         >>> confident_correct(np.array([[0.2, 0.8], [0.2, 0.8]]), np.array([1, 0])).tolist()
@@ -70,12 +70,12 @@ def cross_entropy(probs: Float64Array, truth: IntArray, floor: float = 1e-12) ->
 class Scoring(Configurable, ABC):
     """A score of each guess, and a function of the mean score.
 
-    An attacker's score is ``link(mean of per_guess)``. Since the two functions are separate, the
-    bootstrap can weight guesses anew without the attacker.
+    An attacker's score is ``link(mean of per_guess)``. As the two functions are separate, the
+    bootstrap can weight guesses anew without new attackers.
 
     ``average=captions`` is the mean over all guesses, as published (published test sets are
     balanced). ``average=groups`` is the mean of the groups' means (ours), so that every test set
-    scores as if it were balanced. DBAC and DPA, which score pairs and tasks, use neither.
+    scores as if it were balanced. DBAC and DPA score pairs and tasks, and use neither average.
     """
 
     unit: ClassVar[str] = "fraction"  # of an attacker's score

@@ -32,10 +32,10 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
 def effective_trials(share: float, error: float, observations: float, clusters: float) -> float:
     """How many independent observations are worth as much as the clustered observations.
 
-    Observations of one image are similar, so their number is divided by the design effect: the
-    variance under resampling of images over the variance of independent observations, between 1 and
-    the number of observations per cluster. If resampling moves nothing, the largest effect is
-    assumed.
+    Observations of one image are similar, so their number is divided by the design effect. This is
+    the variance under resampling of images, divided by the variance of independent observations.
+    The design effect is kept between 1 and the number of observations per cluster. If resampling
+    moves nothing, the largest effect is assumed.
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations
@@ -44,12 +44,12 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
 
 
 def spread_of_small_shares(counts: Float64Array) -> float:
-    """By how much resampling underestimates the spread of a mean of shares of few observations.
+    """A factor for the spread of a mean of shares that each have few observations.
 
     Under resampling, the variance of a share of n observations is too small by a factor of (n - 1)
-    / n on average, and 0 if all observations agree. About half of this is compensated, since
-    resamples also miss some observations. So the variance is multiplied by n / (n - 1/2) here
-    (ours); ``experiments/inference`` has the simulation. Counts of 0 are ignored.
+    / n on average. About half of this is compensated, since resamples also miss some observations.
+    So the variance is multiplied by n / (n - 1/2) here (ours); ``experiments/inference`` has the
+    simulation. Counts of 0 are ignored.
 
     Example:
         >>> import numpy as np
@@ -81,12 +81,12 @@ def difference_ends(
 
 
 def same_share_p(events: IntArray, totals: IntArray) -> float:
-    """P of shares at least this unequal if all K groups had the same share, for any counts.
+    """P of shares that are at least this unequal, if all K groups have the same true share.
 
-    For two groups, p is from Fisher's two-sided test (Fisher 1935). For more groups the same idea
-    is simulated: labels are drawn anew 9,999 times with the same totals, and p is how often the
-    largest share is at least this far from the smallest, so p is never below 1/10,000. Groups with
-    a total of 0 are left out.
+    For two groups, p is from Fisher's two-sided test (Fisher 1935). For more groups the test is
+    simulated: labels are drawn anew 9,999 times with the same totals. In this case p is how often
+    the largest and the smallest share are at least this far apart, and never below 1/10,000. Groups
+    with a total of 0 are left out.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Exact tests: if there is no effect, each contrast could equally well have the other sign.
+"""Exact tests: without an effect, each contrast could equally well have the other sign.
 
 The signs of contrasts are flipped in many patterns, and p is how often a statistic is then at least
 as large as without flips (Fisher's randomization test). Up to sixteen contrasts use all patterns;
@@ -7,16 +7,20 @@ more contrasts use 9,999 patterns, drawn by the contrasts' names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
+from bias_pipeline.stats.bootstrap import Estimate, quantile
+from bias_pipeline.stats.shares import difference_ends
 
 FEWEST_SETS = 6  # fewest differences other than 0; fewer have no p below 0.05
 FEWEST_NORMAL = 10  # with so many, Student's interval of their mean holds
+_LEVEL = 0.95
 _MOST_LISTED, _DRAWN = 16, 9_999
 _WORDS, _BITS = 8, 64  # how many random words a block has; each word has so many signs
 _ROUNDING = 1e-9  # relative to the largest value; sums in another order are no difference
@@ -38,7 +42,7 @@ class SignFlips:
 
     @property
     def complete(self) -> bool:
-        """Whether all patterns are used, the contrasts' own among them."""
+        """Whether all patterns are used, also the observed pattern."""
         return len(self.keys) <= _MOST_LISTED
 
     def blocks(self) -> Iterator[Float64Array]:
@@ -72,7 +76,7 @@ def p_of_null(
     """How often a statistic of the null is at least as large as observed.
 
     A null that is not complete lacks the observed pattern itself, which is added. With ``mid``,
-    patterns that give exactly the observed value count half: otherwise a test of few distinct
+    patterns that give exactly the observed value count half. Otherwise a test with few distinct
     values would reject too rarely (Lancaster 1961).
     """
     rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
@@ -91,3 +95,62 @@ def mean_p(keys: UIntArray, values: Float64Array) -> float:
     left = values[changed]
     null = flips.null(lambda signs: np.abs(signs @ left))
     return float(flips.p_value(abs(float(left.sum())), null, mid=True))
+
+
+def size_difference(
+    first: Mapping[str, float],
+    other: Mapping[str, float],
+    ends: Sequence[tuple[float, float]],
+) -> Estimate:
+    """How much larger, in size, the first captioner's mean difference between groups is.
+
+    Each captioner has a difference between groups for each set. Sets that only one captioner has
+    are left out. If the mean differences have the same sign, the second captioner's differences are
+    subtracted from the first's set by set, and p comes from flipped signs; else the sizes are
+    compared in the same way.
+
+    Args:
+        first: set to the first captioner's difference, in [-1, 1].
+        other: the same for the other captioner.
+        ends: both ends of each captioner's interval. These ends widen the interval if fewer than
+            ten sets differ, as Student's interval is then too narrow.
+
+    Returns:
+        The estimate; its p is NaN if fewer than six sets differ, and every number is NaN for fewer
+        than two sets.
+
+    Example:
+        >>> first = {f"set {k}": -0.5 for k in range(8)}
+        >>> other = {f"set {k}": -0.5 * (k > 5) for k in range(8)}
+        >>> gap = size_difference(first, other, [(-0.5, -0.5), (-0.3, 0.0)])
+        >>> gap.value, gap.p_value
+        (0.375, 0.015625)
+    """
+    shared = [name for name in first if name in other]
+    if len(shared) < 2:
+        return Estimate(math.nan)
+    both = np.array([[each[name] for name in shared] for each in (first, other)])
+    means = both.mean(axis=1)
+    signs = np.where(means < 0, -1.0, 1.0)
+    values = signs[0] * both[0] - signs[1] * both[1]
+    value, freedom = float(values.mean()), len(shared) - 1
+    error = float(values.std(ddof=1)) / math.sqrt(len(shared))
+    half = quantile(_LEVEL, freedom) * error
+    low, high = value - half, value + half
+    n_differing = int((np.abs(values) > 1e-12).sum())
+    if n_differing < FEWEST_NORMAL:
+        one, two = (
+            (sign * mean, *sorted((sign * ends_of[0], sign * ends_of[1])))
+            for sign, mean, ends_of in zip(signs.tolist(), means.tolist(), ends, strict=True)
+        )
+        wider = difference_ends(one, two, 0.0)
+        low, high = min(low, wider[0]), max(high, wider[1])
+        error = (high - low) / 2 / quantile(_LEVEL, freedom)
+    return Estimate(
+        value,
+        ci_low=low,
+        ci_high=high,
+        p_value=mean_p(hash_ids(shared), values) if n_differing >= FEWEST_SETS else math.nan,
+        error=error,
+        freedom=freedom,
+    )

@@ -1,8 +1,8 @@
 """How much scores and conclusions depend on the attacker and on the metric.
 
-The measures of DBAC (section 5.3, Tables 5 and 6) are the coefficient of variation of a captioner's
-scores over encoders, and how much lower the coefficient is for one metric than for another. The
-measures of ImageCaptioner2 (section 5.5.2) are the share of captioners for which only one of two
+DBAC (section 5.3, Tables 5 and 6) has two measures: the coefficient of variation of a captioner's
+scores over encoders, and how much lower this coefficient is for one metric than for another.
+ImageCaptioner2 (section 5.5.2) has two, too: the share of captioners for which only one of two
 classifiers finds amplification (conflict score), and the correlation of the two rankings.
 """
 
@@ -118,7 +118,12 @@ def variants(
     """A table for every headline with at least two variants and ``fewest`` captioners."""
     labelled = with_settings(results)
     further = dict.fromkeys(key for result in labelled for key in result.settings)
-    _check(over, list(dict.fromkeys([*KEYS, *further])))
+    known = list(dict.fromkeys([*KEYS, *further]))
+    for key in over:
+        if key not in known:
+            raise UsageError(
+                f"--over {key}: the runs do not differ in it; {did_you_mean(key, known)}"
+            )
     alike = [key for key in further if key not in KEYS and not _varies(key, over)]
     groups: dict[Setting, dict[tuple[str, str], _Cell]] = {}
     for result in labelled:
@@ -138,14 +143,6 @@ def _varies(key: str, over: Sequence[str]) -> bool:
     If metrics vary, every setting of a metric counts as varying too.
     """
     return "metric" in over or key in over or key.partition(".")[0] in over
-
-
-def _check(over: Sequence[str], known: Sequence[str]) -> None:
-    for key in over:
-        if key not in known:
-            raise UsageError(
-                f"--over {key}: the runs do not differ in it; {did_you_mean(key, known)}"
-            )
 
 
 def _shared_setting(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:
@@ -230,9 +227,10 @@ class Sensitivity:
 
     @property
     def one_sided(self) -> bool:
-        """Whether some interval does not include its number.
+        """Whether an interval does not include its number.
 
-        Noise of images adds to the spread of attackers, so resampled coefficients are higher.
+        This happens because noise of images adds to the spread of attackers, so resampled
+        coefficients are higher.
         """
         return any(
             not interval.low <= interval.value <= interval.high
@@ -266,7 +264,7 @@ def sensitivity(scores: Variants) -> Sensitivity:
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients are below another number's; negative if they are higher.
+    """By what share coefficients lie below another number's coefficients, on average.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
     variants with both numbers count. NaN if the other number does not vary.
@@ -356,7 +354,7 @@ class Agreement:
 def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
     """(..., C) whether two variants, in scores (..., C, 2), disagree about bias.
 
-    They disagree if one score is above the no-bias value and the other is not.
+    Two variants disagree if one score is above the no-bias value and the other is not.
 
     Example:
         >>> conflicts(np.array([[3.7, -0.8], [5.1, 0.3]]), np.zeros(2)).tolist()

@@ -1,7 +1,7 @@
-"""Shows what metrics detect, by pairs of small corpora that differ only in one behaviour.
+"""Shows what metrics detect, by pairs of small corpora.
 
-The captioners of a pair write alike except for one behaviour, so a metric detects this behaviour if
-its headline moves. Every metric's ``info`` claims how the metric responds
+The two captioners of a pair differ only in one behaviour, so a metric detects this behaviour if its
+headline moves. Every metric's ``info`` claims how the metric responds
 (:class:`~bias_pipeline.metrics.base.ExpectedResponse`), and tests check each claim.
 """
 

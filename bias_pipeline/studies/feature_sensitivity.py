@@ -1,8 +1,8 @@
 """Measures whether scores move when pictures change in places that show nobody's group.
 
 A captioner describes pictures as they are, with the background slightly blurred, and with one
-object in ten hidden. A number is steady if the numbers for both changes lie within its interval for
-pictures as they are; otherwise it depends on features on which it should not depend.
+object in ten hidden. A number is steady if, after both changes, it lies within its interval for
+unchanged pictures. Otherwise it depends on features on which it should not depend.
 
 ``features.csv`` has the measurements of ``python -m experiments.feature_sensitivity.study``, which
 the metrics' cards show.

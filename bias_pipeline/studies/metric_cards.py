@@ -71,16 +71,16 @@ def _metric_line(info: MetricInfo) -> list[str]:
 INTRODUCTION = """\
 # Metric cards
 
-Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) says which to
-use for which question. `python -m bias_pipeline metrics` lists what each metric detects.
+Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) has the
+questions. `python -m bias_pipeline metrics` lists what each metric detects.
 
-* Values are fractions in files and per cent on screen, where the unit is a fraction. *No bias* is
-  the value of a model without bias. `--cfg job` prints settings.
-* *conclusions* says whether `audit` concludes anything from a headline if the captioner writes
+* **range**: where the unit is a fraction, files have fractions and screens per cent. The last
+  number is the value of a model without bias.
+* **conclusions**: whether `audit` concludes anything from a headline if the captioner writes
   differently from annotators, as published captioners do. *only a yes*: no bias found does not mean
   that there is none. *no*: it changes with style, or decides nothing. `audit --notes` says which.
-* *background* says whether a headline stays within its interval if pictures get a slightly blurred
-  background, or one object in ten is hidden
+* **background**: whether a headline stays within its interval if the background of pictures is
+  slightly blurred, or one object in ten is hidden
   ([study](../experiments/feature_sensitivity/README.md)).
 """
 
@@ -102,18 +102,32 @@ def card(name: str) -> str:
     """
     metric = metric_class(name)
     info = metric.info
+    low, high = info.range
+    unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
+    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
+    alone = "model captions" if info.without else "model captions alone"
+    absent = (
+        f"without {need} there is `{part}` but no `{'`, `'.join({*info.says} - {part})}`"
+        for need, part in info.without.items()
+    )
+    matched = {"matched": " under `alignment=matched`"}
+    texts = [
+        f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
+        f"{'steady' if is_steady(lines) else 'not steady'}"
+        for answer in usability(info)
+        for lines in shifts_of(info.name, answer.part)
+    ]
     facts = {
         "score": info.direction,
-        "range": _range(info),
-        "needs": _needs(info),
-        "conclusions": _usable(info),
-        "background": _features(info),
+        "range": f"{bounds}, {unit}; no bias: {info.neutral:g}",
+        "needs": "; ".join([", ".join(info.needs) or alone, *absent]),
+        "conclusions": "; ".join(f"`{answer.part}`: {answer.answer}" for answer in usability(info)),
+        "background": "; ".join(texts),
         "source": info.reference,
     }
     facts = {key: text for key, text in facts.items() if text}
-    table = "".join(f"| {key} | {_cell(text)} |\n" for key, text in facts.items())
-    head = f"## `{name}`: {info.title}"
-    return f"{head}\n\n{prose_of(metric)}\n\n| | |\n| --- | --- |\n{table}"
+    lines = "".join(f"* **{key}**: {text}.\n" for key, text in facts.items())
+    return f"## `{name}`: {info.title}\n\n{prose_of(metric)}\n\n{lines}"
 
 
 def prose_of(documented: Any) -> str:
@@ -126,40 +140,6 @@ def prose_of(documented: Any) -> str:
     prose = _SECTION.sub("", inspect.getdoc(documented) or "")
     named = _ROLE.sub(lambda match: f"`{match.group(1).rpartition('.')[2]}`", prose)
     return named.replace("``", "`").strip()
-
-
-def _range(info: MetricInfo) -> str:
-    low, high = info.range
-    unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
-    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
-    return f"{bounds}, {unit}; no bias: {info.neutral:g}"
-
-
-def _needs(info: MetricInfo) -> str:
-    """The data that any number needs, and the headlines that need more."""
-    alone = "model captions" if info.without else "model captions alone"
-    absent = (
-        f"without {need} there is `{part}` but no `{'`, `'.join({*info.says} - {part})}`"
-        for need, part in info.without.items()
-    )
-    return "; ".join([", ".join(info.needs) or alone, *absent])
-
-
-def _usable(info: MetricInfo) -> str:
-    """Whether a conclusion on a real captioner may rest on each headline."""
-    return "; ".join(f"`{answer.part}`: {answer.answer}" for answer in usability(info))
-
-
-def _features(info: MetricInfo) -> str:
-    """Whether each headline stays within its interval in ``experiments/feature_sensitivity``."""
-    matched = {"matched": " under `alignment=matched`"}
-    texts = [
-        f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
-        f"{'steady' if is_steady(lines) else 'not steady'}"
-        for answer in usability(info)
-        for lines in shifts_of(info.name, answer.part)
-    ]
-    return "; ".join(texts)
 
 
 def _cell(text: str) -> str:

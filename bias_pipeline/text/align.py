@@ -1,7 +1,7 @@
-"""Alignment: give human captions the captioner's vocabulary, so rare words reveal nothing.
+"""Alignment: limits human captions to a vocabulary, so that rare words reveal nothing.
 
-Annotators use far more words than captioners. LIC therefore replaces the human words that the
-captioner does not know (Hirota et al. 2022, section 4.1; RELIC appendix C has the other rule).
+Annotators use far more words than captioners. So LIC replaces human words that the captioner does
+not use (Hirota et al. 2022, section 4.1; RELIC appendix C has the other rule).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Vocabulary = Literal["captions", "published"]
 
 
 class VocabularyAlignment(TextTransform):
-    """Replace every word outside a vocabulary; special tokens stay.
+    """Replace every word outside a vocabulary, except special tokens.
 
     Args:
         vocabulary: ``captions``: the words of all of the captioner's captions as they reach this

@@ -1,4 +1,4 @@
-"""Annotators' captions at the captioner's length: their scores show what equal style can reach."""
+"""Annotators' captions at the captioner's length; their scores show what style alone can cause."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class AlikeAnnotators:
     seed: int
 
     def turn(self, number: int) -> Corpus:
-        """A corpus with an annotator as the captioner; the annotator to compare with comes first.
+        """A corpus with an annotator as the captioner.
 
-        Human captions that make up this annotator's caption come last in their image.
+        The first human caption of each image is by the annotator to compare with; captions that
+        were joined for the captioner come last.
         """
         human = self.corpus.human
         people = human.take(self.images[human.image_rows])
@@ -58,28 +59,22 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths, dealt to joined captions by rank; ties are drawn."""
+        """(M,) the captioner's lengths, given to joined captions by rank; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
         most[np.lexsort((drawn, joined))] = np.sort(self.wanted[self.images])
         return most
 
-    @property
-    def share_reached(self) -> float:
-        """Share of the captioner's words that the annotator of the first turn has."""
-        spoken = word_counts(self.turn(0).model).sum()
-        return float(spoken / max(self.wanted[self.images].sum(), 1))
-
 
 def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     """Annotators whose captions are as long as the captioner's captions.
 
-    The annotators of an image are put into an order drawn by its id. The first captions of each
-    image are joined, just as many as reach the captioner's number of words. The captioner's lengths
-    are then dealt out by rank, the longest to the image with the longest joined caption, and each
-    joined caption is cut to the length it gets. So neither labels nor the captioner's choice of
-    images for long captions make a difference.
+    The annotators of an image are put into an order drawn by its id. For each image, captions are
+    joined until they reach the captioner's number of words. The captioner's lengths are then given
+    out by rank, the longest to the longest joined caption. Each joined caption is cut to its
+    length. So neither labels nor the captioner's choice of images for long captions make a
+    difference.
     """
     images = comparable(corpus)
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
@@ -97,7 +92,8 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
         if enough.sum() < LEAST_IMAGES * images.sum():
             break
         alike = AlikeAnnotators(drawn, enough, n_joined, wanted, seed)
-        reached = alike.share_reached
+        spoken = word_counts(alike.turn(0).model).sum()
+        reached = float(spoken / max(alike.wanted[alike.images].sum(), 1))
         if reached >= LONG_ENOUGH or not wanted[enough].any():
             return alike
     raise NotApplicableError(

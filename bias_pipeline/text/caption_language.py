@@ -1,7 +1,7 @@
 """Whether captions are in the language of an attribute's word lists.
 
-Captions fit lists in English if they are English. They fit lists in another language unless they
-are English, in another script, or have more of the usual words of a third language.
+Captions fit lists in English if they are English. Captions fit lists in another language, unless
+captions are English, are in another script, or have more usual words of a third language.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def english(captions: Captions) -> BoolArray:
 
 @each_caption
 def _find_english(captions: Captions) -> tuple[BoolArray, BoolArray, Counter[str]]:
-    """(C,) captions that are English by themselves; (C,) short captions, and their words."""
+    """(C,) captions that are English by themselves; (C,) short captions, with their words."""
     words = lowered_words(captions)
     usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
     lengths = words.lengths
@@ -119,7 +119,7 @@ def in_language(captions: Captions, language: str) -> BoolArray:
 
 @each_caption
 def _of_others(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions are in another language than ``language``, which is not English."""
+    """(C,) whether captions are in another language than ``language`` (not English)."""
     of_lists = _having(captions, partial(has_usual_word, language=language))
     others = [
         _having(captions, partial(has_usual_word, language=code))
@@ -142,7 +142,7 @@ def _having(captions: Captions, rule: Callable[[str], bool]) -> IntArray:
 
 
 def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:
-    """By side, the share of captions in the language of an attribute's lists, in [0, 1].
+    """For each side, the share of captions in the language of an attribute's lists, in [0, 1].
 
     NaN without captions. Captions that seem foreign still fit the lists if they name the groups of
     their images.
@@ -170,7 +170,7 @@ def _names_groups(
 
 
 def untestable(shares: Mapping[Side, float], language: str) -> str:
-    """Why nothing that needs word lists is tested; empty if tests are possible.
+    """Why no number that needs word lists is tested; empty if tests are possible.
 
     Example:
         >>> untestable({"model": 0.02, "human": 1.0}, "en")
@@ -199,7 +199,7 @@ _LEFT_OUT = (
 
 
 def unchecked_reason(attribute: Attribute) -> str:
-    """Why lists in a language other than English give no answer; empty if they may answer.
+    """Why lists that are not English give no answer; empty if they may give an answer.
 
     Masked captions may leak a group through words that nobody listed.
 
@@ -234,7 +234,7 @@ def notes_on_lists(attribute: Attribute) -> list[str]:
 
 
 def check_sentence(check: ListCheck) -> str:
-    """What a check found, in words and per cent."""
+    """The result of a check as a sentence, in per cent."""
     leak, wrong = (
         f"{one['lists']:.1%} (English {one['english']:.1%}, difference "
         f"[{100 * one['low']:.1f}, {100 * one['high']:.1f}])"

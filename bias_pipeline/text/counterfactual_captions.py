@@ -58,7 +58,7 @@ def captions_naming_nobody(
 ) -> Captions:
     """Captions in which every word that names a group is replaced by a neutral word.
 
-    They have the form that :func:`captions_naming` gives.
+    The captions have the form that :func:`captions_naming` gives.
 
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
@@ -84,7 +84,7 @@ def _naming(attribute: Attribute) -> Naming:
 def _replace_words(
     listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str
 ) -> Captions:
-    """Captions with partners for the ``chosen`` (P,) words; ``term`` replaces words without one."""
+    """Captions with partners in place of the ``chosen`` (P,) words; without a partner, ``term``."""
     words, places = listed.captions, listed.places[chosen]
     types = {word: number for number, word in enumerate(words.types)}
     new = np.arange(len(words.types))
@@ -97,7 +97,7 @@ def _replace_words(
 
 
 def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
-    """Words of other groups to words of one group, if the attribute's lists are equally long.
+    """Map words of other groups to words of one group, if the attribute's lists are equally long.
 
     The i-th words are counterparts. A word listed several times has several counterparts; the
     counterpart listed most often is used, or the first
@@ -124,5 +124,5 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
 
 
 def _plain_text(word: str) -> str:
-    """A word as in captions without punctuation."""
+    """A word in the form that it has in captions without punctuation."""
     return word.replace("-", " ")

@@ -60,7 +60,7 @@ _SYSTEM = re.compile(r"(?i)\W*(?:<s>\s*)?(?:a chat between|you are|below is|the 
 
 
 def without_marks(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text with marks of a decoder or tags of a template to the text without them.
+    """Map each text that has decoder marks or template tags to the text without these.
 
     Only the first answer of a chat stays. A text of nothing but tags becomes ``no caption``.
 
@@ -109,7 +109,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """Texts with words, but no further caption, behind the mark that ends a caption.
+    """Texts that have words behind the mark that ends a caption, but no further caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])
@@ -160,7 +160,7 @@ def _join(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
 
 
 def _words(texts: Sequence[str], mark: str, *, at_end: bool = False) -> dict[str, str]:
-    """Texts of pieces with marks where words begin or end; a piece without a mark continues a word.
+    """Words from pieces with marks where words begin or end; unmarked pieces continue a word.
 
     If every text has a single mark, at its beginning or end, the words are whole already.
     """

@@ -1,4 +1,4 @@
-"""Words of captions that describe persons, and words of no concept where these stand."""
+"""Words of captions that describe persons, and words of no concept in the same places."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DescribingWords:
     concepts: IntArray  # (P,) the number of its concept
 
     def of_concept(self, row: int, concept: int) -> Marked:
-        """The words around the first mention of a concept in a caption, its mentions marked."""
+        """The words around a concept's first mention in a caption; all mentions are marked."""
         first = int(self.captions.starts[row])
         words = self.captions.words(row)
         here = (self.places >= first) & (self.places < first + len(words))
@@ -41,7 +41,7 @@ class DescribingWords:
         return _words_around(words, marked)
 
     def in_caption(self, row: int) -> list[int]:
-        """For each word of a caption the number of its concept, -1 for none."""
+        """For each word of a caption, the number of its concept; -1 for a word of no concept."""
         first, last = self.captions.starts[row : row + 2].tolist()
         concepts = np.full(last - first, -1, np.int64)
         here = slice(*np.searchsorted(self.places, (first, last)))
@@ -80,7 +80,7 @@ def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
 
 @dataclass(frozen=True)
 class OpenSlot:
-    """A word of no concept that stands where descriptions stand; no score depends on it."""
+    """A word of no concept in a place where descriptions stand. No score depends on it."""
 
     word: str
     rows: IntArray  # the captions with it, ascending

@@ -1,6 +1,6 @@
-"""Which captions describe a person, and as what, by concepts instead of spellings.
+"""Which captions describe a person, and how, by concepts instead of spellings.
 
-A concept is what several words say in common about a person: "handsome" and "pretty" are
+A concept stands for words that say the same of a person: "handsome" and "pretty" are
 *good-looking*. The words, and the lists that the rules below read, are in ``conf/concepts``. No
 parser is needed.
 
@@ -129,7 +129,7 @@ class ConceptTable(Configurable):
         return self.persons | word_set(kinds)
 
     def about(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that define an attribute, and so cannot show how its groups are described.
+        """The concepts that define an attribute and so show nothing about its groups.
 
         These are the attribute's own classes, and concepts with one of its words as adjective.
         """
@@ -208,7 +208,7 @@ def _indicators(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sp
 def content_words(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], *, framed: bool
 ) -> Captions:
-    """The captions' words without words of any concept; words of the group become "person"."""
+    """The captions' words, without words of concepts; words that name a group become "person"."""
     persons = group_words | frozenset(table.noun_concepts)
     dropped = (table.concept_words if framed else table.concept_words | table.frame) - persons
 
@@ -220,7 +220,7 @@ def content_words(
 
 
 def _tokens(word: str) -> list[str]:
-    """A word of a raw caption in lower case, with its signs as tokens."""
+    """A word of a raw caption as tokens: the word in lower case, and its signs."""
     return _TOKEN.findall(word.lower().replace("’", "'"))
 
 
@@ -369,7 +369,7 @@ def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
 
 
 def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
-    """Whether the nearest owner, before each place or else behind it, is a person."""
+    """Whether the nearest owner is a person; owners before a place go before owners behind it."""
     persons = table.persons | {f"{word}'s" for word in table.persons}
     no_person = word_set(table.no_owners)
     if not len(places):

@@ -1,4 +1,4 @@
-"""Signs that programs changed: other encodings, signs written out, invisible blanks."""
+"""Mends signs that programs changed: wrong encodings, signs written out, invisible blanks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bias_pipeline.corpus.encoding import without_half_pairs, without_mojibake
 
 
 def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
-    """Map each text that is mojibake to the text as it was meant."""
+    """Map each text that is mojibake to the intended text."""
     if isinstance(texts, Texts) and texts.joined_texts.isascii() and texts.joined_texts:
         return {}
     return changes((text for text in texts if not text.isascii()), without_mojibake)
@@ -25,7 +25,7 @@ _MOST_ESCAPED = 2  # how many times in a row HTML may have escaped a sign
 
 
 def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
-    r"""Map each text with signs written out (for HTML, for JSON, as bytes) to the text as meant.
+    r"""Map each text with signs written out (as in HTML, in JSON, as bytes) to the intended text.
 
     Example:
         >>> texts = [r"a man\u2019s dog", "a man&#39;s dog", "a dog<0x0A>", "a dog & a cat"]
@@ -53,10 +53,10 @@ _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
 
 
 def with_blanks(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text whose words are separated by U+200B (no width) to one with ordinary blanks.
+    """Map each text with U+200B (no width) between words to the text with ordinary blanks.
 
-    Such a blank separates two parts if each part is a word of these texts and the whole is not. In
-    a text without other blanks, it is enough that the whole is no word of these texts.
+    U+200B separates two parts if each part, but not the whole, is a word of these texts. In a text
+    without other blanks, the whole only has to be no word of these texts.
 
     Example:
         >>> zero = chr(0x200B)
@@ -118,7 +118,7 @@ def words_known(texts: Iterable[str]) -> frozenset[str]:
 
 
 def whole_or_parts(parts: Sequence[str], between: str, known: frozenset[str]) -> str:
-    """The parts apart if they are known words and the whole is not; otherwise one word.
+    """The parts with a blank between them if only the parts are known words; otherwise one word.
 
     Example:
         >>> known = frozenset(["woman", "well", "known"])

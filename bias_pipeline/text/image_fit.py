@@ -1,4 +1,4 @@
-"""Whether labels, human captions and the model's captions are about the same images.
+"""Whether labels, objects, human captions and the model's captions are about the same images.
 
 If the rows of a file move by one place, or if the codes of two groups are exchanged, each image has
 another image's captions or another group. All numbers can still be computed, and all are wrong.
@@ -45,10 +45,16 @@ def misfit(corpus: Corpus, attribute: Attribute) -> str:
 
 
 def misfit_notes(corpus: Corpus, attribute: Attribute) -> list[str]:
-    """A warning if labels or captions seem to be of other images."""
-    if not (reason := misfit(corpus, attribute)):
-        return []
-    return [f"warning: {attribute.name} cannot be tested: {reason}; {MISFIT_REMEDY}"]
+    """Warnings if labels, captions or objects seem to be of other images."""
+    misfits = {
+        attribute.name: misfit(corpus, attribute),
+        "what needs objects": objects_misfit(corpus),
+    }
+    return [
+        f"warning: {what} cannot be tested: {reason}; {MISFIT_REMEDY}"
+        for what, reason in misfits.items()
+        if reason
+    ]
 
 
 def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
@@ -89,41 +95,62 @@ def _highest_informedness(named: IntArray, labels: IntArray) -> float:
 
 
 def _words_unlike(corpus: Corpus) -> str:
-    both = np.intersect1d(corpus.model.image_rows, corpus.human.image_rows)
-    most = _PART * _MOST_PARTS
-    images = both[np.linspace(0, len(both) - 1, min(len(both), most)).astype(int)]
+    wrong = _of_other_images(corpus, corpus.model, corpus.human)
+    return "" if wrong is None else f"its captions{wrong} seem to be of other images"
+
+
+def objects_misfit(corpus: Corpus) -> str:
+    """Why objects seem to be of other images; empty if they seem right or there are none."""
+    return corpus.read(_objects_unlike)
+
+
+def _objects_unlike(corpus: Corpus) -> str:
+    captions = corpus.human if len(corpus.human) else corpus.model
+    if corpus.objects is None:
+        return ""
+    known = np.flatnonzero(np.fromiter(map(bool, corpus.objects), bool, len(corpus)))
+    rows = _spread(np.intersect1d(known, captions.image_rows))
+    texts = [" ".join(sorted(corpus.objects[row] or ())) for row in rows.tolist()]
+    wrong = _of_other_images(corpus, Captions.from_texts(texts, rows), captions)
+    return "" if wrong is None else f"objects{wrong} seem to be of other images"
+
+
+def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | None:
+    """Where two sides' texts of an image do not fit: `` from ID to ID``, empty for all images.
+
+    None if they fit, or if there are few images or few distinct texts.
+    """
+    images = _spread(np.intersect1d(first.image_rows, other.image_rows))
     if len(images) < _LEAST_IMAGES:
-        return ""
-    some = corpus.take(images)
-    if len(np.unique(some.model.identities)) < _LEAST_DISTINCT * len(images):
-        return ""
-    own, others = shared_words(some.model, some.human, np.arange(len(images)))
-    excess = own - _LEAST_WORDS * others
+        return None
+    place = np.full(len(corpus), -1, np.int64)
+    place[images] = images
+    chosen, beside = (side.of_images_at(place) for side in (first, other))
+    if len(np.unique(chosen.identities)) < _LEAST_DISTINCT * len(images):
+        return None
+    shared, usual = shared_words(chosen, beside, images)
+    excess = shared - _LEAST_WORDS * usual
 
     def unlike(part: IntArray) -> bool:
         error = excess[part].std() / math.sqrt(len(part))
         return bool(excess[part].mean() + NORMAL_95 * error < 0)
 
     wrong = _unfitting(len(images), unlike)
-    if not len(wrong):
-        return ""
-    return f"its captions{_range_of(corpus, images, wrong)} seem to be of other images"
+    return _range_of(corpus, images, wrong) if len(wrong) else None
+
+
+def _spread(images: IntArray) -> IntArray:
+    """At most 2,000 of the images, evenly spread."""
+    most = min(len(images), _PART * _MOST_PARTS)
+    return images[np.linspace(0, len(images) - 1, most).astype(int)]
 
 
 def shared_words(
-    model: Captions, human: Captions, images: IntArray
+    first: Captions, other: Captions, images: IntArray
 ) -> tuple[Float64Array, Float64Array]:
-    """How many words the model's captions share with human captions of their and other images.
+    """How many words texts of (M,) images share with other texts of the same and other images.
 
-    Args:
-        model: captions of the images.
-        human: captions of the images.
-        images: the (M,) rows of the images, ascending.
-
-    Returns:
-        (M,) words shared with the image's own human captions; (M,) the mean over the other images.
-        Each word counts as the logarithm of the share of images whose human captions have it,
-        without sign.
+    A word that texts of a share s of the images have counts as -log(s).
     """
     columns: dict[str, int] = {}
 
@@ -136,12 +163,12 @@ def shared_words(
         counts.data[:] = 1.0
         return counts
 
-    people = table(human)
-    of_model = table(model)[:, : people.shape[1]]
-    uses = np.asarray(people.sum(axis=0)).ravel()
-    weighted = of_model * np.log(len(images) / np.maximum(uses, 1))
-    own = np.asarray((weighted * people).sum(axis=1)).ravel()
-    return own, (weighted @ uses - own) / (len(images) - 1)
+    beside = table(other)
+    chosen = table(first)[:, : beside.shape[1]]
+    uses = np.asarray(beside.sum(axis=0)).ravel()
+    weighted = chosen * np.log(len(images) / np.maximum(uses, 1))
+    shared = np.asarray((weighted * beside).sum(axis=1)).ravel()
+    return shared, (weighted @ uses - shared) / (len(images) - 1)
 
 
 def _unfitting(n_images: int, unlike: Callable[[IntArray], bool]) -> IntArray:

@@ -18,8 +18,8 @@ _SHOWN = 5  # words, in a note
 class MaskWords(TextTransform):
     """Replace listed words and phrases by one token.
 
-    Words are compared after tokenising: on a side that is not lower-cased, "Man" is not "man" (as
-    in the published LIC protocol). A word is masked whatever its context.
+    Words are compared after tokenising. On a side that is not in lower case, "Man" is not "man" (as
+    in LIC's published protocol). A word is masked in every context.
 
     Args:
         words: what is masked: lists, text with commas, and mappings from groups to them, nested at
@@ -100,7 +100,7 @@ class KeepWords(TextTransform):
         return self.keep(corpus.side(side))
 
     def keep(self, captions: Captions) -> Captions:
-        """Captions reduced to the listed words."""
+        """The captions, reduced to the listed words."""
         return captions.join(sorted(self.words)).rewrite(
             lambda word: (word,) if word in self.words or is_special(word) else ()
         )

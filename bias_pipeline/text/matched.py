@@ -51,20 +51,19 @@ class MatchedAlignment(TextTransform):
     Attackers learn more from richer captions, whatever the bias. Here the captioner is compared
     with equally rich human captions. At each caption position, a word that annotators use more
     often is removed from captions drawn at random. A word that they use less often is added to
-    captions of images where *another* annotator used it, more likely where more annotators did. So
-    human sentences and associations stay, and nothing changes for a captioner that uses words as
-    often as annotators do. Labels are not used; draws depend on word, position and image id, so the
-    order of files does not matter.
+    captions of images for which *another* annotator used it. The more such annotators there are,
+    the likelier it is added. So human sentences and associations stay, and nothing changes for a
+    captioner that uses words as often as annotators do. Labels are not used. Draws depend on word,
+    position and image id, so the order of files does not matter. Shares are taken over images with
+    a group, a model caption and at least two human captions. Images with one caption are left out
+    if others have several. A word that no second annotator used cannot be added. So ``reach`` is
+    the coverage of the captioner's vocabulary: the sum of ``min(p, reached)`` over the sum of
+    ``p``, where p is a word's share. Below 0.95 draw no conclusion.
 
-    Shares are of the images of a group that the captioner and two annotators or more describe, each
-    counted once. Images with one caption are left out if others have several. A word that no second
-    annotator used cannot be added; ``reach`` is the coverage of the captioner's vocabulary, sum of
-    ``min(p, reached)`` over sum of ``p``. Below 0.95 draw no conclusion.
-
-    ``alignment=matched_both`` changes the captioner's captions too (``sides``): a word that the
+    ``alignment=matched_both`` changes the captioner's captions too (``sides``). A word that the
     captioner uses more often than annotators can is removed from captions drawn at random. So both
-    sides use each word equally often, whatever the captioner's vocabulary and length. The score is
-    about the *retained* words: it can show bias, but cannot show that the removed words have none.
+    sides use each word equally often. The score is about the *retained* words. A score can show
+    bias, but it says nothing about the removed words.
 
     Raises:
         NotApplicableError: when called, if annotators use none of the captioner's words.
@@ -96,7 +95,7 @@ class MatchedAlignment(TextTransform):
         return first
 
     def with_all_words(self) -> MatchedAlignment:
-        """A copy that excludes no words, for attackers that guess something other than groups."""
+        """A copy that matches all words, for attackers that do not guess groups."""
         everything = copy(self)
         everything.excluded = frozenset()
         return everything
@@ -149,7 +148,7 @@ class MatchedAlignment(TextTransform):
         return WordUsage(words, wanted, used)
 
     def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
-        """The captioner's captions, without the uses of words that annotators cannot match."""
+        """The captioner's captions without words that annotators cannot use as often."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
@@ -165,7 +164,7 @@ class MatchedAlignment(TextTransform):
         return edit_words(corpus.human, removed, added), changes
 
     def _changes(self, corpus: Corpus) -> tuple[Entries, Entries, list[Change]]:
-        """The words to take out of human captions and to put into them; counts by position."""
+        """For each position, the words to take out of human captions and to put in, with counts."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.find(model, human, self.excluded)
@@ -183,7 +182,9 @@ class MatchedAlignment(TextTransform):
             target, count = _totals(wanted[rows]), _totals(here)
             out, put = self._edits(here, others, target, words.keys, corpus.keys[rows], position)
             reached = count + np.bincount(put.types, minlength=len(count))
-            changes.append(_change(position, len(rows), target, reached, len(out), len(put)))
+            total = target.sum()
+            reach = float(np.minimum(target, reached).sum() / total) if total else float("nan")
+            changes.append(Change(position, len(rows), len(out), len(put), reach))
             removed.append(Entries(captions[out.captions], out.types))
             added.append(Entries(captions[put.captions], put.types))
         out, put = (_join(parts, words.types_of(human)) for parts in (removed, added))
@@ -255,7 +256,7 @@ class MatchedAlignment(TextTransform):
 
 
 def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolArray:
-    """(E,) whether each time is among the ``most`` smallest of its word, or ties with these."""
+    """(E,) whether each entry is among the ``most`` smallest of its word, or ties with them."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
     for number in np.flatnonzero((most > 0) & (most < sizes)).tolist():
@@ -265,7 +266,7 @@ def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolA
 
 
 def _described_by_several(corpus: Corpus) -> Corpus:
-    """The corpus without images of one human caption, if others have several."""
+    """The corpus without images that have one human caption, if other images have several."""
     human = corpus.human
     captions = np.bincount(human.image_rows, minlength=len(corpus))
     single = int((captions == 1).sum())
@@ -363,16 +364,8 @@ def _totals(incidence: sparse.csr_array) -> IntArray:
     return np.asarray(incidence.sum(axis=0)).ravel().astype(np.int64)
 
 
-def _change(
-    position: int, images: int, target: IntArray, reached: IntArray, removed: int, added: int
-) -> Change:
-    total = target.sum()
-    reach = float(np.minimum(target, reached).sum() / total) if total else float("nan")
-    return Change(position, images, removed, added, reach)
-
-
 def _join(parts: list[Entries], types: IntArray) -> Entries:
-    """All entries joined; their words are numbered as the captions' types."""
+    """All entries of some tables, with words numbered as the captions' types."""
     nothing = [np.empty(0, np.int64)]
     captions = np.concatenate(nothing + [part.captions for part in parts])
     columns = np.concatenate(nothing + [part.types for part in parts])

@@ -34,7 +34,7 @@ _CUT = re.compile(r"([^\W\d_]+)[-\u00ad][ \t]*\r?\n\s*([^\W\d_]+)")
 
 
 def with_whole_words(texts: Sequence[str]) -> dict[str, str]:
-    r"""Map each text with words that a line's end cuts to the text with whole words.
+    r"""Map each text with words cut at a line's end to the text with whole words.
 
     A compound ("well-known") keeps its hyphen, since both of its parts are words of the texts.
 
@@ -65,7 +65,7 @@ _SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" ", "-", "
 
 
 def with_both_words(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text that writes two words of gender as one ("(wo)man") to the text with both.
+    """Map each text that writes two gender words as one ("(wo)man") to the text with both words.
 
     Example:
         >>> list(with_both_words(["a (wo)man", "S/he sits", "the wo/men", "a wo man"]).values())
@@ -117,7 +117,7 @@ _BY_ALL_TEXTS = (joined_subwords, with_whole_words, with_blanks)
 
 @dataclass
 class Mends:
-    """What is mended in a file's captions, which may be read in parts."""
+    """What was mended in a file's captions; the file may be read in parts."""
 
     whose: str = "captions"
     n_texts: int = 0
@@ -194,18 +194,6 @@ def mend_columns(
         written = [tuple(human.get(text, text) for text in texts) for texts in columns.human]
         columns = replace(columns, human=written)
     return columns
-
-
-def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
-    """Map each changed text of a file to its mended form; note each kind of mend with examples.
-
-    Example:
-        >>> corrected, (note,) = mend_texts(["a man</s>", "a dog"])
-        >>> corrected, note[-38:]
-        ({'a man</s>': 'a man'}, "in 1 of 2 captions: 'man</s>' is 'man'")
-    """
-    mends = Mends(whose)
-    return mends.mend(texts), mends.notes()
 
 
 def _around_change(old: str, new: str) -> tuple[str, ...]:

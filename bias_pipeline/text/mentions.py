@@ -2,8 +2,9 @@
 
 Our tokenizer splits a caption into lower-case words. A group is named where one of its listed words
 or phrases occurs whole: "man's hat" and "the man." name a man, "mandate" does not. Plurals count if
-they are listed. A caption that names two groups names each of them, and has no single group
-(:func:`named_group`). A group of an intersection is named if a group of each attribute is.
+they are listed. A caption that names two groups names both, and has no single group
+(:func:`named_group`). A caption names a group of an intersection if it names a group of each
+attribute.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
 names a group of race, "a black dog" does not. Lists and English word order decide whether a word
@@ -43,10 +44,10 @@ from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
     """(P,) which of P running words describe a person.
 
-    A word describes a person if it is itself a noun for a person ("africans"); if such a noun
-    follows, with only listed words between, and does not describe something else ("a black young
-    man", not "a white chef hat"); or if such a noun precedes and is linked to it ("a man who is
-    black").
+    A word describes a person in three cases. The word is itself a noun for a person ("africans").
+    Such a noun follows, with only listed words between, and does not describe a thing ("a black
+    young man", not "a white chef hat"). Or such a noun precedes and is linked to the word ("a man
+    who is black").
 
     Args:
         captions: lower-case words without punctuation.
@@ -81,13 +82,13 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the first place with another word, from each given place on in steps."""
+        """(P,) from each place on, in steps, the first place with a word not among these."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """(P,) whether one of these words stands at one of the steps; steps below 0 lead back."""
+        """(P,) whether one of these words stands at one of the steps; negative steps lead back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
@@ -112,7 +113,7 @@ class _Beside(Neighbours):
         return (behind > noun) & ~self.is_among(self.other_heads, behind)
 
     def is_linked_to_person(self) -> BoolArray:
-        """Whether a verb links the word to a noun for a person, and it describes no later noun."""
+        """Whether a verb links the word to a noun for a person, and the word has no later noun."""
         noun = self.past(self.linking, self.places - 1, -1)
         following = self.places + 1
         last = (following == self.end) | self.is_among(self.closing, following)
@@ -173,7 +174,7 @@ def named_group(
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
-    """(N,) the one group that each row of (N, K) mentions names; see :func:`named_group`."""
+    """(N,) the single group that each row of (N, K) mentions names; see :func:`named_group`."""
     groups = np.arange(mentions.shape[1])
     counts = np.asarray((mentions > 0).sum(axis=1)).astype(np.int64)
     first = np.asarray((mentions > 0).astype(np.float64) @ groups).astype(np.int64)
@@ -316,9 +317,9 @@ def _lower(captions: Captions) -> Captions:
 def task_mentions(
     captions: Captions, vocabulary: TaskVocabulary, tasks: tuple[str, ...]
 ) -> sparse.csr_array:
-    """Which tasks each caption names, by any of their words; the longest phrase wins.
+    """Which tasks each caption names.
 
-    "hot dog" does not name a dog.
+    Any word of a task names it; the longest phrase wins, so "hot dog" does not name a dog.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -391,7 +392,7 @@ def _find_hedged(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
 
 
 def _hedging(words: Captions) -> BoolArray:
-    """(N,) captions with a word of a hedge, so that few have to be read as text."""
+    """(N,) flags of captions with a word of a hedge; only these are then read as text."""
     pattern = phrase_pattern("hedge")
     single = re.compile(r"appear\w*|seem\w*|look\w*|might|may|could")
     return words.mentions(w for w in words.types if single.fullmatch(w) or pattern.fullmatch(w))

@@ -1,7 +1,6 @@
 """What language models write besides captions: preambles, refusals, hedges, requests.
 
-``phrases.csv`` lists them all. A line has a phrase, as a pattern of lower-case text, and its
-source.
+``phrases.csv`` lists the phrases, each as a pattern of lower-case text with its source.
 """
 
 from __future__ import annotations

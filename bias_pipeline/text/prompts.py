@@ -25,7 +25,7 @@ _ASKING = frozenset(
 
 
 def echoes(corpus: Corpus) -> BoolArray:
-    """(C,) the captioner's captions in which every sentence is a prompt or asks for something.
+    """(C,) flags of the captioner's captions in which every sentence is a prompt or a request.
 
     A sentence asks for something if it is a request or a question about the image
     (``phrases.csv``). Ordinary captions that occur often do not count.
@@ -44,8 +44,8 @@ def echoes(corpus: Corpus) -> BoolArray:
 def prompts_in(corpus: Corpus) -> frozenset[str]:
     """Sentences of the file's prompts, and requests that begin or end at least three captions.
 
-    If captions have different prompts, only requests count, since the prompts may be those from
-    which a model drew the pictures.
+    If prompts differ between captions, only requests count: a model may have drawn the pictures
+    from the prompts.
     """
     prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
     known = {_plain_text(sentence) for prompt in prompts for sentence in sentences_of(prompt)}
@@ -72,7 +72,7 @@ def without_prompts(text: str, known: frozenset[str]) -> str:
 
 
 def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
-    """The corpus with its captions as :func:`without_prompts` has them, and how many changed."""
+    """The corpus with captions changed by :func:`without_prompts`, and how many changed."""
     known = corpus.read(prompts_in)
     rows = _asking_rows(corpus.model, known) if known else ()
     texts = {row: corpus.model.text(row) for row in rows}
@@ -84,13 +84,13 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether a sentence has the form of a request or a question; captions may have it, too."""
+    """Whether a sentence has the form of a request or a question, which captions may have, too."""
     bare = _bare(sentence)
     return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
 
 
 def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
-    """The captions in which a sentence begins with a word that begins a request or a prompt."""
+    """The captions with a sentence whose first word can begin a request or a prompt."""
     return np.flatnonzero(captions.read(_may_ask, known))
 
 

@@ -42,7 +42,7 @@ _LOOSE = re.compile(
 
 
 def declines(texts: Sequence[str]) -> BoolArray:
-    """(N,) which texts decline to describe, or are errors of a service, instead of captions.
+    """(N,) whether each text is a refusal or a service's error message instead of a caption.
 
     The beginning decides, even if a description follows.
 
@@ -67,7 +67,7 @@ def _may_have_preamble(plain: Sequence[str]) -> BoolArray:
 def preamble_of(text: str) -> str:
     """The phrases and signs before a caption's content, in lower case; possibly empty.
 
-    A text that is nothing else has no preamble.
+    A text that would be all preamble has none.
 
     Example:
         >>> preamble_of("**Caption:** The image depicts a man.")
@@ -134,7 +134,7 @@ def openings(captions: Captions) -> list[str]:
 
 
 def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
-    """The first words of each distinct caption, and (N,) which of these each caption has.
+    """The distinct first words of captions, and (N,) which of them each caption begins with.
 
     Example:
         >>> texts, places = distinct_openings(Captions.from_texts(["a dog", "a cat", "a dog"]))
@@ -198,7 +198,7 @@ def _n_opening(captions: Captions, opening: Sequence[str]) -> int:
 def _next_words(
     words: Captions, rows: IntArray, place: int, needed: float
 ) -> list[tuple[int, IntArray]]:
-    """The words that enough captions have at a place, and the captions."""
+    """The words that enough captions have at a place, each with these captions."""
     rows = rows[words.lengths[rows] > place]
     tokens = words.tokens[words.starts[rows] + place]
     counts = np.bincount(tokens, minlength=1)
@@ -210,7 +210,7 @@ def most_common(preambles: Iterable[str]) -> str:
 
 
 def _letters(word: str) -> list[str]:
-    """A word in lower case without the signs at its ends; empty if it is only signs."""
+    """A word in lower case, without the signs at its ends; empty if it has only signs."""
     bare = word.lower().strip("\"'“”’.,:;!?()[]*_#-–—")
     return [bare] if bare else []
 
@@ -267,7 +267,12 @@ class ScoredText:
         corpus = _without_prompts(_without_thoughts(corpus))
         answered = self._without_declined(corpus, blank_limit)
         notes = _opening_notes(answered, self.preambles)
-        for rule in self._rules():
+        rules: list[Callable[[str], str]] = [without_preamble] if self.preambles == "cut" else []
+        if self.unit == "sentence":
+            rules.append(first_sentence)
+        if self.unit == "subject" and self.subjects:
+            rules.append(partial(sentences_with, words=frozenset(words_of(self.subjects.words))))
+        for rule in rules:
             rewritten = answered.rewrite(
                 {side: _rewrite(answered.side(side), rule) for side in SIDES}
             )
@@ -275,15 +280,6 @@ class ScoredText:
         if self.unit != "caption":
             notes.append(_length_note(corpus, answered, self.unit))
         return replace(answered, notes=(*answered.notes, *notes))
-
-    def _rules(self) -> list[Callable[[str], str]]:
-        """The functions that rewrite each caption, in this order."""
-        rules: list[Callable[[str], str]] = [without_preamble] if self.preambles == "cut" else []
-        if self.unit == "sentence":
-            rules.append(first_sentence)
-        if self.unit == "subject" and self.subjects:
-            rules.append(partial(sentences_with, words=frozenset(words_of(self.subjects.words))))
-        return rules
 
     def _without_declined(self, corpus: Corpus, limit: float) -> Corpus:
         flags = corpus.read(_declining)
@@ -305,7 +301,7 @@ class ScoredText:
 
 
 def _without_thoughts(corpus: Corpus) -> Corpus:
-    """The corpus without what a reasoning model thought before its captions."""
+    """The corpus without the thoughts of a reasoning model before its captions."""
     model, words = corpus.model, "\n".join(corpus.model.types)
     if not any(_signs_of(kind).search(words) for kind in ("thought", "answer", "sign")):
         return corpus
@@ -324,7 +320,10 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts; ``<think>``, which counts as declined, if none is left."""
+    """A caption without thoughts.
+
+    If no text is left it is ``<think>``, which counts as declined.
+    """
     answer = after_thoughts(text)
     return "<think>" if text and is_blank(answer) else answer
 
@@ -354,7 +353,7 @@ def _quote(texts: Iterable[str]) -> str:
 
 
 def declined_images(corpus: Corpus) -> BoolArray:
-    """(N,) images that the captioner declines to describe, whether or not that is scored."""
+    """(N,) images that the captioner declines to describe, whether or not refusals are scored."""
     flags = corpus.declined > 0 if len(corpus.declined) else np.zeros(len(corpus), bool)
     flags[corpus.model.image_rows[corpus.read(_declining)]] = True
     return flags
@@ -372,7 +371,7 @@ def _preambles(captions: Captions) -> Counter[str]:
 
 @each_caption
 def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
-    """(C,) captions that decline, and how many open with each preamble."""
+    """(C,) flags of captions that decline, and how many captions open with each preamble."""
     texts, places = distinct_openings(captions)
     plain = plain_texts(texts)
     flags = _find_declining(plain)
@@ -385,7 +384,7 @@ def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
 
 
 def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
-    """Captions with every text rewritten; unchanged texts are not read again."""
+    """Captions after all texts were rewritten; unchanged texts are not tokenised again."""
 
     def rewrite_block(block: Captions) -> Captions:
         texts = [rule(block.text(row)) for row in range(len(block))]
@@ -421,7 +420,7 @@ def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
 
 
 def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
-    """A note on how many words are left of the captions."""
+    """A note on how many words the captions still have."""
     lengths = [
         f"{_mean_length(scored.side(side)):.1f} of {_mean_length(raw.side(side)):.1f} ({whose})"
         for side, whose in (("model", "model"), ("human", "annotators"))

@@ -27,7 +27,7 @@ class Sentences:
 
     @property
     def person_number(self) -> IntArray:
-        """(S,) how many sentences about a person the caption has so far, each sentence included.
+        """(S,) how many sentences about a person the caption has up to and including this sentence.
 
         Example:
             >>> words = Captions.from_texts(["A hall.", "A man sits.", "He reads."], [0, 0, 0])
@@ -41,9 +41,9 @@ class Sentences:
 
 
 def split_sentences(captions: Captions) -> Captions:
-    """(S,) the sentences of captions; the image of a sentence is the number of its caption.
+    """(S,) the sentences of captions; the number of its caption stands as a sentence's image.
 
-    What stands before a caption's content ("Sure! Here it is:") is a sentence of its own.
+    A preamble ("Sure! Here it is:") is a sentence of its own.
 
     Example:
         >>> sentences = split_sentences(Captions.from_texts(["A hall. A man sits.", "a dog"]))
@@ -68,7 +68,7 @@ def _split(captions: Captions) -> Captions:
 
 
 def _may_have_several(captions: Captions) -> BoolArray:
-    """(N,) captions with a word that may end a sentence before their last word."""
+    """(N,) flags of captions in which a word before the last may end a sentence."""
     ends = np.array([ends_sentence(word) for word in captions.types], bool)
     flags = ends[captions.tokens] if len(ends) else np.zeros(0, bool)
     flags[captions.starts[1:][captions.lengths > 0] - 1] = False

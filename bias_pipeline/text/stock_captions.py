@@ -105,7 +105,7 @@ class _Sentences:
         return self.numbers < number
 
     def _stands_out(self, number: int) -> bool:
-        """Whether a sentence is so much more frequent than the next that it is a stock sentence."""
+        """Whether a sentence is a stock sentence, since it is far more frequent than the next."""
         images, following = [*self.images[number : number + 2], 0, 0][:2]
         described = len(np.unique(self.captions.image_rows))
         frequent = images >= FEWEST and images > SHARE * described
@@ -140,9 +140,9 @@ def _hash_words(captions: Captions) -> UIntArray:
 
 
 def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
-    """(C,) a hash of each caption, equal for captions of equal words.
+    """(C,) a hash of each caption; captions of equal words have equal hashes.
 
-    ``words`` (V,) are the distinct words as they count; empty if they do not count.
+    ``words`` (V,) are the distinct words as they count, empty for words that do not count.
     """
     counts = np.array(list(map(bool, words)), bool)[captions.tokens]
     before = offsets(counts)

@@ -28,13 +28,13 @@ class Tokenize(TextTransform):
     """Split captions into words and punctuation.
 
     A token is a run of letters and digits or a single other character, after Unicode NFC. English
-    clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so masking finds
-    the word; hyphens separate for the same reason ("police-woman" is three tokens). Scripts
+    clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so that masking
+    finds the word. Hyphens separate for the same reason ("police-woman" is three tokens). Scripts
     without blanks give one token per character.
 
     Captions of the sides in ``lowercase`` are lower-cased; the published LIC protocol lower-cases
-    ``human`` alone. A literal ``<unk>`` is one special token if ``keep_unknown`` is true; the
-    published protocol splits it into three.
+    ``human`` alone. A literal ``<unk>`` is one special token if ``keep_unknown`` is true. The
+    published protocol splits ``<unk>`` into three tokens.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)
@@ -91,7 +91,7 @@ def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> l
 
 
 def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
-    """A listed word or phrase as it is in captions that are split into tokens.
+    """A listed word or phrase in the form that it has in tokenised captions.
 
     Example:
         >>> as_tokens("dark-skinned"), as_tokens("catcher's mitt")

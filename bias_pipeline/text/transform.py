@@ -94,7 +94,7 @@ class Entries:
         return len(self.captions)
 
     def of_rows(self, first: int, last: int) -> Entries:
-        """The pairs of the captions from one row up to another, rows counted from the first."""
+        """The pairs of some rows of captions, with rows counted from the first of these."""
         inside = (first <= self.captions) & (self.captions < last)
         return Entries(self.captions[inside] - first, self.types[inside])
 
@@ -180,7 +180,7 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
 
 
 def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
-    """(N,) the place of each key among ascending keys, and whether the key is among them."""
+    """(N,) the place of each key among ascending keys, and (N,) whether the key is among these."""
     if not len(ascending):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     number = np.searchsorted(ascending, keys)

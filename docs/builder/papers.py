@@ -47,6 +47,19 @@ class Comparison:
         both["printed"] = printed.set_index("row")["value"].astype(float)
         return pd.DataFrame(both).dropna()
 
+    def seeds(self) -> str:
+        """Of how many seeds our numbers are, such as `3 seeds`; empty where nothing is drawn.
+
+        Example:
+            >>> where = {"preset": "dbac_table9", "part": "a_to_t"}
+            >>> Comparison("", "encoder_sensitivity/preset_rows.csv", where, 1, {}).seeds()
+            '1 seed'
+        """
+        rows = select_rows(EXPERIMENTS / self.rows, self.where)
+        counts = {int(n) for n in rows.get("n_seeds", ())} - {0}
+        span = " to ".join(map(str, sorted({min(counts), max(counts)}))) if counts else ""
+        return f"{span} seed{'s' if span != '1' else ''}" if span else ""
+
 
 def select_rows(path: Path, where: Mapping[str, str]) -> pd.DataFrame:
     """The rows of a file that have these texts in these columns."""
@@ -158,7 +171,8 @@ def _numbers(item: Item, published: str) -> Iterator[str]:
     for comparison in item.ours:
         pairs = comparison.pairs(published)
         cells = [f"{name} {_text(x.ours)} / {_text(x.printed)}" for name, x in pairs.iterrows()]
-        yield f"**{comparison.what}**: {'; '.join(cells)}.<br>"
+        seeds = f", {comparison.seeds()}" if comparison.seeds() else ""
+        yield f"**{comparison.what}{seeds}**: {'; '.join(cells)}.<br>"
     if item.differs:
         yield f"What differs: {item.differs}."
     if item.why_not:

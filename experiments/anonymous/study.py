@@ -44,7 +44,8 @@ from bias_pipeline.scenes.captioners import captions_without_marks
 from bias_pipeline.scenes.dataset import ScenesDataset
 from bias_pipeline.scenes.slots import BiasSettings
 from bias_pipeline.scenes.world import generate
-from bias_pipeline.stats.compare import Correlation, pearson
+from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.stats.compare import pearson
 from bias_pipeline.text.mentions import named_group
 from experiments.assumed_group.study import FILES as CAPTIONERS
 from experiments.assumed_group.study import write_common
@@ -355,19 +356,16 @@ def _column(rows: pd.DataFrame, family: str, metric: str, part: str) -> list[flo
     return chosen.sort_values("strength")["value"].tolist()
 
 
-def _correlate(rows: pd.DataFrame, family: str, metric: str, part: str) -> Correlation:
+def _correlate(rows: pd.DataFrame, family: str, metric: str, part: str) -> Estimate:
     people = _column(rows, family, PEOPLE, GT)
     values = _column(rows, family, metric, part)
     return pearson(values, people)
 
 
-def _correlation_text(correlation: Correlation) -> str:
-    value, low, high, p_value, n = correlation
-    return (
-        "the column is constant"
-        if n and np.isnan(value)
-        else f"{value:.2f} [{low:.2f}, {high:.2f}], p {p_cell(p_value)}"
-    )
+def _correlation_text(one: Estimate) -> str:
+    if np.isnan(one.value):
+        return "the column is constant"
+    return f"{one.value:.2f} [{one.ci_low:.2f}, {one.ci_high:.2f}], p {p_cell(one.p_value)}"
 
 
 def figure(lines: pd.DataFrame, rows: pd.DataFrame) -> None:

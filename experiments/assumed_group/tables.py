@@ -81,9 +81,9 @@ def agreement(rows: pd.DataFrame) -> pd.DataFrame:
     people = table.pop("people's judgement")
     lines = {}
     for name, column in table.items():
-        value, low, high, *_ = pearson(column.tolist(), people.tolist())
+        linear = pearson(column.tolist(), people.tolist())
         lines[name] = {
-            "Pearson": f"{value:.2f} [{low:.2f}, {high:.2f}]",
+            "Pearson": f"{linear.value:.2f} [{linear.ci_low:.2f}, {linear.ci_high:.2f}]",
             "Spearman": f"{stats.spearmanr(column, people).statistic:.2f}",
         }
     return pd.DataFrame(lines).T.rename_axis(f"with people's judgement, {len(people)} captioners")

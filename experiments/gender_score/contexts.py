@@ -3,10 +3,10 @@
 Usage: python -m experiments.gender_score.contexts [DATA_ROOT OUTPUTS]
 
 With arguments everything is computed and context_rows.csv is written; without, the table is made
-from that. No classifier's weights were at hand, so beside the data set's objects stand two other
-sources of real detections, each a file with a confidence: how many of an image's human captions
-name an object, and how many of seven captioners do. All on the images whose objects the data set
-knows. Texts that whole.py scored under the same OUTPUTS are not scored again.
+from that. Beside the data set's objects stand two other sources of real detections, each a file
+with a confidence: how many of an image's human captions name an object, and how many of seven
+captioners do. All on the images whose objects the data set knows. Texts that whole.py scored under
+the same OUTPUTS are not scored again.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def two_faithful(data: Path, n_images: int, trial: int) -> list[Corpus]:
     records = [
         Record(
             id=str(image.id),
-            human=(captions[image.id], *image.human),
+            human=(captions[image.id], *world.human[image.id]),
             labels={"gender": image.labels["gender"]},
             objects=image.objects,
         )

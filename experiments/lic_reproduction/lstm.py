@@ -1,12 +1,13 @@
 """RELIC's own attacker: the published protocol with its LSTM, at published seeds.
 
-LIC_M of seven captioners at three seeds, about six processor minutes a captioner and seed; LIC_D
-for the vocabulary of one captioner at two seeds, ten trainings. Finished cells are not run again,
-and committed rows of other parts stay, so the study can be run in parts.
+LIC_M at three seeds, for gender about six processor minutes a captioner and seed, for race two, for
+age four; LIC_D for the vocabulary of one captioner at two seeds, ten trainings. Finished cells are
+not run again, and committed rows of other parts stay, so the study can be run in parts.
 
-Usage: python -m experiments.lic_reproduction.lstm DATA_ROOT [OUTPUTS [PART ...]]
+Usage: python -m experiments.lic_reproduction.lstm [DATA_ROOT OUTPUTS PART ...]
 
-A part is a captioner, for its LIC_M, or "human", for LIC_D; all if none is named.
+A part is a preset and a captioner, such as relic_race:oscar, for its LIC_M, or with :human, such as
+relic_gender:sat:human, for LIC_D; without arguments the page is made from the rows that are there.
 """
 
 from __future__ import annotations
@@ -17,26 +18,39 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from experiments.study import agreement, markdown, part, printed_table, sweep
+from experiments.study import agreement, markdown, part, printed_table, read_rows, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "lstm_rows.csv", HERE / "LSTM.md"
 CAPTIONERS = ("sat", "nic", "fc", "att2in", "transformer", "oscar", "nic_plus")
-HUMAN, ALIGNED_TO = "human", "sat"  # LIC_D depends on the captioner only by its vocabulary
-MODEL_STUDY, HUMAN_STUDY = "relic_gender lstm", "relic_gender lstm human"
+HUMAN = "human"
+# Preset to RELIC's table, and the folder of its data.
+PRESETS = {
+    "relic_gender": ("1", "lic/bias_data"),
+    "relic_race": ("2", "lic/bias_data"),
+    "relic_age": ("3", "relic"),
+    "relic_age_top_n": ("4", "relic"),
+}
+SEEDS = {"model": 3, HUMAN: 2}
 
 
-def run(data: str, outputs: Path, name: str) -> pd.DataFrame:
+def run(data: Path, outputs: Path, name: str) -> pd.DataFrame:
     """The rows of a part."""
-    human = name == HUMAN
+    preset, captioner, *human = name.split(":")
+    side = HUMAN if human else "model"
     return sweep(
-        HUMAN_STUDY if human else MODEL_STUDY,
+        _study(preset, side),
         outputs,
-        "experiment=relic_gender",
-        f"metric.sides=[{'human' if human else 'model'}]",
-        f"seeds={2 if human else 3}",
-        f"captioner={ALIGNED_TO if human else name}",
-        f"dataset.root={data}/lic/bias_data",
+        f"experiment={preset}",
+        f"metric.sides=[{side}]",
+        f"seeds={SEEDS[side]}",
+        f"captioner={captioner}",
+        f"dataset.root={data / PRESETS[preset][1]}",
     )
+
+
+def _study(preset: str, side: str) -> str:
+    return f"{preset} lstm human" if side == HUMAN else f"{preset} lstm"
 
 
 def merge_rows(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
@@ -46,41 +60,51 @@ def merge_rows(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([known[~again], new], ignore_index=True)
 
 
-def model_text(rows: pd.DataFrame) -> str:
-    """LIC_M compared with RELIC's, and their agreement."""
-    scores = part(rows, MODEL_STUDY, "model")
+def table(rows: pd.DataFrame, preset: str, side: str) -> pd.DataFrame:
+    """A line for each captioner: ours with its seeds and images, and RELIC's."""
+    study, column = _study(preset, side), {"model": "lic_m", HUMAN: "lic_d"}[side]
+    scores = part(rows, study, side)
     scores = scores[[name for name in CAPTIONERS if name in scores.index]]
-    printed = printed_table("relic", "1", "LIC_LSTM")["lic_m"][scores.index]
-    std = 100 * rows[rows["study"] == MODEL_STUDY].set_index("captioner")["seed_std"]
-    table = pd.DataFrame(
-        {"LIC_M": scores, "std of seeds": std[scores.index], "LIC_M (RELIC)": printed}
-    )
-    statistics = agreement(scores, printed)
-    statistics["spearman"] = float(stats.spearmanr(scores, printed).statistic)
-    lines = [f"{name} {value:.2f}" for name, value in statistics.items()]
-    title = "# LIC_M with RELIC's LSTM, three seeds (per cent)"
-    return f"{title}\n\n{markdown(table)}\nOver {len(scores)} captioners: {', '.join(lines)}.\n"
+    chosen = rows[rows["study"] == study].set_index("captioner").loc[scores.index]
+    printed = printed_table("relic", PRESETS[preset][0], "LIC_LSTM").reindex(scores.index)
+    return pd.DataFrame(
+        {
+            "LSTM": scores,
+            "std of seeds": 100 * chosen["seed_std"],
+            "seeds": chosen["n_seeds"].astype(int),
+            "images": chosen["n_images"].astype(int),
+            "RELIC": printed[column],
+            "std of RELIC's seeds": printed[f"{column}_std"],
+        }
+    ).rename_axis("captioner")
 
 
-def human_text(rows: pd.DataFrame) -> str:
-    """LIC_D compared with RELIC's; empty if it has not been run."""
-    selected = rows[(rows["study"] == HUMAN_STUDY) & (rows["part"] == "human")]
-    if selected.empty:
-        return ""
-    table = selected.set_index("captioner")[["value", "seed_std"]] * 100
-    table.columns = ["LIC_D", "std of seeds"]
-    table["LIC_D (RELIC)"] = printed_table("relic", "1", "LIC_LSTM")["lic_d"][table.index]
-    table["images"] = selected.set_index("captioner")["n_images"]
-    return f"\n## LIC_D, two seeds, five positions (per cent)\n\n{markdown(table)}"
+def text(lines: pd.DataFrame) -> str:
+    """A table of captioners; of three or more also how well they agree with RELIC."""
+    if len(lines) < 3:
+        return markdown(lines)
+    statistics = agreement(lines["LSTM"], lines["RELIC"])
+    statistics["spearman"] = float(stats.spearmanr(lines["LSTM"], lines["RELIC"]).statistic)
+    agreements = ", ".join(f"{name} {value:.2f}" for name, value in statistics.items())
+    return f"{markdown(lines)}\nOver {len(lines)} captioners: {agreements}.\n"
 
 
-def main(data: str, outputs: str = "outputs/relic", *parts: str) -> None:
-    frames = [run(data, Path(outputs), name) for name in parts or (*CAPTIONERS, HUMAN)]
-    path = HERE / "lstm_rows.csv"
-    known = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    rows = merge_rows(known, pd.concat(frames, ignore_index=True))
-    rows.to_csv(path, index=False, float_format="%.6g")
-    (HERE / "LSTM.md").write_text(model_text(rows) + human_text(rows))
+def page(rows: pd.DataFrame) -> dict[str, str]:
+    """Title to table, of those that have rows."""
+    titles = {"model": "LIC_M", HUMAN: "LIC_D, five positions"}
+    return {
+        f"{title} (per cent), {preset}, Table {printed}": text(lines)
+        for preset, (printed, _) in PRESETS.items()
+        for side, title in titles.items()
+        if not (lines := table(rows, preset, side)).empty
+    }
+
+
+def main(data: str = "", outputs: str = "", *parts: str) -> None:
+    for name in parts:
+        rows = merge_rows(read_rows(ROWS), run(Path(data), Path(outputs), name))
+        rows.to_csv(ROWS, index=False, float_format="%.6g")
+    write_page(PAGE, "RELIC's LSTM", __file__, page(read_rows(ROWS)))
 
 
 if __name__ == "__main__":

@@ -33,19 +33,19 @@ def page(written: str) -> str:
         if info.question == question
         for line in _lines(info)
     ]
-    rows = pd.DataFrame(lines)
-    rows["question"] = rows["question"].mask(rows["question"].duplicated(), "")  # said once
-    table = markdown(rows.set_index("question"))
+    table = markdown(pd.DataFrame(lines).set_index("metric"))
     above = written.partition(table.partition("\n")[0])[0]
     return above + table
 
 
 def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:
+    """A line for each headline of a metric that a study measured."""
     for answer in usability(info):
         alignment = "matched" if answer.answer == MATCHED else "constant"
         powers = measured_of(info.name, answer.part)
+        if not powers and not movements_of(info.name, answer.part, alignment):
+            continue
         yield {
-            "question": QUESTIONS[info.question],
             "metric": f"`{info.name}`" + (f" `{answer.part}`" if answer.part != "score" else ""),
             "use it": answer.answer,
             f"{PLANTED} % found from": "; ".join(map(_least_images, powers)) or "–",

@@ -59,7 +59,7 @@ def memory() -> Iterator[Callable[[float], None]]:
 @pytest.mark.parametrize(
     "data", [telling_captions(), telling_captions(3), tasks()], ids=["two", "three", "tasks"]
 )
-def test_e21_a_gpu_predicts_as_a_processor_does(encoder, data):
+def test_a_gpu_predicts_as_a_processor_does(encoder, data):
     here, there = (
         engine(encoder, kind).fit_predict(data, splits(0)).probs[0] for kind in ("cpu", "gpu")
     )

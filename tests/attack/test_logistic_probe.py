@@ -146,7 +146,7 @@ def test_sets_of_splits_are_predicted_as_if_each_were_alone(number):
     assert together.training == alone.training
 
 
-def test_e19_a_changed_setting_is_not_served_from_the_cache(tmp_path):
+def test_a_changed_setting_is_not_served_from_the_cache(tmp_path):
     one, two = (
         predict(leaky_captions(), inverse_penalty=penalty, cache=str(tmp_path)).probs[0]
         for penalty in (0.1, 0.2)

@@ -18,6 +18,7 @@ from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_scenes
 from bias_pipeline.scenes.world import generate
 from tests.cli.commands import SMALL
+from tests.cli.test_check_lists import LISTS
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def test_an_audit_asks_for_options_that_it_has(audit_alone, there, absent):
 # --- what captions and labels are
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("counting")
 def test_ids_that_fit_by_accident_permit_no_conclusion(scenes, tmp_path):
     content = json.loads(Path(scenes.captions).read_text())
     moved = [row if i % 12 == 0 else {**row, "image_id": f"x{i}"} for i, row in enumerate(content)]
@@ -226,13 +227,13 @@ def test_ids_that_fit_by_accident_permit_no_conclusion(scenes, tmp_path):
     assert "of its images; 50% are needed" in text
 
 
-@pytest.mark.slow
-def test_blank_captions_are_announced(scenes, tmp_path):
-    path = scenes.change_captions(tmp_path / "blank.json", lambda *_: "NaN", every=10)
-    text = audit(tmp_path / "out", path, "--attributes", scenes.labels).text
-    assert "blank captions: 70 model, 0 human" in text, text
-    assert "warning: 70 of 700 model captions (10.0%) are blank" in text
-    assert re.search(r"(?m)^70 of 700 model captions", text)  # below the answers
+@pytest.mark.usefixtures("counting")
+def test_blank_captions_are_announced(few_scenes, tmp_path):
+    path = few_scenes.change_captions(tmp_path / "blank.json", lambda *_: "NaN", every=10)
+    text = audit(tmp_path / "out", path, "--attributes", few_scenes.labels).text
+    assert "blank captions: 30 model, 0 human" in text, text
+    assert "warning: 30 of 300 model captions (10.0%) are blank" in text
+    assert re.search(r"(?m)^30 of 300 model captions", text)  # below the answers
 
 
 def test_captions_of_another_language_fail_no_job(few_scenes, tmp_path):
@@ -248,42 +249,6 @@ def test_captions_of_another_language_fail_no_job(few_scenes, tmp_path):
     assert f"? The{reason.removeprefix('the')}" in " ".join(result.text.split())
     assert "Not used: " not in result.text
     assert "name no group" not in result.text
-
-
-GERMAN = """
-_target_: bias_pipeline.corpus.attribute.Attribute
-name: geschlecht
-language: de
-groups: [male, female]
-words: {male: "mann, männer", female: "frau, frauen"}
-labels:
-  coco:
-    _target_: bias_pipeline.corpus.attribute.LabelMap
-    field: bb_gender
-    groups: {Male: male, Female: female}
-    strata: [Unsure]
-"""
-
-
-def test_lists_of_another_language_are_read_from_a_folder_and_give_no_answer(
-    ok, few_scenes, tmp_path
-):
-    """A YAML of words is data, so no package is needed; nobody has checked what the lists hide."""
-    write_yaml(tmp_path / "mine" / "attribute" / "geschlecht.yaml", GERMAN)
-    german = few_scenes.change_captions(
-        tmp_path / "german.json", lambda *_: "ein Mann mit einem Hund am Strand"
-    )
-    words = ("--attributes", few_scenes.labels, "--config-dir", str(tmp_path / "mine"))
-    text = " ".join(ok("audit", german, *words, "--only", "geschlecht", "--json", "a.json").split())
-    assert "lists of language 'de' are unchecked against English" in text
-    answers = json.loads(Path("a.json").read_text("utf-8"))["answers"]
-    assert {answer["attribute"] for answer in answers} == {"geschlecht"}
-    assert {answer["answer"] for answer in answers} <= {"cannot_tell", "not_tested"}
-
-
-def write_yaml(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few_scenes, tmp_path):
@@ -379,7 +344,7 @@ def test_labels_of_no_two_groups_are_refused(ends, few_scenes, tmp_path, table, 
     assert message in ends(2, *words)
 
 
-def test_e5_an_audit_scores_the_other_groups_and_names_the_tiny_one(ok, plan, few_scenes, tmp_path):
+def test_an_audit_scores_the_other_groups_and_names_the_tiny_one(ok, plan, few_scenes, tmp_path):
     moods = ["anger"] * 3 + ["awe"] * 60 + ["fear"] * 60
     ids = [row["image_id"] for row in json.loads(Path(few_scenes.captions).read_text())]
     lines = [f"{image},{mood}" for image, mood in zip(ids, moods, strict=False)]
@@ -391,10 +356,10 @@ def test_e5_an_audit_scores_the_other_groups_and_names_the_tiny_one(ok, plan, fe
     assert "attackers leave out groups of fewer than 20 images" in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True], ids=["some unknown", "everybody known"])
-def test_who_assumes_what_nobody_can_see_is_told(scenes, tmp_path, known):
+def test_who_assumes_what_nobody_can_see_is_told(scenes, plan, tmp_path, known):
     """A captioner that calls everybody a man, where everybody's group is known or not."""
+    plan("gender_error", "assumed_group")
     rows = [row for row in scenes.columns(2) if not (known and row[1] == "Unsure")]
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row) for row in rows))
     images = {row[0] for row in rows[1:]}
@@ -411,7 +376,7 @@ def test_who_assumes_what_nobody_can_see_is_told(scenes, tmp_path, known):
     assert "Does it name the wrong gender?" in audited.text
 
 
-@pytest.mark.slow  # 200 draws a metric
+@pytest.mark.usefixtures("counting")
 def test_it_says_in_one_sentence_what_more_label_errors_would_move(scenes, tmp_path):
     path = tmp_path / "errors.csv"
     write_label_errors(path, "gender", ("male", "female"), np.array([[0.7, 0.3], [0.3, 0.7]]))
@@ -538,10 +503,9 @@ def test_an_audit_that_cannot_be_is_refused_before_anything_runs(
 ):
     (tmp_path / "cut.json").write_text('[{"image_id": 1, "caption": "a ')
     (tmp_path / "errors.csv").write_text("attribute,group,label,share\nsex,male,male,1\n")
-    write_yaml(
-        tmp_path / "evil" / "attribute" / "evil.yaml",
-        GERMAN.replace("bias_pipeline.corpus.attribute.Attribute", "os.system"),
-    )
+    evil = tmp_path / "evil" / "attribute" / "evil.yaml"
+    evil.parent.mkdir(parents=True)
+    evil.write_text(LISTS.replace("bias_pipeline.corpus.attribute.Attribute", "os.system"), "utf-8")
     places = {"FILE": few_scenes.captions, "LABELS": few_scenes.labels}
     text = ends(code, "audit", *(places.get(word, word) for word in words.split()), "--out", "out")
     assert message in " ".join(text.split()), text

@@ -155,15 +155,6 @@ def test_an_embedding_is_no_captioner(ends, photos, clip):
     assert not Path("out").exists()
 
 
-def test_a_model_without_its_tokenizer_ends_with_5(ends, photos, blip, tmp_path):
-    bare = Path(shutil.copytree(blip, tmp_path / "bare"))
-    for path in bare.glob("token*"):
-        path.unlink()
-    printed = ends(5, *words_of(photos, bare))
-    assert f"{bare}: the tokenizer's vocabulary is absent" in printed
-    assert not (tmp_path / "out").exists()
-
-
 # --- captions that are none
 
 

@@ -82,6 +82,15 @@ def answers_of_audit(ok: Callable[..., str]) -> dict[str, dict[str, str]]:
     return {one["question"]: one for one in json.loads(Path("a.json").read_text())["answers"]}
 
 
+def test_lists_that_nobody_checked_are_read_from_a_folder_and_give_no_answer(ok, german):
+    """A YAML of words is data, so no package is needed; nobody has checked what the lists hide."""
+    german(PLURAL)
+    answers = answers_of_audit(ok)
+    assert "lists of language 'de' are unchecked against English" in answers["naming"]["reason"]
+    assert {answer["attribute"] for answer in answers.values()} == {"geschlecht"}
+    assert {answer["answer"] for answer in answers.values()} <= {"cannot_tell", "not_tested"}
+
+
 def test_lists_whose_masked_captions_leak_no_more_than_english_ones_give_answers(ok, german):
     german(PLURAL)
     add_check(ok("data", "check_lists", *CHECK, *LIST_OPTIONS))

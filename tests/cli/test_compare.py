@@ -128,22 +128,6 @@ def test_a_gate_advises_to_remove_words_that_people_cannot_reach(reach, advised)
     assert ("(alignment=matched_both)" in str(refusal.value)) is advised
 
 
-@pytest.mark.parametrize(
-    ("alignment", "reason"),
-    [
-        ("matched", "annotators use only"),
-        ("matched_both", "of its words were removed, since annotators"),
-    ],
-)
-def test_of_captions_that_people_cannot_match_nothing_is_decided(ends, alignment, reason):
-    few = ("dataset.n_images=300", "seeds=2", "stats.resamples=50", "metric.learning_curve=false")
-    words = ("metric=lic", f"alignment={alignment}", "encoder.order=1", "logger=csv", *few)
-    printed = ends(6, "compare", "verbose", "faithful", *words, "--fail-if-worse")
-    assert "no verdict on verbose and faithful" in printed
-    assert reason in printed
-    assert "(alignment=matched_both)" not in printed
-
-
 def test_a_run_that_a_setting_does_not_change_is_compared_under_it(ok):
     ok(*COUNTING, "captioner=faithful")  # of one sentence: the same run by first sentences
     printed = ok("compare", "faithful", "verbose", *COUNTING, "text.unit=sentence")

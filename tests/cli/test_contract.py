@@ -13,6 +13,7 @@ from bias_pipeline.scenes.captioners import CAPTIONERS
 from tests.cli.commands import COUNTING, SMALL, SWEEP, own_choice, part, results, start, wait_for
 from tests.lic_folder import write_folder
 
+# Written out here a second time on purpose: users' scripts rely on them.
 COLUMNS = (
     "run_id,metric,metric_version,part,attribute,dataset,captioner,encoder,head,masking,alignment,"
     "scoring,value,unit,seed_std,ci_low,ci_high,p_value,n_images,n_seeds,coverage,neutral_rate,"

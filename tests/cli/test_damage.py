@@ -1,4 +1,4 @@
-"""E19 through the door: damaged run folders are told of, left by readers, made again by runs."""
+"""Through the door, damaged run folders are told of, left by readers, made again by runs."""
 
 import json
 
@@ -21,18 +21,6 @@ def test_a_cell_whose_draws_are_cut_is_run_again(run, ok, tmp_path):
     assert "draws.parquet is damaged or absent; the run will be done again" in printed
     assert "cached, not run again: 1 of 2" in printed
     assert draws.read_bytes() == content
-
-
-def test_a_report_passes_over_what_is_damaged_and_says_so(run, ok, tmp_path):
-    run(*WORDS)
-    (path, other) = results(tmp_path)
-    path.write_bytes(path.read_bytes()[:-9])
-    other.with_name("draws.parquet").write_bytes(b"PAR1")
-    printed = ok("report", "outputs")
-    assert "1 of 2 runs cannot be read." in printed
-    assert "Its numbers are shown, but not compared" in printed
-    assert path.is_file()
-    assert "1 run," in (tmp_path / "outputs" / "report.html").read_text()
 
 
 def test_a_comparison_of_damaged_draws_ends_with_3(run, ends, tmp_path):

@@ -93,13 +93,13 @@ def test_a_sweep_of_no_captioner_exits_2(ends, tmp_path):
 # --- mistakes
 
 
-def test_e1_bad_data_exits_3_and_writes_no_result(ends, tmp_path):
+def test_bad_data_exits_3_and_writes_no_result(ends, tmp_path):
     root = write_folder(tmp_path / "data", BROKEN)
     ends(3, "dataset=lic", f"dataset.root={root}", "captioner=sat")
     assert results(tmp_path) == []
 
 
-def test_e13_outputs_that_cannot_be_written_exit_5(ends, tmp_path):
+def test_outputs_that_cannot_be_written_exit_5(ends, tmp_path):
     (tmp_path / "file").write_text("")
     ends(5, *SMALL, "paths.outputs=file/x")
 
@@ -175,7 +175,7 @@ def test_an_audit_of_captions_imports_nothing_heavy(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_e12_a_stopped_sweep_exits_as_designed(tmp_path, number, code):
+def test_a_stopped_sweep_exits_as_designed(tmp_path, number, code):
     process = fork(tmp_path, *SWEEP)
     wait_for(lambda: results(tmp_path))
     os.kill(process.pid or 0, number)

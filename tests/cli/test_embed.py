@@ -301,25 +301,6 @@ def test_files_of_weights_that_cannot_be_are_refused(embed, copy_of_model, name,
     assert message in embed(model=copy_of_model, code=3)
 
 
-def test_another_kind_of_model_is_refused(embed, blip):
-    assert "is it a BlipForImageTextRetrieval?" in embed(model=blip, code=3)
-
-
-def test_code_that_comes_with_a_model_is_not_run(run, copy_of_model, photos, tmp_path):
-    (copy_of_model / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    for name in ("config.json", "preprocessor_config.json"):
-        auto_map = {"AutoModel": "evil.Model", "AutoImageProcessor": "evil.Processor"}
-        update(copy_of_model / name, auto_map=auto_map)
-    run("embed", str(photos), "--model", str(copy_of_model), *OUT)
-    assert not (tmp_path / "ran").exists()
-
-
-def test_a_model_that_is_nowhere_is_told(ends, photos, tmp_path, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    printed = ends(5, "embed", str(photos), "--model", "some/clip", *OUT)
-    assert "models prefetch some/clip" in printed
-
-
 def test_a_name_on_the_hub_is_its_folder(ok, photos, clip, monkeypatch):
     requested: dict[str, Any] = {}
 

@@ -50,7 +50,7 @@ def test_what_was_embedded_is_not_embedded_again(ok, finished_run, monkeypatch):
     assert "nothing was embedded or trained" in ok(*words, "scoring=accuracy")
 
 
-def test_e19_other_weights_in_the_same_folder_are_another_run(ok, bert, tmp_path):
+def test_other_weights_in_the_same_folder_are_another_run(ok, bert, tmp_path):
     folder = shutil.copytree(bert, tmp_path / "own")
     words = ("encoder=minilm", f"encoder.model={folder}", *SMALL, "seeds=1", "probe=convex")
     ok(*words)
@@ -60,7 +60,7 @@ def test_e19_other_weights_in_the_same_folder_are_another_run(ok, bert, tmp_path
 
 
 @pytest.mark.parametrize("encoder", ["mpnet", "distilroberta", "distilbert", "bert_frozen", "bert"])
-def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
+def test_a_model_that_is_not_there_is_told_before_data_are_read(
     encoder, ends, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
@@ -71,7 +71,7 @@ def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
 
 
 @pytest.mark.parametrize("encoder", ["minilm", "bert"])
-def test_e17_a_model_without_its_tokenizer_is_told_before_data_are_read(
+def test_a_model_without_its_tokenizer_is_told_before_data_are_read(
     encoder, ends, tmp_path, monkeypatch
 ):
     monkeypatch.delattr("bias_pipeline.scenes.dataset.ScenesDataset.load")
@@ -155,7 +155,7 @@ def test_an_absent_model_hides_no_other(ends, bert):
         ("encoder=mpnet encoder.model=mpnet", "all-mpnet-base-v2"),
     ],
 )
-def test_e17_a_misspelt_model_is_told_with_the_one_that_was_meant(words, intended, ends):
+def test_a_misspelt_model_is_told_with_the_one_that_was_meant(words, intended, ends):
     output = ends(5, *words.split()).replace("sentence-transformers/", "")
     assert f"did you mean '{intended}'?" in output
 

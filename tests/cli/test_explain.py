@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from tests.pictures.captioners.test_fitted import write
 
@@ -86,20 +85,3 @@ def test_masked_pictures_have_other_maps_and_the_same_masks(run, tmp_path):
 def test_captioners_without_gradients_are_refused(ends, tmp_path, words, message):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     assert message in ends(2, "explain", "gradcam", *words.split(), "--out", "a")
-
-
-def test_photos_of_another_shape_than_their_masks_are_refused(model, run, ends):
-    assert run("data", "draw", "--out", "drawn", "--n-images", "3", "--side", "32")[0] == 0
-    for path in Path("drawn/images").iterdir():
-        Image.new("RGB", (64, 32)).save(path)
-    assert "the picture has 64 x 32 pixels, and its annotations are of another shape" in ends(
-        3, "explain", "gradcam", *DRAWN, "--model", model, "--out", "maps"
-    )
-    assert not Path("maps").exists()
-
-
-def test_words_that_the_captioner_cannot_write_are_refused(model, ends):
-    words = ("--model", model, "--out", "maps", "--words", "zebra,lion")
-    assert "its vocabulary has none of the words zebra, lion" in ends(
-        3, "explain", "gradcam", *SCENES, *words
-    )

@@ -49,18 +49,6 @@ def test_a_clip_does_not_judge_pairs(ends):
     assert "choose encoder=fiber" in ends(2, *SMALL, *SCENES, "encoder=clip", "metric.rerank=20")
 
 
-def test_weights_that_are_cut_short_are_refused(ends, folder, tmp_path):
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    for name in ("vocab.json", "merges.txt"):
-        (mine / name).write_bytes((folder / name).read_bytes())
-    whole = (folder / "fiber_pretrain.ckpt").read_bytes()
-    (mine / "fiber_pretrain.ckpt").write_bytes(whole[: len(whole) // 2])
-    assert "not a file of weights, or cut short" in ends(
-        3, *SMALL, *SCENES, f"encoder.model={mine}"
-    )
-
-
 def test_models_show_tells_of_its_files(run, ok, folder):
     words = ("models", "show", "metric=retrieval_fairness", "encoder=fiber")
     code, output = run(*words)

@@ -62,13 +62,14 @@ def run_in(folder: Path, *words: str, **variables: str) -> str:
 @pytest.mark.parametrize(
     "words",
     [
-        ("--help",),
-        CELL,
+        ("--help",),  # for a run of one cell: see what is included, below
         ("audit", "mine.json", "--attributes", "labels.csv"),
-        ("-m", *CELL, "seeds=1,2", "hydra/launcher=submitit_local"),
+        pytest.param(
+            ("-m", *CELL, "seeds=1,2", "hydra/launcher=submitit_local"), marks=pytest.mark.slow
+        ),
         pytest.param(("metric=lic", *CELL[1:], "seeds=2", *ATTACKERS), marks=pytest.mark.slow),
     ],
-    ids=["help", "a run", "audit", "workers", "an attacker"],
+    ids=["help", "audit", "workers", "an attacker"],
 )
 def test_no_file_of_the_folder_is_run(folder, words):
     run_in(folder, "-m", "bias_pipeline", *words)

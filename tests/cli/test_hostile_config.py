@@ -93,14 +93,14 @@ FLAGS = [(), ("--multirun",), ("--cfg", "job", "--resolve")]
 
 
 @pytest.mark.parametrize(("override", "flags"), [*zip(HIDDEN, cycle(FLAGS), strict=False)])
-def test_e11_nothing_that_an_override_hides_runs(run, evil, override, flags):
+def test_nothing_that_an_override_hides_runs(run, evil, override, flags):
     code, text = run(*SMALL, override, *flags)
     assert (code, "Traceback" in text, evil.exists()) == (2, False, False), text
     assert "is not allowed" in text or "_target_=" not in override.partition("{")[0], text
 
 
 @pytest.mark.parametrize("words", [*FLAGS, ("submit",)])
-def test_e11_every_command_line_is_checked_before_anything_else(monkeypatch, words):
+def test_every_command_line_is_checked_before_anything_else(monkeypatch, words):
     """So the tests here need to try each override with one of them alone."""
 
     def check(_: object) -> None:
@@ -126,7 +126,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("content", "swept"), [*zip(FILES, cycle([False, True]), strict=False)])
-def test_e11_nothing_that_a_file_names_runs(run, evil, tmp_path, content, swept):
+def test_nothing_that_a_file_names_runs(run, evil, tmp_path, content, swept):
     for name, item in (("bad", content), ("good", {"seeds": 1})):
         text = f"# @package _global_\n{yaml.safe_dump(item)}"
         mine = own_choice(tmp_path, "experiment", text, name)
@@ -135,13 +135,13 @@ def test_e11_nothing_that_a_file_names_runs(run, evil, tmp_path, content, swept)
     assert ("Traceback" in text, evil.exists()) == (False, False), text
 
 
-def test_e11_what_a_sweeper_is_given_is_looked_at(run, evil):
+def test_what_a_sweeper_is_given_is_looked_at(run, evil):
     params = "+hydra.sweeper.params={+hydra.callbacks.x: '{_target_: evil.Callback}'}"
     code, text = run(*SMALL, "--multirun", params)
     assert (code, evil.exists()) == (2, False), text
 
 
-def test_e11_a_file_of_another_kind_of_launcher_is_still_looked_at(ends, tmp_path):
+def test_a_file_of_another_kind_of_launcher_is_still_looked_at(ends, tmp_path):
     """The name of the file says nothing: what it makes Hydra use is what counts."""
     launcher = {"defaults": ["submitit_slurm"], "setup": ["touch canary"]}
     mine = own_choice(tmp_path, "hydra/launcher", yaml.safe_dump(launcher))
@@ -172,7 +172,7 @@ LAUNCHING = [
 @pytest.mark.parametrize(
     ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
 )
-def test_e11_a_launcher_takes_no_text_for_the_shell(ends, evil, option, word, monkeypatch):
+def test_a_launcher_takes_no_text_for_the_shell(ends, evil, option, word, monkeypatch):
     monkeypatch.setattr(slurm, "submit", lambda *_: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
     words = (*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
@@ -184,7 +184,7 @@ def test_a_launcher_that_is_not_needed_names_what_is(ends):
     assert "processes=4" in ends(2, *SMALL, "hydra/launcher=joblib")
 
 
-def test_e11_a_folder_of_outputs_is_one_line_of_a_script(ends):
+def test_a_folder_of_outputs_is_one_line_of_a_script(ends):
     assert "paths.outputs" in ends(2, "submit", *SMALL, "paths.outputs='a\ntouch canary'")
 
 

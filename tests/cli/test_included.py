@@ -122,12 +122,12 @@ def test_python_has_it_by_the_environment(monkeypatch):
 # --- and nobody else may
 
 
-def test_e11_without_a_word_it_is_refused(ends, mine):
+def test_without_a_word_it_is_refused(ends, mine):
     printed = ends(2, "--config-dir", str(mine / "conf"), "metric=silence", *CELL)
     assert "'mine.silence.Silence' is not allowed" in printed
 
 
-def test_e11_after_the_command_it_is_refused_again(ok):
+def test_after_the_command_it_is_refused_again(ok):
     ok(*INCLUDE, "metric=silence", *CELL)
     assert not is_allowed("mine.silence.Silence")
 
@@ -142,7 +142,7 @@ def test_e11_after_the_command_it_is_refused_again(ok):
     ],
     ids=str,
 )
-def test_e11_no_file_includes_a_package(run, mine, content):
+def test_no_file_includes_a_package(run, mine, content):
     metric = {"metric": {"_target_": "mine.silence.Silence", "attribute": "${attribute}"}}
     path = mine / "conf" / "experiment" / "own.yaml"
     path.parent.mkdir()
@@ -161,7 +161,7 @@ def test_e11_no_file_includes_a_package(run, mine, content):
         "os.system",
     ],
 )
-def test_e11_an_included_package_has_its_own_configurable_classes_alone(target, monkeypatch):
+def test_an_included_package_has_its_own_configurable_classes_alone(target, monkeypatch):
     monkeypatch.setenv(VARIABLE, "mine")
     assert not is_allowed(target)
 
@@ -187,7 +187,7 @@ def test_a_class_of_ones_own_is_no_class_of_ours(run, tmp_path, mine):
         ("--include", 2, "--include"),
         ("--include a/b", 2, "--include"),
         ("--include=", 2, "--include"),
-        ("hydra.searchpath=[pkg://mine.conf]", 2, "a package with --include"),  # e11
+        ("hydra.searchpath=[pkg://mine.conf]", 2, "a package with --include"),
     ],
 )
 def test_what_cannot_be_included_is_refused(ends, words, code, message):

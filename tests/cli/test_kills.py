@@ -79,7 +79,7 @@ def test_sweeps_too_fast_to_be_killed_end_the_test_with_a_sentence(tmp_path, mon
 
 
 @pytest.mark.slow
-def test_e12_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path):
+def test_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path):
     started = time.monotonic()
     assert not kill(tmp_path / "whole", 120)
     whole_run = time.monotonic() - started
@@ -94,7 +94,7 @@ def test_e12_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path):
 
 
 @pytest.mark.slow
-def test_e18_eight_sweeps_at_once_write_one_store(tmp_path):
+def test_eight_sweeps_at_once_write_one_store(tmp_path):
     """Each of the cells is computed once, and no line of the common table is torn or doubled."""
     alone, together = (tmp_path / name for name in ("alone", "together"))
     alone.mkdir()

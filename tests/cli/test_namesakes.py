@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.api import load
-from bias_pipeline.run import corpora
 from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
 
 QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
@@ -59,22 +58,6 @@ def test_a_report_of_one_metric_of_each_has_two_lines(run, ok, words, tmp_path):
 def test_both_are_compared_by_their_names(ok, words):
     both = ("data/A/model.json", "data/B/model.json")
     assert "leakage: no verdict on A_model and B_model" in ok("compare", *both, *words, *LEAKAGE)
-
-
-def test_a_single_file_keeps_its_name(run, words, tmp_path):
-    run(*words, "captioner=data/A/model.json", *LEAKAGE)
-    assert captioners(tmp_path) == {"model"}
-
-
-def test_captions_that_changed_between_runs_are_no_one_line(run, words, tmp_path):
-    run(*words, "captioner=data/A/model.json", *LEAKAGE)
-    (tmp_path / "data/A/model.json").write_bytes((tmp_path / "data/B/model.json").read_bytes())
-    corpora._corpora.clear()  # another process has another one
-    run(*words, "captioner=data/A/model.json", "metric=gender_error")
-    run("report", "outputs")
-    page = (tmp_path / "outputs" / "report.html").read_text()
-    assert "2 captioners, 2 runs" in page
-    assert "2 corpora of coco are called model under gender" in page
 
 
 def test_two_files_of_one_name_in_the_captioners_folder_are_refused(ends, words, tmp_path):

@@ -35,12 +35,12 @@ def test_files_named_one_by_one_are_scored(ok, words, tmp_path):
     assert {row["captioner"] for row in table(tmp_path)} == {"mine"}
 
 
-def test_e2_a_captioner_that_does_not_fit_ends_with_3(ends, words, tmp_path):
+def test_a_captioner_that_does_not_fit_ends_with_3(ends, words, tmp_path):
     write_folder(tmp_path / "data", {MINE: captions()[6:]})
     assert "6 of 60 labelled images have no caption" in ends(3, *words)
 
 
-def test_e2_without_strict_the_table_is_marked(ok, words, tmp_path):
+def test_without_strict_the_table_is_marked(ok, words, tmp_path):
     write_folder(tmp_path / "data", {MINE: captions()[6:]})
     assert "mine: 6 of 60 labelled images have no caption" in ok(*words, "dataset.strict=false")
     assert part(results(tmp_path)[0], "model")["coverage"] < 1

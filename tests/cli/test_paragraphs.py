@@ -32,13 +32,13 @@ def paragraphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def answers(folder: Path, version: str, annotated: bool = True) -> dict[str, Any]:
+def answers(folder: Path, version: str) -> dict[str, Any]:
     """The answers of an audit by question, and its headline."""
     words = [str(folder / f"{version}.json"), "--attributes", str(folder / "labels.csv")]
     words += ["--caption-column", "response"]
-    words += ["--captions", str(folder / "people.json")] if annotated else []
-    file = folder / f"answers_{version}_{annotated}.json"
-    done = audit(folder / f"out_{version}_{annotated}", *words, "--json", str(file))
+    words += ["--captions", str(folder / "people.json")]
+    file = folder / f"answers_{version}.json"
+    done = audit(folder / f"out_{version}", *words, "--json", str(file))
     assert done.code == 0, done.text
     stored = json.loads(file.read_text())["answers"]
     (headline,) = re.findall(rf"(?ms)^((?:{'|'.join(BEGINNINGS)}).*?)\n\n", done.text)
@@ -46,22 +46,13 @@ def answers(folder: Path, version: str, annotated: bool = True) -> dict[str, Any
 
 
 # How a headline begins.
-BEGINNINGS = (
-    *("BIAS: ", "Undecided: ", "Bias of up to ", "At most ", "Not tested: "),
-    "Cannot tell without ",
-)
+BEGINNINGS = ("BIAS: ", "Undecided: ", "Bias of up to ", "At most ", "Not tested: ")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_wrong_group_is_found_where_it_was_planted(paragraphs, version):
     answer = answers(paragraphs, version)["naming"]
     assert (answer["answer"] == "yes") is (version in MISNAMING)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_other_descriptions_are_found_where_they_were_planted(paragraphs, version):
-    answer = answers(paragraphs, version)["describing"]
-    assert (answer["answer"] == "yes") is (version in DESCRIBING)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -101,10 +92,3 @@ def test_the_headline_says_what_was_planted(paragraphs, version):
 def test_the_headline_counts_the_words_that_nobody_compared(paragraphs, version):
     line = answers(paragraphs, version)["headline"]
     assert re.search(r"none was found in .*; \d\d % of its words could not be", line)
-
-
-def test_without_annotators_no_difference_is_called_a_bias(paragraphs):
-    line = answers(paragraphs, "traits", annotated=False)["headline"]
-    assert "Cannot tell without annotators' captions: whether it names the wrong gender" in line
-    assert "Not tested: how it describes people" in line
-    assert "Without annotators' captions we cannot tell whether pictures and habit" in line

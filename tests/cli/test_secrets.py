@@ -45,7 +45,7 @@ def with_defaults(folder: Path, entry: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("entry", DEFAULTS)
-def test_e11_a_defaults_list_gets_nothing_of_the_environment(ends, tmp_path, entry):
+def test_a_defaults_list_gets_nothing_of_the_environment(ends, tmp_path, entry):
     text = ends(2, *with_defaults(tmp_path, entry))
     assert "its defaults list names" in text
     assert (KEY in text, leaks(tmp_path)) == (False, [])
@@ -56,18 +56,18 @@ def test_a_defaults_list_may_name_the_choice_of_a_group(ok, tmp_path):
 
 
 @pytest.mark.parametrize("word", ["+metric@x='${oc.env:HF_TOKEN}'", "metric='${oc.env:HF_TOKEN}'"])
-def test_e11_a_choice_on_the_command_line_gets_no_key(run, tmp_path, word):
+def test_a_choice_on_the_command_line_gets_no_key(run, tmp_path, word):
     code, text = run(*SMALL, word)
     assert (code, KEY in text, leaks(tmp_path)) == (2, False, [])
 
 
 @pytest.mark.parametrize("more", [(), ("metric.positions=1,2",)])
-def test_e11_a_key_that_a_command_holds_is_nowhere_after_it(run, tmp_path, more):
+def test_a_key_that_a_command_holds_is_nowhere_after_it(run, tmp_path, more):
     _, text = run(*SMALL, f"captioner={KEY}", *more)
     assert (KEY in text, "(HF_TOKEN)" in text, leaks(tmp_path)) == (False, True, [])
 
 
-def test_e11_a_key_in_a_setting_is_not_in_the_run(run, tmp_path):
+def test_a_key_in_a_setting_is_not_in_the_run(run, tmp_path):
     code, text = run(*SMALL, f"attribute.also_masked=[nurse,{KEY}]")
     assert (code, leaks(tmp_path)) == (0, []), text
 

@@ -65,7 +65,7 @@ SPOILED = [Record(str(i), "NaN" if i < 16 else "a dog", ("a cat",)) for i in ran
         ([], "no images"),
         (SPOILED, r"16 of 30 model captions \(53.3%\) are blank"),
     ],
-    ids=["e3 two captions", "e3 two labels", "e4 an unknown label", "no images", "e6 mostly blank"],
+    ids=["two captions", "two labels", "an unknown label", "no images", "mostly blank"],
 )
 def test_a_corpus_that_does_not_fit_is_refused(record_list, message):
     with pytest.raises(DataError, match=message):

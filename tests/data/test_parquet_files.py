@@ -116,14 +116,6 @@ def test_captions_that_swell_are_refused_within_the_memory_that_is_told(tmp_path
     assert "1,073,741,824 characters" in refusal
 
 
-def test_more_rows_than_are_read_are_refused(tmp_path, monkeypatch):
-    path = tmp_path / "many.parquet"
-    pq.write_table(pa.table(captions()), path)
-    monkeypatch.setattr(binary_tables, "MAX_ROWS", 59)
-    with pytest.raises(DataError, match="60 rows are more than the 59"):
-        model_captions(path)
-
-
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_a_large_file_with_too_much_text_is_refused_before_its_rows_are_read(
     tmp_path, monkeypatch, dictionary

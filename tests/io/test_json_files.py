@@ -1,4 +1,4 @@
-"""Faults E1, E7 and E8 of JSON files: each is refused with its place, or read as it is meant."""
+"""Faults of JSON files: each is refused with its place, or read as it is meant."""
 
 import json
 import re
@@ -43,8 +43,8 @@ def refusal_of(folder: Path, content: str | bytes, **limits: int) -> str:
         ('["\\ud83d\\ude00"]', ["\U0001f600"]),
     ],
     ids=[
-        "a good file", "e1 a byte order mark", "e1 those words in captions",
-        "one key in several objects", "e7 lone surrogates are replaced", "e7 surrogate pairs",
+        "a good file", "a byte order mark", "those words in captions",
+        "one key in several objects", "lone surrogates are replaced", "surrogate pairs",
     ],
 )  # fmt: skip
 def test_a_file_is_read(tmp_path, content, value):

@@ -46,7 +46,7 @@ def test_it_is_listed_with_its_paper_its_behaviours_and_a_card(package):
     assert "silence" in listed.partition("What metrics detect")[2]
     cards = output_of(package, "metrics", "--cards")
     card = cards.partition("## `silence`")[2].partition("\n## ")[0]
-    assert "| needs | human captions |" in card
+    assert "* **needs**: human captions.\n" in card
 
 
 def test_an_audit_runs_it(package):

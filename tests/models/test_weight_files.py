@@ -13,6 +13,9 @@ from omegaconf import OmegaConf
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.weight_files import read_numbers
+from tests.corpora import REPOSITORY
+
+PACKAGE = REPOSITORY / "bias_pipeline"
 
 SETTINGS = OmegaConf.create(
     {"exp": {"name": "x", "n": 3, "on": True}, "list": [1e-4, None], "ref": "${exp.name}"}
@@ -120,3 +123,9 @@ def test_what_users_allow_to_be_read_stays_as_it_was(tmp_path):
     before = torch.serialization.get_safe_globals()
     read_numbers(save_file(tmp_path / "a.pth", SETTINGS))
     assert Counter(map(id, torch.serialization.get_safe_globals())) == Counter(map(id, before))
+
+
+def test_weights_are_unpickled_in_two_modules_alone():
+    """So what is refused here is refused in every file of weights; checkpoints are our own."""
+    sources = {path for path in PACKAGE.rglob("*.py") if "torch.load(" in path.read_text("utf-8")}
+    assert {path.name for path in sources} == {"weight_files.py", "checkpoints.py"}

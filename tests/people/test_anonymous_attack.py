@@ -71,7 +71,7 @@ def test_captions_that_say_nothing_are_guessed_at_chance_and_one_has_no_interval
     assert score.value == pytest.approx(0.5, abs=0.05)
     assert score.n_images == N_ANONYMOUS
     score = attack({"1": photos["1"]}, "xyzzy", *LIC)
-    assert np.isnan([score.value, score.low, score.high]).tolist() == [False, True, True]
+    assert np.isnan([score.value, score.ci_low, score.ci_high]).tolist() == [False, True, True]
 
 
 def test_a_captioner_of_too_few_labelled_images_is_refused_by_name(photos):
@@ -89,4 +89,4 @@ def test_words_of_the_attribute_are_masked(photos):
 def test_attackers_that_look_at_pictures_read_them_too(photos):
     score = attack(photos, "a person sits", *SAT)
     assert 0.5 <= score.value <= 1
-    assert score.low < score.high
+    assert score.ci_low < score.ci_high

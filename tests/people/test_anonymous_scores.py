@@ -46,8 +46,8 @@ def test_what_is_named_adds_up_to_gt_and_the_interval_of_none_is_no_point():
     scores = human_scores(VOTES, GROUPS)
     assert scores["names:male"].value + scores["names:female"].value == scores["gt"].value
     score = human_scores({str(i): {"ann": "Unsure"} for i in range(20)}, GROUPS)["gt"]
-    assert (score.value, score.low) == (0.0, 0.0)
-    assert 0.1 < score.high < 0.25
+    assert (score.value, score.ci_low) == (0.0, 0.0)
+    assert 0.1 < score.ci_high < 0.25
 
 
 def test_more_raters_of_the_same_captions_are_not_more_captions():
@@ -55,7 +55,8 @@ def test_more_raters_of_the_same_captions_are_not_more_captions():
     one = {str(i): {"ann": "male" if i % 2 else "Unsure"} for i in range(40)}
     many = {i: dict.fromkeys("abcde", *votes.values()) for i, votes in one.items()}
     single, several = (human_scores(votes, GROUPS)["gt"] for votes in (one, many))
-    assert several.high - several.low == pytest.approx(single.high - single.low, rel=0.05)
+    widths = [one.ci_high - one.ci_low for one in (several, single)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.05)
 
 
 def row(captioner: str, metric: str, part: str, value: float) -> AnonymousRow:

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.run import compose
-from bias_pipeline.text.mending import mend_texts
+from bias_pipeline.text.mending import Mends
 from tests import composed
 from tests.relic_file import table, write_table
 
@@ -79,8 +79,8 @@ LONG, LENGTH = str(["a dog"] * 10_000), "line 9: 'caption_list' has 90,000 chara
     ("column", "value", "message"),
     [
         *(("caption_list", value, NO_LIST) for value in NO_LISTS),
-        pytest.param("caption_list", "[" * 5_000, NO_LIST, id="E8 deep"),
-        pytest.param("caption_list", LONG, LENGTH, id="E8 long, so not parsed"),
+        pytest.param("caption_list", "[" * 5_000, NO_LIST, id="deep"),
+        pytest.param("caption_list", LONG, LENGTH, id="long, so not parsed"),
         ("img_id", 100, "image id 100 occurs twice with different contents"),
         ("bb_age", "yuong", "age_dataset.csv, line 9: label 'yuong'"),
         ("bb_age", "yuong", "did you mean"),
@@ -110,7 +110,7 @@ def test_any_captions_are_read_as_they_were_written(tmp_path_factory, texts):
     root = write_table(tmp_path_factory.getbasetemp() / "relic", rows)
     cell = relic_cell(str(root))
     corpus = cell.build("dataset").load("sat", cell.build("attribute"))
-    mended, _ = mend_texts(texts)  # some are mojibake
+    mended = Mends("captions").mend(texts)  # some are mojibake
     lines = [line for text in texts if not is_blank(line := mended.get(text, text))]
     assert corpus[0].human == tuple(" ".join(text.split()) for text in lines)
 

@@ -153,6 +153,6 @@ def test_cannot_tell_is_no_answer(pairs):
 def test_raters_who_see_the_concepts_correlate_with_them(pairs):
     ballots = {pair.pair: ["A" if pair.concepts else "alike"] for pair in pairs}
     correlation = pair_answers(pairs, ballots).with_concepts
-    assert correlation.low > 0.5
+    assert correlation.ci_low > 0.5
     blind = pair_answers(pairs, made_up(pairs, 0.3, 0.3)).with_concepts
-    assert blind.low < 0 < blind.high
+    assert blind.ci_low < 0 < blind.ci_high

@@ -45,7 +45,7 @@ def test_equal_runs_have_equal_names():
     ],
     ids=["setting", "metric version", "seeds", "caption", "order of transforms"],
 )
-def test_e19_what_is_changed_is_another_run(changes):
+def test_what_is_changed_is_another_run(changes):
     assert identity(**changes) != identity()
 
 
@@ -91,7 +91,7 @@ def test_the_order_of_the_file_counts_only_where_splits_follow_it(order, same):
 
 
 @given(st.text(max_size=80))
-def test_e9_a_name_never_leaves_its_folder(text):
+def test_a_name_never_leaves_its_folder(text):
     assert set(slug(text)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 

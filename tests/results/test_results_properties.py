@@ -72,7 +72,7 @@ def test_rows_come_back_as_saving_returned_them_from_strict_json(
 
 @given(manifest=manifests, position=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 @on_disk
-def test_e19_any_flipped_bit_is_noticed_or_harmless(tmp_path_factory, manifest, position, bit):
+def test_any_flipped_bit_is_noticed_or_harmless(tmp_path_factory, manifest, position, bit):
     store = ResultStore(tmp_path_factory.mktemp("store"))
     saved = row()
     store.save(Result("run", [saved], manifest))
@@ -84,7 +84,7 @@ def test_e19_any_flipped_bit_is_noticed_or_harmless(tmp_path_factory, manifest, 
     assert loaded is None or list(loaded.rows) == [saved]
 
 
-def test_e19_a_result_without_a_checksum_is_not_read(tmp_path):
+def test_a_result_without_a_checksum_is_not_read(tmp_path):
     store = ResultStore(tmp_path)
     store.save(Result("run", [], {}))
     path = tmp_path / "run" / "result.json"

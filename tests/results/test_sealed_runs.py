@@ -1,4 +1,4 @@
-"""E19: what was written is read, or nothing is; reading changes nothing."""
+"""What was written is read, or nothing is; reading changes nothing."""
 
 import io
 import json

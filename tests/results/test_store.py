@@ -22,13 +22,6 @@ from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
 from bias_pipeline.results.store import ResultStore
 from tests.corpora import REPOSITORY
 
-# The Contract's columns, written out here a second time on purpose: users' scripts rely on them.
-CONTRACT = (
-    "run_id metric metric_version part attribute dataset captioner encoder head masking alignment "
-    "scoring value unit seed_std ci_low ci_high p_value n_images n_seeds coverage neutral_rate "
-    "seeds"
-)
-
 
 def row(run_id: str = "run", **changes: object) -> Row:
     values: dict[str, object] = dict.fromkeys(COLUMNS, "x")
@@ -42,10 +35,6 @@ def result(run_id: str = "run", **changes: object) -> Result:
     truth, probs = (np.array([0]),), (np.array([[0.25, 0.75]]),)
     predictions = Predictions("model:0", (0,), (np.array([1]),), truth, probs, ("m", "f"))
     return Result(run_id, [row(run_id, **changes)], {"a": math.nan}, [predictions], ["7", "9"])
-
-
-def test_the_columns_are_those_of_the_contract():
-    assert " ".join(COLUMNS) == CONTRACT
 
 
 def test_a_result_comes_back(tmp_path):
@@ -64,7 +53,7 @@ def test_nan_is_null_in_strict_json_and_comes_back_as_nan(tmp_path):
     assert math.isnan(ResultStore(tmp_path).load("run").rows[0].value)
 
 
-def test_e12_a_half_written_folder_is_no_more_a_result_than_an_absent_one(tmp_path):
+def test_a_half_written_folder_is_no_more_a_result_than_an_absent_one(tmp_path):
     assert ResultStore(tmp_path).load("run") is None
     (tmp_path / "run").mkdir()
     assert ResultStore(tmp_path).load("run") is None
@@ -90,7 +79,7 @@ def test_rows_csv_holds_the_rows(tmp_path):
 
 
 @pytest.mark.parametrize("hostile", ["=cmd()", "+1", "-1", "@x"])
-def test_e9_a_spreadsheet_runs_nothing(hostile):
+def test_a_spreadsheet_runs_nothing(hostile):
     (line,) = csv.DictReader(io.StringIO(rows_csv([row(captioner=hostile)])))
     assert line["captioner"] == "'" + hostile
 
@@ -100,7 +89,7 @@ def test_negative_numbers_stay_numbers():
     assert float(line["value"]) == -0.25
 
 
-def test_e19_a_damaged_result_is_set_aside_and_can_be_saved_again(tmp_path):
+def test_a_damaged_result_is_set_aside_and_can_be_saved_again(tmp_path):
     store = ResultStore(tmp_path)
     store.save(result())
     (tmp_path / "run" / "result.json").write_text('{"schema": 1, "rows": [')
@@ -123,13 +112,13 @@ def test_nothing_temporary_is_left(tmp_path):
     assert [p for p in tmp_path.rglob("*") if ".tmp" in p.name or p.parent.name == ".claims"] == []
 
 
-def test_e13_a_folder_that_cannot_be_written_is_a_resource_error(tmp_path):
+def test_a_folder_that_cannot_be_written_is_a_resource_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ResourceError, match=r"choose another folder with paths\.outputs"):
         ResultStore(tmp_path / "file").save(result())
 
 
-def test_e13_a_full_disk_leaves_no_part_of_a_result(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_part_of_a_result(tmp_path, monkeypatch):
     def fill_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -158,17 +147,17 @@ def sixteen() -> Iterator[Pool]:
         yield pool
 
 
-def test_e18_many_writers_compute_each_run_once(tmp_path, sixteen):
+def test_many_writers_compute_each_run_once(tmp_path, sixteen):
     sixteen.starmap(_write_under_claim, [(str(tmp_path), n) for n in range(32)], chunksize=1)
     assert len(list(tmp_path.glob("computed-*"))) == 4
 
 
-def test_e18_sixteen_processes_compute_one_run_once(tmp_path, sixteen):
+def test_sixteen_processes_compute_one_run_once(tmp_path, sixteen):
     sixteen.starmap(_write_under_claim, [(str(tmp_path), 4 * n) for n in range(16)], chunksize=1)
     assert len(list(tmp_path.glob("computed-*"))) == 1
 
 
-def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(tmp_path, monkeypatch):
+def test_a_claim_that_could_not_be_written_is_not_left_behind(tmp_path, monkeypatch):
     def fill_disk() -> str:
         raise OSError(28, "No space left on device")
 
@@ -178,7 +167,7 @@ def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(tmp_path, monk
     assert list((tmp_path / ".claims").iterdir()) == []
 
 
-def test_e18_the_claim_of_a_dead_owner_is_taken_over(tmp_path):
+def test_the_claim_of_a_dead_owner_is_taken_over(tmp_path):
     claim = tmp_path / ".claims" / "run"
     claim.parent.mkdir()
     dead = multiprocessing.get_context("spawn").Process(target=str)
@@ -190,7 +179,7 @@ def test_e18_the_claim_of_a_dead_owner_is_taken_over(tmp_path):
         assert time.monotonic() - started < 5
 
 
-def test_e18_a_silent_claim_of_another_host_is_taken_over(tmp_path):
+def test_a_silent_claim_of_another_host_is_taken_over(tmp_path):
     claim = tmp_path / ".claims" / "run"
     claim.parent.mkdir()
     claim.write_text("elsewhere 1")
@@ -199,7 +188,7 @@ def test_e18_a_silent_claim_of_another_host_is_taken_over(tmp_path):
         assert claim.read_text() != "elsewhere 1"
 
 
-def test_e12_what_a_killed_writer_of_the_run_left_is_removed(tmp_path):
+def test_what_a_killed_writer_of_the_run_left_is_removed(tmp_path):
     left = tmp_path / ".run.0123abcd.tmp"
     left.mkdir()
     with ResultStore(tmp_path).claim("run"):
@@ -207,7 +196,7 @@ def test_e12_what_a_killed_writer_of_the_run_left_is_removed(tmp_path):
 
 
 @pytest.mark.parametrize(("old", "owner", "stays"), [(1, "", 0), (0, "", 1), (1, "elsewhere 1", 1)])
-def test_e12_what_is_written_of_another_run_stays_as_long_as_somebody_may_be_at_it(
+def test_what_is_written_of_another_run_stays_as_long_as_somebody_may_be_at_it(
     tmp_path, old, owner, stays
 ):
     other = tmp_path / ".other.0123abcd.tmp"

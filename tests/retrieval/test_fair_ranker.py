@@ -31,7 +31,7 @@ def every_draw(sizes: tuple[int, ...], k: int) -> list[float]:
 @pytest.mark.parametrize("k", [1, 3, 6])
 def test_the_null_is_the_mean_of_all_sets(sizes, k):
     result = fair_ranker(np.array(sizes), k)
-    assert result.expected == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
+    assert result.value == pytest.approx(np.mean(every_draw(sizes, k)), abs=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 3, 3)])
@@ -50,12 +50,12 @@ def test_an_interval_of_drawn_sets_is_that_of_listed_ones(monkeypatch):
 
 
 def test_seven_even_groups_are_not_drawn_evenly():
-    assert fair_ranker(np.full(7, 1000), 100).expected < 0.985
+    assert fair_ranker(np.full(7, 1000), 100).value < 0.985
 
 
 def test_who_takes_all_has_the_entropy_of_all():
     sizes = np.array([60, 40])
-    assert fair_ranker(sizes, 100).expected == pytest.approx(
+    assert fair_ranker(sizes, 100).value == pytest.approx(
         float(normalised_entropy(sizes.astype(float)))
     )
 

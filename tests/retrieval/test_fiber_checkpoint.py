@@ -24,13 +24,6 @@ def net() -> FiberNet:
     return network()
 
 
-class Code:
-    """Runs when it is read as a pickle is."""
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return print, ("ran",)
-
-
 @pytest.mark.parametrize("matches", [True, False])
 def test_every_name_is_one_of_ours_or_unused(tmp_path, matches):
     built_network = network(replace(TINY, matches=matches))
@@ -149,13 +142,6 @@ def test_an_optimiser_alone_is_refused(tmp_path):
     torch.save({"optimizer_states": []}, tmp_path / "f.ckpt")
     with pytest.raises(DataError, match="has no state_dict"):
         read_fiber(tmp_path / "f.ckpt")
-
-
-def test_code_is_not_run(tmp_path, capsys):
-    path = write_checkpoint(tmp_path / "f.ckpt", net(), more=Code())
-    with pytest.raises(DataError, match="reading it could run code"):
-        read_fiber(path)
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])

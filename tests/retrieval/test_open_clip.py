@@ -121,21 +121,6 @@ def test_files_of_pytorch_are_read_as_numbers(folder, tmp_path):
     np.testing.assert_array_equal(texts, our_model(folder).texts(TEXTS))
 
 
-class Evil:
-    """What a pickle would run."""
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        raise_it: Any = exec
-        return raise_it, ("raise SystemExit('it ran')",)
-
-
-def test_a_file_that_would_run_code_is_refused(folder, tmp_path):
-    mine = copy_changed(folder, tmp_path / "mine")
-    torch.save({"state_dict": Evil()}, mine / "evil.pt")
-    with pytest.raises(DataError, match="contains more than numbers"):
-        our_model(mine, weights="evil.pt")
-
-
 @pytest.mark.parametrize(
     ("part", "changes", "expected"),
     [

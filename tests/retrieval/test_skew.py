@@ -107,7 +107,7 @@ def test_the_null_of_the_ends_is_the_mean_over_all_rankings(sizes, floor, larges
         return float(built_skews.max() if largest else built_skews.min())
 
     result = fair_extreme(np.array(sizes), target, k, floor, "e", largest=largest, level=0.95)
-    assert result.expected == pytest.approx(mean_over_all(sizes, end))
+    assert result.value == pytest.approx(mean_over_all(sizes, end))
 
 
 @pytest.mark.parametrize("sizes", [[4, 3], [3, 2, 2]])
@@ -129,7 +129,7 @@ def test_the_null_of_divergences_is_the_mean_over_all_rankings(sizes, log):
 
 def test_the_null_of_bias_is_that_of_the_data():
     result = fair_bias(np.array([600, 400]), 100, 0.95)
-    assert result.expected == pytest.approx(0.2)
+    assert result.value == pytest.approx(0.2)
     assert -0.05 < result.low < 0.1 < 0.3 < result.high < 0.45
 
 

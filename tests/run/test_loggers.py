@@ -259,7 +259,7 @@ def test_without_a_home_that_can_be_written_a_run_is_logged_and_nothing_is_print
 
 
 @pytest.mark.slow
-def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path):
+def test_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path):
     with StandIn(drips=True) as server:
         assert tell(tmp_path, server, "online", timeout_s=8) < 24
     assert server.connections
@@ -272,7 +272,7 @@ def silent_server() -> Iterator[str]:
         yield server.url
 
 
-def test_e16_a_server_that_hangs_costs_its_timeout_once_and_leaves_runs_offline(
+def test_a_server_that_hangs_costs_its_timeout_once_and_leaves_runs_offline(
     tmp_path, monkeypatch, silent_server
 ):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
@@ -327,7 +327,7 @@ def test_an_empty_csv_gets_a_header(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["mine", None])
-def test_e9_csv_follows_no_link(tmp_path, caplog, content):
+def test_csv_follows_no_link(tmp_path, caplog, content):
     """Whoever can write to a shared folder of results may have put one there."""
     other = tmp_path / "other.txt"
     if content:

@@ -26,7 +26,7 @@ from bias_pipeline.run.targets import build, check_nodes, is_allowed
         "",
     ],
 )
-def test_e11_foreign_targets_are_refused(target):
+def test_foreign_targets_are_refused(target):
     assert not is_allowed(target)
 
 
@@ -53,7 +53,7 @@ def test_our_own_classes_are_allowed():
         "bias_pipeline..hold_out.HoldOut",
     ],
 )
-def test_e11_what_is_ours_but_no_thing_to_configure_is_refused(target):
+def test_what_is_ours_but_no_thing_to_configure_is_refused(target):
     assert not is_allowed(target)
 
 
@@ -74,12 +74,12 @@ def test_no_private_module_is_imported_to_be_looked_into(monkeypatch):
         {"_target_": None},
     ],
 )
-def test_e11_nested_targets_are_refused(config):
+def test_nested_targets_are_refused(config):
     with pytest.raises(UsageError, match="is not allowed"):
         check_nodes(config)
 
 
-def test_e11_building_checks_for_itself():
+def test_building_checks_for_itself():
     with pytest.raises(UsageError, match="is not allowed"):
         build({"a": [{"_target_": "os.system", "command": "true"}]})
 

@@ -65,12 +65,16 @@ def words(caption: str) -> list[str]:
     return re.findall(r"[a-z]+", caption.lower())
 
 
+def of_people(image: Image) -> tuple[str, ...]:
+    return default_world().human[image.id]
+
+
 def mask_text(caption: str, listed: frozenset[str] = GENDER_WORDS) -> str:
     return " ".join("MASK" if word in listed else word for word in words(caption))
 
 
 def human_captions(world: World) -> list[str]:
-    return [caption for image in world.images for caption in image.human]
+    return [caption for captions in world.human.values() for caption in captions]
 
 
 def names_gender(caption: str) -> bool:
@@ -123,7 +127,7 @@ def masks(attribute: str) -> frozenset[str]:
 def human_lic(attribute: str, n: int = 3) -> float:
     images, labels = labelled_images(attribute)
     listed = masks(attribute)
-    positions = [[mask_text(image.human[k], listed) for image in images] for k in range(5)]
+    positions = [[mask_text(of_people(image)[k], listed) for image in images] for k in range(5)]
     return float(np.mean([lic(texts, labels, n) for texts in positions]))
 
 
@@ -141,7 +145,8 @@ def test_people_use_six_hundred_words_in_captions_that_mostly_differ(world):
     assert len({word for text in human_captions(world) for word in words(text)}) >= 600
     texts = [" ".join(words(text)) for text in human_captions(world)]
     assert len(set(texts)) >= 0.8 * len(texts)
-    assert all(len({tuple(words(text)) for text in i.human}) == 5 for i in world.images)
+    people = world.human.values()
+    assert all(len({tuple(words(text)) for text in texts}) == 5 for texts in people)
 
 
 def test_human_captions_are_as_long_as_in_coco(world):
@@ -184,7 +189,7 @@ def test_few_labels_are_unsure(world, attribute):
 def test_nobody_tells_the_gender_where_it_cannot_be_told(world):
     unsure = [image for image in world.images if image.labels["gender"] == "Unsure"]
     captions = captions_of(BiasSettings(t_to_a=1.0))
-    texts = [text for image in unsure for text in (*image.human, captions[image.id])]
+    texts = [text for image in unsure for text in (*world.human[image.id], captions[image.id])]
     assert texts
     assert not any(names_gender(text) for text in texts)
 
@@ -224,7 +229,9 @@ def named_objects(caption: str) -> frozenset[str]:
 
 def test_people_name_half_of_the_objects_and_no_others(world):
     images = world.images[:400]
-    named = [(named_objects(text), image.objects) for image in images for text in image.human]
+    named = [
+        (named_objects(text), image.objects) for image in images for text in world.human[image.id]
+    ]
     assert all(stated <= there for stated, there in named)
     share = sum(len(stated) for stated, _ in named) / sum(len(there) - 1 for _, there in named)
     assert share == pytest.approx(0.5, abs=0.03)
@@ -291,7 +298,7 @@ def test_human_captions_give_other_attributes_away_in_part(attribute):
 
 def test_human_captions_give_emotion_away_in_part():
     images, labels = labelled_images("emotion")
-    texts = [mask_text(image.human[0], masks("emotion")) for image in images]
+    texts = [mask_text(of_people(image)[0], masks("emotion")) for image in images]
     assert lic(texts, labels, 1) > 100 / 25 + 2
 
 
@@ -362,7 +369,7 @@ def test_people_never_name_the_wrong_gender(world):
     other = {"Male": REVEALING["Female"], "Female": REVEALING["Male"]}
     for image in world.images:
         wrong = other.get(image.labels["gender"], frozenset())
-        assert all(wrong.isdisjoint(words(text)) for text in image.human)
+        assert all(wrong.isdisjoint(words(text)) for text in world.human[image.id])
 
 
 @cache
@@ -561,7 +568,7 @@ def test_files_hold_captions_objects_and_raw_labels_of_the_world(small_world, wr
     images = small_world.images
     human = json.loads(written_files["annotations/captions.json"])
     pairs = [(entry["image_id"], entry["caption"]) for entry in human["annotations"]]
-    assert pairs == [(image.id, text) for image in images for text in image.human]
+    assert pairs == [(image, text) for image, texts in small_world.human.items() for text in texts]
     assert human["licenses"] == []
     instances = json.loads(written_files["annotations/instances.json"])
     names = {category["id"]: category["name"] for category in instances["categories"]}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bias_pipeline.stats.set_differences import size_difference
 from bias_pipeline.stats.shares import difference_ends
+from bias_pipeline.stats.sign_flips import size_difference
 
 NAMES = [f"set {number}" for number in range(10)]
 

@@ -29,7 +29,7 @@ USABLE = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_card_says_whether_it_is_usable(name):
-    (line,) = (x for x in card(name).splitlines() if x.startswith("| conclusions |"))
+    (line,) = (x for x in card(name).splitlines() if x.startswith("* **conclusions**: "))
     assert any(f"`: {answer}" in line for answer in (YES, MATCHED, ONLY_YES, NO))
 
 

@@ -10,7 +10,7 @@ from bias_pipeline.text.decoder_marks import (
     without_marks,
     written_on,
 )
-from bias_pipeline.text.mending import mend_texts
+from bias_pipeline.text.mending import Mends
 from bias_pipeline.text.scored_text import declines
 
 MARKED = [
@@ -49,8 +49,9 @@ def test_no_words_follow_the_end(text):
 
 
 def test_words_behind_an_end_stay_and_are_counted():
-    _, notes = mend_texts(["a man <end> a dog <end>", "a dog <end>"])
-    assert notes[1].startswith("words follow a mark that ends a caption in 1 of 2 captions")
+    mends = Mends("captions")
+    mends.mend(["a man <end> a dog <end>", "a dog <end>"])
+    assert mends.notes()[1].startswith("words follow a mark that ends a caption in 1 of 2 captions")
 
 
 WHOLE = [

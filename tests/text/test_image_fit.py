@@ -9,14 +9,14 @@ import pytest
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Record
-from bias_pipeline.text.image_fit import misfit
+from bias_pipeline.text.image_fit import misfit, objects_misfit
 from tests.corpora import DATA, GENDER, make_corpus
 
 NAMED = {"m": "man", "f": "woman"}
 THINGS = [f"{kind}{number}" for kind in ("dog", "boat", "tree", "bus") for number in range(10)]
 
 
-def moved(values: list[str], by: int = 1, start: int = 0) -> list[str]:
+def move(values: list[str], by: int = 1, start: int = 0) -> list[str]:
     """The values with those from a place on moved by some places, the last ones to that place."""
     return values[:start] + values[start + by :] + values[start : start + by]
 
@@ -58,22 +58,22 @@ def test_exchanged_codes_are_recognised(people, whose):
 
 
 def test_labels_of_the_next_image_are_recognised():
-    assert reason(labels=moved(true_labels())).startswith("labels contradict human captions in ")
+    assert reason(labels=move(true_labels())).startswith("labels contradict human captions in ")
 
 
 def test_labels_that_moved_from_a_row_on_are_recognised_with_their_rows():
-    found = reason(labels=moved(true_labels(), start=200))
-    assert found.startswith("labels contradict human captions in ")
-    assert found.endswith("% of images from 0200 to 0399")
+    sentence = reason(labels=move(true_labels(), start=200))
+    assert sentence.startswith("labels contradict human captions in ")
+    assert sentence.endswith("% of images from 0200 to 0399")
 
 
 def test_captions_of_the_next_image_are_recognised():
-    assert reason(captions=moved(true_captions())) == "its captions seem to be of other images"
+    assert reason(captions=move(true_captions())) == "its captions seem to be of other images"
 
 
 def test_captions_that_moved_from_a_row_on_are_recognised_with_their_rows():
-    found = reason(captions=moved(true_captions(), start=200))
-    assert found == "its captions from 0200 to 0399 seem to be of other images"
+    sentence = reason(captions=move(true_captions(), start=200))
+    assert sentence == "its captions from 0200 to 0399 seem to be of other images"
 
 
 def test_a_model_that_writes_one_caption_is_judged_as_it_is():
@@ -88,7 +88,17 @@ def test_wrong_labels_of_a_tenth_of_the_images_are_left_to_the_user():
 
 
 def test_nothing_is_said_of_few_images():
-    assert reason(18, captions=moved(true_captions(18))) == ""
+    assert reason(18, captions=move(true_captions(18))) == ""
+
+
+@pytest.mark.parametrize(("by", "sentence"), [(0, ""), (1, "objects seem to be of other images")])
+def test_objects_of_the_next_image_are_recognised(by, sentence):
+    objects = move([THINGS[7 * i % 40] for i in range(400)], by)
+    records = [
+        Record(f"{i:04}", caption, (), {"gender": "m"}, objects=frozenset({objects[i]}))
+        for i, caption in enumerate(true_captions())
+    ]
+    assert objects_misfit(make_corpus(records)) == sentence
 
 
 @cache
@@ -122,7 +132,7 @@ def test_captions_of_real_models_fit_until_they_are_moved(path, real_gender):
     captions = {str(row["image_id"]): row["caption"] for row in json.loads(path.read_text())}
     chosen = [image for image in captions if image in people and image in labels][:2000]
     texts = [captions[image] for image in chosen]
-    found = [
+    misfits = [
         misfit(
             make_corpus(
                 [
@@ -132,9 +142,9 @@ def test_captions_of_real_models_fit_until_they_are_moved(path, real_gender):
             ),
             real_gender,
         )
-        for each in (texts, moved(texts))
+        for each in (texts, move(texts))
     ]
-    assert found == ["", "its captions seem to be of other images"]
+    assert misfits == ["", "its captions seem to be of other images"]
 
 
 @pytest.fixture(scope="module")

@@ -61,8 +61,8 @@ class Variant:
 
     def line(self) -> str:
         """Its line in docs/variants.md."""
-        options = f"; `{' '.join(self.words)}`" if self.words else ""
-        return f"* {self.name}{options}" + (f" (exit code {self.code})" if self.code else "")
+        options = f" (`{' '.join(self.words)}`)" if self.words else ""
+        return f"* {self.name}{options}" + (", exit code 2." if self.code == 2 else ".")
 
 
 def read(folder: Path, variant: Variant) -> Corpus:

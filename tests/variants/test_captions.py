@@ -85,7 +85,7 @@ VARIANTS = [
         {"mine.json": json.dumps([{**row, "caption": [row["caption"]]} for row in rows()])},
     ),
     Variant(
-        "lists of one caption, spelled out in a table",
+        "lists of one caption, printed in a table",
         {"mine.csv": csv({"image_id": list(IDS), "caption": [f'"{[t]!r}"' for t in TEXTS]})},
     ),
     Variant("semicolons", {"mine.csv": table(sign=";")}, "columns separated by semicolons"),
@@ -106,7 +106,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "`caption` beside `pred`, told which",
+        "`caption` beside `pred`, if an option names one",
         {"mine.json": json.dumps(rows(text="pred", caption="a dog"))},
         words=("--caption-column", "pred"),
     ),
@@ -118,19 +118,19 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "columns of unknown names, named",
+        "columns of unknown names, if options name them",
         {"mine.csv": table("nr", "alt")},
         words=("--id-column", "nr", "--caption-column", "alt"),
     ),
     Variant(
-        "a column that is not there",
+        "a caption column that the file lacks",
         {},
         "dataset.caption_column=captoin is absent; did you mean 'caption'?",
         ("--caption-column", "captoin"),
         code=2,
     ),
     Variant(
-        "a column of ids that is nowhere",
+        "an id column that no file has",
         {},
         "dataset.id_column=nr: no file has such a column",
         ("--id-column", "nr"),
@@ -155,7 +155,7 @@ VARIANTS = [
         ("dataset.multi_caption=true",),
     ),
     Variant(
-        "five numbered captions an image, as `caption --n 5` writes (samples; here the first)",
+        "five numbered captions of each image, as `caption --n 5` writes (the first is scored)",
         {
             "mine.json": json.dumps(
                 [
@@ -230,7 +230,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "`to_json` by columns, as pandas writes unless told otherwise",
+        "`to_json` by columns, as pandas writes by default",
         {"mine.json": lambda path: pd.DataFrame(rows()).to_json(path)},
         "a table by its columns",
     ),

@@ -104,7 +104,7 @@ VARIANTS = [
         f"labels.csv: {BY_NAME}0",
     ),
     Variant(
-        "a folder of one `.txt` an image",
+        "a folder with one `.txt` for each image",
         {"mine": texts},
         "mine: captions from 12 files .txt",
     ),

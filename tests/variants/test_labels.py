@@ -50,7 +50,7 @@ VARIANTS = [
         "('100'), sex ('Male')",
         code=3,
     ),
-    Variant("a column `sex`, named", {"labels.csv": table("sex")}, words=SEX),
+    Variant("a column `sex`, if an option names it", {"labels.csv": table("sex")}, words=SEX),
     Variant(
         "1 and 0",
         {"labels.csv": table("sex", **NUMBERS)},
@@ -108,14 +108,14 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "a map to a group that is none",
+        "a map to an unknown group",
         {"labels.csv": table()},
         "attribute 'gender' has no group 'man'; did you mean 'male'?",
         ("--map", "Male=man"),
         code=2,
     ),
     Variant(
-        "two labels of an image",
+        "two different labels of an image",
         {"labels.csv": table() + "100,Female\n"},
         "image id 100 occurs twice with different labels",
         code=3,

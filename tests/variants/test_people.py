@@ -110,7 +110,7 @@ VARIANTS = [
         "image ids from 'image_name', human captions from 'comment'",
     ),
     Variant(
-        "human captions under an unknown name, named",
+        "human captions under an unknown name, if an option names it",
         {"people.csv": csv({"image_id": [i for i, _ in PAIRS], "alt": [t for _, t in PAIRS]})},
         words=("--human-caption-column", "alt"),
     ),

@@ -234,7 +234,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "samples half written",
+        "a file of samples that was cut off",
         {"mine.jsonl": SAMPLES[:-60]},
         "The file seems to be cut off: fetch or make it again",
         code=3,
@@ -281,7 +281,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "LLaVA's answers to questions called after pictures",
+        "LLaVA's answers to questions that are named after pictures",
         {"mine.jsonl": questions(NAME)},
         "mine.jsonl: answers of LLaVA",
     ),
@@ -292,7 +292,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "LLaVA's answers to questions numbered as images, told so",
+        "LLaVA's answers, if an option says that question numbers are image ids",
         {"mine.jsonl": questions("{}")},
         words=("--id-column", "question_id"),
     ),
@@ -319,7 +319,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "VLMEvalKit's sheet whose `index` is the image id, told so",
+        "VLMEvalKit's sheet, if an option says that `index` is the image id",
         {"mine.tsv": csv({**sheet(), "index": list(IDS)}, "\t")},
         words=("--id-column", "index"),
     ),

@@ -18,14 +18,14 @@ def picture(doc: Mapping[str, Any]) -> list[Any]:
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
-    """The instruction to the model: the same for every picture, and the same as in ``coco_cap``."""
+    """The instruction to the model: the instruction of ``coco_cap``, for every picture."""
     from bias_pipeline.models.generation import usual_prompt
 
     return usual_prompt(kind="")
 
 
 def entry(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The facts about a picture that metrics need, under the keys of ``coco_cap`` and ``gender``.
+    """The facts about a picture that metrics need, under ``gender`` and the keys of ``coco_cap``.
 
     ``audit`` reads these facts from the samples that ``--log_samples`` writes.
 
@@ -54,7 +54,7 @@ def lic(entries: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
-    """A metric's score; NaN with a warning if it has none, so that other tasks go on."""
+    """A metric's score. Without a score it is NaN, with a warning, so that other tasks go on."""
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.integrations.epochs import CaptionBias
 

@@ -29,7 +29,7 @@ _UNKNOWN = "<unk>"  # alignment writes it for human words that the captioner doe
 
 
 def _range(counts: IntArray) -> str:
-    """The smallest and the largest count, one number if they are equal.
+    """The smallest and the largest count as text; one number if all counts are equal.
 
     Example:
         >>> _range(np.array([3, 3])), _range(np.array([3, 5, 4]))
@@ -48,7 +48,8 @@ def _holding(captions: Captions, types: BoolArray) -> BoolArray:
 def _wordless(side: str, captions: Captions, share: float) -> DataError:
     """The error for a side in which too many captions (``share``) contain no word.
 
-    It is a NotApplicableError if the human captions may be in another language, else a DataError.
+    The error is a NotApplicableError if the human captions may be in another language, else a
+    DataError.
     """
     unknown = np.array([word == _UNKNOWN for word in captions.types], bool)
     if side == "human" and _holding(captions, unknown).mean() >= share:
@@ -71,7 +72,7 @@ def _wordless(side: str, captions: Captions, share: float) -> DataError:
 def label_captions(
     part: PartName, captions: Captions, grouping: Grouping, positions: int
 ) -> Iterator[LabelledCaptions]:
-    """Captions of each position with the groups of their images, for attackers to learn from."""
+    """The captions of each position, with their images' groups, from which attackers learn."""
     n_classes = len(grouping.names)
     for k, in_position in enumerate(captions.by_position(positions)):
         labels = grouping.codes[in_position.image_rows]
@@ -118,7 +119,7 @@ class AttackRunner:
     def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
-        """Predictions by position, of all attackers and of attackers with fewer images."""
+        """Predictions by position: of all attackers, then of attackers with fewer images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._label_side(part, images)
@@ -202,7 +203,7 @@ def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
 
 
 def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:
-    """Share of test captions that also occur in training; splits by image allow this."""
+    """Share of test captions that also occur in training, since only images are kept apart."""
     identities = data.captions.identities
     verbatim = []
     for split in splits:
@@ -254,27 +255,23 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
         },
         notes=[
             *dict.fromkeys(note for one in all_scores for note in one.notes),
-            *_notes(scores, parts),
+            *[
+                f"{name} is the mean over {', '.join(scores)}, between which it varies by "
+                f"{part.choice_std:.2g} (standard deviation)"
+                for name, part in parts.items()
+                if name in HEADLINES
+            ],
         ],
         tables={**tables, CHOICES: list(_values(scores, shared))},
     )
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:
-    """Lines with the value of each number under each choice, for numbers that differ."""
+    """Lines with the values of each number that differs between choices."""
     return [
         {"choice": name, "part": str(part), "value": estimate.value, "seed_std": estimate.seed_std}
         for part in shared
         if len({score.parts[part].value for score in scores.values()}) > 1
         for name, score in scores.items()
         for estimate in [score.parts[part]]
-    ]
-
-
-def _notes(scores: Mapping[str, Score], parts: Mapping[str, Number]) -> list[str]:
-    return [
-        f"{name} is the mean over {', '.join(scores)}, between which it varies by "
-        f"{part.choice_std:.2g} (standard deviation)"
-        for name, part in parts.items()
-        if name in HEADLINES
     ]

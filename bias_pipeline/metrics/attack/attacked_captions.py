@@ -1,4 +1,7 @@
-"""Attackers of a corpus's captions, shared by metrics that differ only in scoring guesses."""
+"""Attackers of a corpus's captions.
+
+Metrics that differ only in how guesses are scored share them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from bias_pipeline.text.transform import Transform, apply_transforms
 
 
 class AttackingMetric(Protocol):
-    """What decides the attackers of a metric."""
+    """The settings and functions of a metric that decide its attackers."""
 
     attribute: Attribute
     probe: Probe
@@ -59,7 +62,7 @@ class AttackingMetric(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAttack:
-    """Attackers where annotators take the captioner's place."""
+    """Attackers for which annotators take the captioner's place."""
 
     pair: Pair
     corpus: Corpus  # in which an annotator is the captioner
@@ -88,7 +91,7 @@ class AttackedCaptions:
 
     @cached_property
     def captioner(self) -> AttackRunner:
-        """Attackers of the captioner's and of human captions."""
+        """Attackers of the captioner's captions and of human captions."""
         transformed = self.metric.transform(self.transforms[self._first :], self._unaligned_corpus)
         return_freed_memory()
         return AttackRunner(self.metric.attack_settings, transformed, self.splits)
@@ -178,7 +181,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus; the previous metric's attackers if its request was equal."""
+    """The attackers of a corpus; if the previous metric asked for the same, these are returned."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,
@@ -208,7 +211,7 @@ def _content(value: object) -> Hashable:
 
 
 def as_trained_before(predictions: Sequence[Predictions]) -> list[Predictions]:
-    """Predictions, recorded as taken from attackers that another metric trained."""
+    """Predictions, with a record that another metric trained the attackers."""
     return [
         replace(
             one,

@@ -29,13 +29,13 @@ class Pair:
 
     @classmethod
     def of_all(cls, pairs: Sequence[Pair]) -> Pair:
-        """The attackers of several pairs as one pair, with their mean score."""
+        """Several pairs as one pair, whose score is the mean over all attackers."""
         model = [one for pair in pairs for one in pair.model]
         human = [one for pair in pairs for one in pair.human]
         return cls(model, human, pairs[0].cross_fitted)
 
     def tables(self, scoring: Scoring) -> list[ScoreTable]:
-        """Score tables (model, human) under the metric's scoring, then accuracy, then LIC."""
+        """Score tables (model, human): under the metric's scoring, as accuracy, and as LIC."""
         three = scoring, Accuracy(scoring.average), Lic(scoring.average)
         of_kind = {
             type(how): [ScoreTable.from_predictions(side, how) for side in (self.model, self.human)]

@@ -70,10 +70,11 @@ GAP = PartName("gap")
 class CaptionAttack(Metric, ABC):
     """Guess the attribute from captions, on both sides, with the same splits.
 
-    Three image sets, never mixed: ``model`` is every labelled image with a model caption,
-    ``human`` is every labelled image with human captions, ``score`` is every labelled image with
-    both (its sides are ``model:paired`` and ``human:paired``). Every caption position of the human
-    side has its own fresh attackers; the side's score is the mean over positions.
+    Three image sets, never mixed: ``model`` is every labelled image with a model caption, ``human``
+    is every labelled image with human captions, ``score`` is every labelled image with both (its
+    sides are ``model:paired`` and ``human:paired``). Fresh attackers are trained on the first human
+    captions of all images, others on the second captions, and so on. The human side's score is the
+    mean over these positions.
     """
 
     attribute: Attribute  # whose groups are guessed
@@ -132,11 +133,11 @@ class CaptionAttack(Metric, ABC):
         return apply_transforms(transforms, corpus)
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images with all further inputs of attackers; here every image."""
+        """(N,) images with all further inputs of attackers; for this class, every image."""
         return np.ones(len(transformed), bool)
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with further inputs of attackers; here none."""
+        """The captions with further inputs of attackers; this class has none."""
         del transformed
         return data
 
@@ -153,7 +154,7 @@ class CaptionAttack(Metric, ABC):
         return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """Further numbers of the attacked images, (N,) flags; here none."""
+        """Further numbers of the attacked images ((N,) flags); this class has none."""
         del attack, images
         return {}
 
@@ -179,7 +180,7 @@ class CaptionAttack(Metric, ABC):
         return replace(score, predictions=as_trained_before(score.predictions))
 
     def _of_annotators(self, attack: AnnotatorAttack | str) -> Score:
-        """The headline with annotators as the captioner, or a note why there is none."""
+        """The headline with annotators as the captioner, or a note why there is no headline."""
         if isinstance(attack, str):
             return Score({}, notes=[attack])
         part = self._headline(attack.pair, attack.corpus, attack.images)
@@ -242,7 +243,11 @@ class CaptionAttack(Metric, ABC):
                 *attack.group_note(both if both.any() else has_model | has_human, self.scoring),
                 *self.probe.encoder.notes(grouping.names),
                 *self._note_missing(has_model, has_human),
-                *self._note_unnamed(parts),
+                *[
+                    f"no {side} caption contains a word of attribute {self.attribute.name!r}"
+                    for side in SIDES
+                    if side in parts and parts[side].neutral_rate == 1
+                ],
                 *(learning_note(curve, curve["all"].image_std) if curve else []),
                 *groups.notes,
             ],
@@ -351,13 +356,6 @@ class CaptionAttack(Metric, ABC):
             PartName("lic_from", detail="confidence"): lic_part(1),
         }
 
-    def _note_unnamed(self, parts: Mapping[str, Number]) -> list[str]:
-        return [
-            f"no {side} caption contains a word of attribute {self.attribute.name!r}"
-            for side in SIDES
-            if side in parts and parts[side].neutral_rate == 1
-        ]
-
     def _note_missing(self, has_model: BoolArray, has_human: BoolArray) -> list[str]:
         if set(self.sides) < set(SIDES):
             return [f"only the {self.sides[0]} side was attacked: there is no score"]
@@ -379,7 +377,7 @@ class CaptionAttack(Metric, ABC):
         images: BoolArray,
         tested: IntArray,
     ) -> Number:
-        """A number of some images; attackers guessed the corpus rows ``tested``."""
+        """A number of the images in corpus rows ``tested``, whose groups attackers guessed."""
         grouping = corpus.groupings[self.attribute.name]
         return Number(
             **vars(estimate),

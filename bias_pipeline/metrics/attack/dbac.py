@@ -167,7 +167,7 @@ class DBAC(Metric, CorrectableByGold):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks, because T→A guesses the images' objects."""
+        """All tasks, since attackers of T→A guess which objects are in the images."""
         return self.task
 
     def see(self, corpus: Corpus) -> CorpusView:
@@ -195,7 +195,7 @@ class DBAC(Metric, CorrectableByGold):
         )
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Move each number by what true labels of the gold images change, to first order."""
+        """Correct each number by how much true labels of gold images change it (first order)."""
         self._check_correctable(score)
         check_drawn_at_random(CorpusView(corpus, self.attribute, None), gold)
         captioners = {"": corpus}
@@ -254,7 +254,10 @@ class DBAC(Metric, CorrectableByGold):
     def _correct(
         self, name: str, score: Score, corpus: Corpus, gold: GoldLabels, whose: str
     ) -> Correction:
-        """One direction, corrected; with an annotator as the captioner, only what is printed."""
+        """One direction, corrected.
+
+        With an annotator as the captioner, only printed numbers are corrected.
+        """
         settings = self.settings
         (transforms,) = alternatives(settings.transforms[name]).values()
         direction = Direction(

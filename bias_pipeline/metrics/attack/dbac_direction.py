@@ -77,7 +77,7 @@ class DBACSettings:
 
 
 class Direction:
-    """One direction, on the images that allow it."""
+    """One direction, on the images that have all data for it."""
 
     def __init__(self, settings: DBACSettings, name: str, view: CorpusView) -> None:
         self.settings, self.name, self.corpus = settings, name, view.corpus
@@ -136,7 +136,7 @@ class Direction:
 
     @property
     def to_task(self) -> bool:
-        """Whether the attribute is given and the task is the other variable."""
+        """Whether the direction is A→T: the attribute is given, the task is the other variable."""
         return self.name == "a_to_t"
 
     @property
@@ -176,7 +176,7 @@ class Direction:
         return self.counts.objects.astype("int8")
 
     def pairs_named(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
-        """(M, K * T) 1 where the caption's image is of group a and the caption names task t."""
+        """(M, K * T) 1 where the image has group a and the caption names task t."""
         captions = self.view.corpus.side(side)
         chosen = captions.in_turn(k)
         rows = chosen[np.searchsorted(captions.image_rows[chosen], images)]
@@ -219,7 +219,7 @@ class Direction:
         return (weights @ given / weights.sum(axis=1, keepdims=True))[:, None, :]
 
     def _groups(self, side: str) -> Float64Array:
-        """(M, K) how many of a side's captions name each group; by labels: the image's group."""
+        """(M, K) how many of a side's captions name each group, or the labelled group."""
         return self.counts.group if self.by_labels else self.counts.named[side]
 
     def other_shares(self, side: str, weights: Float64Array) -> Float64Array:
@@ -242,7 +242,7 @@ class Direction:
 
 @dataclass(frozen=True, eq=False)
 class GuessBlock:
-    """One seed's guesses on M test images, in C columns whose means give the qualities."""
+    """One seed's guesses on M test images; the means of the C columns give the qualities."""
 
     seed: int
     rows: IntArray
@@ -287,7 +287,7 @@ class DirectionAttackers:
         return {side: list(self._blocks(side)) for side in self.predictions}
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
+        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
         one = self.direction
         model, human = (self._side(side, weights) for side in SIDES)
         given = one.given_shares(weights)

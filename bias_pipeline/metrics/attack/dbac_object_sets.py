@@ -25,7 +25,7 @@ from bias_pipeline.metrics.value_names import PartName
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One side's captions of M images, by the set that each names.
+    """One side's captions of M images, by the set of objects or groups that each caption names.
 
     Attributes:
         sets: (P, M) set of each image's caption, one line for each position.
@@ -45,7 +45,7 @@ class ObjectSetAttackers(DirectionAttackers):
     """Attackers of both sides; guesses are weighted by the frequency of sets of objects."""
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
+        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
         part = self.direction.part
         given = self._shares_of_given(weights)
         shares = {side: self._shares(side, weights) for side in SIDES}

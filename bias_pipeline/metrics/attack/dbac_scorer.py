@@ -1,4 +1,4 @@
-"""Results of one direction of DBAC: estimates, what drives them, pairs, images to re-sample."""
+"""Results of one direction of DBAC: estimates, what drives them, pairs, weights of images."""
 
 from __future__ import annotations
 
@@ -86,10 +86,9 @@ class DirectionScorer:
     def with_learning_curve(self, score: Score) -> Score:
         """The score with a learning curve: scores of attackers that learn from fewer images.
 
-        The curve, ``learning:all`` included, has no intervals and uses the first seed and the
-        first human caption of each image: all seeds and positions would take longer than
-        everything else. T→A has no learning curve: its attackers, one for each task, would be a
-        quarter of all attackers.
+        The curve, ``learning:all`` included, has no intervals and uses the first seed and the first
+        human caption of each image: all seeds and positions would take longer than everything else.
+        T→A has no learning curve, since its attackers would be a quarter of all attackers.
         """
         if not (self.to_task and self.settings.probe.quick and self.supported_pairs.any()):
             return score
@@ -144,8 +143,8 @@ class DirectionScorer:
     def _noisy_pairs(self) -> list[str]:
         """A warning if accuracies of small pairs pull the score below 0.
 
-        The share (M - H) / (M + H) of accuracies near p on n captions is biased by about (1 - p) /
-        (4 p n) towards the side that rests on more captions, the human side.
+        If accuracies M and H are near p on n captions, (M - H) / (M + H) is biased by about (1 - p)
+        / (4 p n) towards the side with more captions, which is the human side.
         """
         by_pairs = self.to_task and self.settings.prior != OBJECT_SET
         if not (by_pairs and isinstance(self.settings.scoring, Accuracy)):
@@ -262,7 +261,7 @@ class DirectionScorer:
 
     @property
     def _source(self) -> Float64Array:
-        """(M, T) the tasks that choose a pair's images: tasks of captions, or of images."""
+        """(M, T) the tasks by which a pair's images are chosen: tasks in captions, or in images."""
         return self.counts.tasks["model"] if self.to_task else self.counts.objects
 
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:

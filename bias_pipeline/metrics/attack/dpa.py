@@ -343,7 +343,7 @@ class _Direction:
         return np.stack([self.metric.scoring.link(mean) for mean in means], axis=1)
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """(B, S) all numbers of the direction under weights of the images; counts have (B, 1)."""
+        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
         question, of = self.question, self.question.part
         model, human = (self._quality(side, weights) for side in ("model", "human"))
         values = {of(): normalised_difference(model.mean(axis=-1), human.mean(axis=-1))}
@@ -362,7 +362,7 @@ class _Direction:
 
     @cached_property
     def _of_images(self) -> dict[str, Float64Array]:
-        """(M,) shares of an image's tasks: named rightly, named by the model, and labelled."""
+        """(M,) three shares of tasks: named exactly if labelled, named by the model, labelled."""
         labels, named = self.question.labels, self.question.predicted
         values = {"accuracy": labels == named, "model": named, "human": labels}
         return {what: each.reshape(len(each), -1).mean(axis=1) for what, each in values.items()}

@@ -2,7 +2,7 @@
 
 Scores of single groups say which group is worst, and how far the groups are apart. A learning curve
 says how a score grows with the number of images: the same attackers learn from half and from a
-quarter of their images and are tested on all. A score whose curve is not level has no meaning
+quarter of their images and are tested on all. If the curve is not level, a score means nothing
 without the number of images. At equal style, the coverage of the vocabulary and the score of one
 annotator against the others are added.
 """
@@ -49,7 +49,7 @@ class Gap:
 
 
 def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
-    """The largest gap between groups; None if fewer than two have a score."""
+    """The largest gap between groups; None if fewer than two groups have a score."""
     known = {name: e for name, e in groups.items() if math.isfinite(e.value)}
     if len(known) < 2:
         return None
@@ -139,12 +139,12 @@ NO_SECOND_PERSON = (
 
 
 def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
-    """The transform that matches human captions to the captioner's word by word, or None."""
+    """The transform of equal style among a metric's transforms, or None."""
     return next((each for each in transforms if isinstance(each, MatchedAlignment)), None)
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
-    """The score with one annotator as the captioner, or a note why there is none."""
+    """The score with one annotator as the captioner, or a note why there is no score."""
     people = one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])
@@ -203,7 +203,7 @@ def equal_speech_parts(
 def alike_corpora(
     corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
 ) -> Iterator[Corpus]:
-    """Captions for attackers, with annotators of the captioner's length in turn as the captioner.
+    """Captions for attackers: annotators of the captioner's length take its place in turn.
 
     Each corpus has one human caption of every image to compare with.
     """

@@ -1,10 +1,9 @@
 """LIC and Leakage corrected by gold labels: guesses are scored under machine and gold labels.
 
-Attackers learn machine labels of other images, so a guess for an image does not depend on the
-image's own label, and can be scored under the true label as well as under the machine label. The
-corrected score is a score of weighted images (prediction-powered inference, PPI++): gold images
-count 1 under their true labels and minus lambda under machine labels, and all other images count
-lambda under machine labels.
+Attackers learn machine labels of other images. So a guess for an image does not depend on the
+image's own label, and can be scored under its true label as well. The corrected score is a score of
+weighted images (prediction-powered inference, PPI++): gold images count 1 under their true labels
+and minus lambda under machine labels, and all other images count lambda under machine labels.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class CorrectedGuesses(CaptionAttack, CorrectableByGold):
 
 @dataclass(frozen=True, eq=False)
 class GuessesUnderBothLabels:
-    """Guesses for I images under machine labels, and for n of these under gold labels."""
+    """Guesses, scored by the machine labels of all images and by the n gold labels."""
 
     sample: GoldSample
     keys: UIntArray  # (I,) hashes of the images' ids
@@ -163,7 +162,7 @@ class GuessesUnderBothLabels:
         return dict.fromkeys(estimates, Estimate(math.nan))
 
     def weight_of_machine(self, score: Score) -> float:
-        """Lambda, how much the machine's labels count, in [0, 1], chosen for the headline."""
+        """Lambda, the weight of machine labels in [0, 1], chosen to suit the headline."""
         n, rest = len(self.sample.rows), len(self.keys) - len(self.sample.rows)
         if not self.sample.drawn_evenly:
             return 1.0
@@ -174,7 +173,7 @@ class GuessesUnderBothLabels:
         return machine_weight(true[name], machine[name], spread, n, rest)
 
     def _influences(self, places: IntArray) -> dict[PartName, Float64Array]:
-        """(n,) the derivative of each number by the weight of each of ``places``."""
+        """The derivative of each number by the weight of each gold image in ``places``, (n,)."""
         whole = np.zeros(len(self.keys) + len(self.sample.rows))
         whole[: len(self.keys)] = 1.0
         slopes: dict[PartName, list[Float64Array]] = {}

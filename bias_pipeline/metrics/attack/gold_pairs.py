@@ -3,7 +3,7 @@
 Attackers learn machine labels of other images, so what they guess for an image can be scored under
 its true label too. A pair of a group and a task may have a handful of gold images, too few for a
 denominator. Therefore the machine's number is moved by how much true labels of the gold images
-would change it, to first order. Pairs that count stay those of machine labels.
+would change it, to first order. Machine labels decide which pairs count.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def guesses_of(
 
 @dataclass(frozen=True, eq=False)
 class PairsUnderBothLabels:
-    """The numbers of a direction if gold images have machine labels, and if they have true ones."""
+    """The numbers of a direction under machine labels, and under true labels of gold images."""
 
     attackers: DirectionAttackers  # under machine labels of I images
     sample: GoldSample  # n gold images among them
@@ -59,12 +59,12 @@ class PairsUnderBothLabels:
 
     @cached_property
     def _of_group(self) -> IntArray:
-        """(g,) places of the gold images that belong to a group; others leave all numbers."""
+        """(g,) places of the gold images that belong to a group by their true label."""
         return np.flatnonzero(self.sample.truth >= 0)
 
     @cached_property
     def _machine(self) -> IntArray:
-        """(n,) the places of the gold images among the I."""
+        """(n,) the places of the gold images among all images."""
         return np.searchsorted(self.attackers.direction.images, self.sample.rows)
 
     @cached_property
@@ -137,7 +137,7 @@ class PairsUnderBothLabels:
         )
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, S) how each number changes if all images change as each gold image does."""
+        """(n, S) for each gold image, how numbers change if all images change like it."""
         start = np.zeros(self._n_images + len(self._of_group))
         start[: self._n_images] = 1.0
         changes = {

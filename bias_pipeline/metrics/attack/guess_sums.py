@@ -1,4 +1,4 @@
-"""Mean scores of guesses at several tasks under weights of images, as one product."""
+"""Mean scores of guesses at several tasks under weights of images, computed as one product."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.io.hashing import UIntArray, mix
+from bias_pipeline.io.hashing import mix
 from bias_pipeline.stats.scoring import Scoring
 
 
@@ -48,7 +48,10 @@ class GuessSums:
             image, task = np.arange(len(truth)), np.zeros(len(truth), np.int64)
             more = scoring.per_guess(probs, truth)
         else:
-            _, first, kind = np.unique(_row_hashes(probs), return_index=True, return_inverse=True)
+            hashes = np.zeros(len(probs), np.uint64)
+            for column in probs.T:
+                hashes = mix(hashes ^ np.ascontiguousarray(column, np.float64).view(np.uint64))
+            _, first, kind = np.unique(hashes, return_index=True, return_inverse=True)
             false = scoring.per_guess(probs[first], np.zeros_like(truth[first]))
             true = scoring.per_guess(probs[first], np.ones_like(truth[first]))
             image, task = np.nonzero(truth)
@@ -65,11 +68,3 @@ class GuessSums:
         tested, more = np.split(sums, [len(self.false)], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((tested @ self.false + more) / tested.sum(axis=1, keepdims=True))
-
-
-def _row_hashes(numbers: Float64Array) -> UIntArray:
-    """(M,) hashes, equal for equal rows."""
-    hashes = np.zeros(len(numbers), np.uint64)
-    for column in numbers.T:
-        hashes = mix(hashes ^ np.ascontiguousarray(column, np.float64).view(np.uint64))
-    return hashes

@@ -20,10 +20,10 @@ _COST = Cost(per_caption=0.0, per_attacked=1e-5)
 class LIC(CorrectedGuesses):
     """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
 
-    ``model`` is LIC_M, ``human`` LIC_D (mean over caption positions, each with its own attackers).
-    A uniform prediction gives 1 / K^2. ``score`` is LIC on the images that both sides describe.
-    ``lic_from:accuracy`` and ``lic_from:confidence`` are its two parts. At equal style
-    (``alignment=matched``) conclusions rest on ``matched:beyond``.
+    ``model`` is LIC_M, ``human`` LIC_D: the mean over attackers of first human captions, of second
+    human captions, and so on. A uniform prediction gives 1 / K^2. ``score`` is LIC on the images
+    that both sides describe. ``lic_from:accuracy`` and ``lic_from:confidence`` are its two parts.
+    At equal style (``alignment=matched``) conclusions rest on ``matched:beyond``.
 
     Example:
         >>> LIC.info.neutral

@@ -195,7 +195,7 @@ class AssumedGroup(CorrectedByGold):
         return replace(captions, weights=1 / each)
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The numbers by true label, without ``whole``, which needs more than outcomes."""
+        """The numbers by true label; ``whole`` is absent, as outcomes do not suffice for it."""
         n_groups = len(view.groups)
         unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
         numbers: dict[PartName, CountedNumber] = {}
@@ -239,7 +239,7 @@ class AssumedGroup(CorrectedByGold):
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
     def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
-        """(N, 3) what each image adds to ``whole:model``, to ``whole:human`` and to their count."""
+        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their divisor."""
         blocks = view.corpus.side("model").blocks()
         parts = [self._one_and_sentences(view, block) for block in blocks]
         one, n_about = map(np.concatenate, zip(*parts, strict=True))

@@ -100,7 +100,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
     undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether the number is of T→A: numbers of A→T use labelled groups."""
+        """Whether a number is about T→A, since numbers about A→T use labelled groups."""
         return part.direction == "t_to_a"
 
     def tally(self, view: CorpusView) -> Tally:

@@ -35,7 +35,7 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     mean growth, and ``object:NAME`` the growth of one object. ``predictions:joint``, ``:task`` and
     ``:group`` are the score if captions give group and object, only the object, or only the group.
     The metric ignores how frequent each group is. Usual groups and growth are taken from different
-    images. ``published:*`` takes them from the same images, as the paper does.
+    images. ``published:*`` takes both from the same images, as the paper does.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

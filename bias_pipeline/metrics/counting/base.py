@@ -185,7 +185,7 @@ def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object
 
 
 def row_of(numerator: str | None, view: CorpusView) -> int:
-    """The row of the group that a ratio is about: `numerator`, or else the first labelled group."""
+    """The row of the group in a ratio's numerator: `numerator`, else the first labelled group."""
     if numerator is None:
         return 0
     check_known("numerator", numerator, view.groups)
@@ -199,7 +199,7 @@ def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
 
 
 def least_share(min_support: float, n_images: int) -> float:
-    """The share of captions that must name a task; a ``min_support`` of 1 or more counts images.
+    """The share of captions that must name a task; ``min_support`` from 1 on is a number of images.
 
     Example:
         >>> least_share(0.005, 8000), least_share(40, 8000)
@@ -209,5 +209,5 @@ def least_share(min_support: float, n_images: int) -> float:
 
 
 def indicators(counts: Float64Array) -> IntArray:
-    """1 where a count is above 0."""
+    """An array with 1 where a count is above 0."""
     return (counts > 0).astype(np.int64)

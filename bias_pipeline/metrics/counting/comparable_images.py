@@ -1,4 +1,4 @@
-"""Features of what images show, by which pictures are compared."""
+"""Features of images (objects, annotators' words) on which groups' pictures are made comparable."""
 
 from __future__ import annotations
 
@@ -46,11 +46,21 @@ class ComparableImages:
         if len(self.corpus.human):
             blocks.append(self.words(self.corpus.human, framed=True))
         if self.corpus.objects is not None:
-            blocks.append(self._objects())
+            # Persons are in all
+            pairs = [
+                (row, name)
+                for row, names in enumerate(self.corpus.objects)
+                for name in names or ()
+                if name.lower() not in self.table.persons
+            ]
+            column = {name: k for k, name in enumerate(sorted({name for _, name in pairs}))}
+            rows = np.array([row for row, _ in pairs], np.int64)
+            columns = np.array([column[name] for _, name in pairs], np.int64)
+            blocks.append(group_task_cells(rows, columns, (len(self.corpus), len(column))))
         return self.frequent(blocks or [self.words(self.corpus.model, framed=False)])
 
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
-        """(M, P) the columns of the tables that are not 0 in enough images."""
+        """(M, P) the tables' columns, without columns that are above 0 in too few images."""
         least = max(_LEAST_IMAGES, len(self.corpus) // _LEAST_SHARE)
         chosen = []
         for block in blocks:
@@ -67,19 +77,6 @@ class ComparableImages:
         weights = sparse.diags_array(1 / np.maximum(n_captions, 1))
         sums = sum_by_image(word_indicators(words), captions.image_rows, len(self.corpus))
         return sparse.csr_array(weights @ sums)
-
-    def _objects(self) -> sparse.csr_array:
-        """(M, O) 1 where an object is in the image; persons are in all."""
-        pairs = [
-            (row, name)
-            for row, names in enumerate(self.corpus.objects or ())
-            for name in names or ()
-            if name.lower() not in self.table.persons
-        ]
-        column = {name: k for k, name in enumerate(sorted({name for _, name in pairs}))}
-        rows = np.array([row for row, _ in pairs], np.int64)
-        columns = np.array([column[name] for _, name in pairs], np.int64)
-        return group_task_cells(rows, columns, (len(self.corpus), len(column)))
 
     @cached_property
     def numbers(self) -> IntArray:

@@ -35,7 +35,7 @@ _NULL = PartName("null")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupContrast:
-    """One group, and the groups that it is compared with."""
+    """One group, and the groups with which it is compared."""
 
     label: str  # in names of parts: the group, empty if this is the only contrast
     group: str  # a difference above 0 means more of this group
@@ -106,7 +106,7 @@ class ComparedGroups(Metric):
         return notes
 
     def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
-        """Each group against the others, with its image flags; for two groups, only the second."""
+        """Each group against the others, with flags of its images; if there are two, the second."""
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes
         sizes = np.bincount(codes, minlength=len(names))
@@ -132,7 +132,7 @@ class ComparedGroups(Metric):
         ]
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
-        """Compares the (M,) members of a group with all other images, by what images show."""
+        """Compares a group's images, flagged in (M,), with all others, by what images show."""
         groups, keys = members.astype(np.float64), images.corpus.keys
         return Comparison.fit(groups, images.features, images.folds, keys)
 
@@ -173,9 +173,8 @@ class ComparedParts:
     def _draws(self, score: Number, influence: Float64Array) -> Draws:
         """The draws of the score under resampled images.
 
-        The influence of the images explains a part of the score's error. The rest, such as which
-        signs the amounts have, is drawn as noise that depends only on the captions: equal captions
-        have equal noise.
+        The influence of the images explains a part of the score's error. The rest is drawn as
+        noise, which depends only on the captions, so equal captions have equal noise.
         """
         keys = self.images.corpus.keys
         moved = np.concatenate([(counts - 1) @ influence for counts in self.stats.weights(keys)])

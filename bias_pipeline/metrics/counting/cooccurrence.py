@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.declared import Count, NotNegative
@@ -63,8 +63,8 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
       group's share in a side's captions that name the object and one group.
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
     * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
-    * ``undefined``: the number of objects that the captioner never names together with exactly one
-      group.
+    * ``undefined``: the number of objects for which no caption of the captioner names the object
+      and exactly one group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -152,7 +152,9 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
                 part: mean_of([skew(counts) for counts in each]) for part, each in pairs.items()
             }
             pooled = {part: np.sum(each, axis=0) for part, each in pairs.items()}
-            weights = self._weights(pooled, supported)
+            named = pooled[HUMAN if HUMAN in pooled else MODEL].sum(axis=-2)
+            weights = np.zeros_like(named)  # (B, T), 0 for objects that do not count
+            weights[:, supported] = named[:, supported] if self.aggregate == "weighted" else 1.0
             values = {
                 part: sides.number(part, weighted_mean(of_objects, weights))
                 for part, of_objects in skews.items()
@@ -183,13 +185,6 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
             audit={"objects_without_support": len(view.tasks) - len(supported)},
             notes=notes,
         )
-
-    def _weights(self, pooled: dict[PartName, Float64Array], supported: IntArray) -> Float64Array:
-        """(B, T) weight of each object in means; 0 for objects that do not count."""
-        named = pooled[HUMAN if HUMAN in pooled else MODEL].sum(axis=-2)
-        counted = np.zeros_like(named)
-        counted[:, supported] = named[:, supported] if self.aggregate == "weighted" else 1.0
-        return counted
 
     @property
     def object_tasks(self) -> TaskVocabulary:

@@ -132,7 +132,7 @@ def _numbers(
 
 
 def declines_note(corpus: Corpus, attribute: str) -> str:
-    """How many of the captioner's captions decline, by group, with the test; possibly empty."""
+    """A note on how many captions decline in each group, with the test; possibly empty."""
     samples = [_counts(sample, attribute) for sample in corpus.each_sample]
     total = np.sum(samples, axis=0)
     declined, answered = total.sum(axis=1).tolist()
@@ -159,7 +159,7 @@ def declines_note(corpus: Corpus, attribute: str) -> str:
 
 
 def _counts(corpus: Corpus, attribute: str) -> IntArray:
-    """(2, 1 + K) answers that decline, and all answers: for images of no group, then each group."""
+    """(2, 1 + K) answers that decline, and all answers, of images of no group and each group."""
     grouping, declined = corpus.groupings[attribute], declined_images(corpus)
     answered = declined.copy()
     answered[corpus.model.image_rows] = True

@@ -1,4 +1,4 @@
-"""Tables that quote captions: spellings by group, captions, and words that are no concept."""
+"""Tables that quote captions: spellings by group, captions, and words that belong to no concept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def example_tables(
 
 
 class _Examples:
-    """Examples of the concepts that captions have often enough to be listed."""
+    """Examples of concepts that occur in captions often enough to be listed."""
 
     def __init__(self, images: DescribedImages, contrasts: Sequence[DescriptionContrast]) -> None:
         self.images = images
@@ -112,7 +112,7 @@ class _Examples:
 
 
 def take_in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int]:
-    """At most four rows, smallest drawn number first, alternating between the groups."""
+    """At most four rows in the order of their drawn numbers, alternating between the groups."""
     ordered = rows[np.argsort(drawn[rows], kind="stable")]
     turns = zip_longest(
         *(ordered[groups[ordered] == g].tolist() for g in np.unique(groups[ordered]).tolist())

@@ -63,10 +63,10 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def counted_share(self) -> float:
-        """The share of the captioner's surplus words that count here; NaN without annotators.
+        """The share of surplus words that count as descriptions; NaN without annotators.
 
-        Words are surplus if annotators use them less often. ``alignment=matched_both`` removes
-        surplus words, so no other metric compares them.
+        A surplus word is a word that annotators use less often than the captioner.
+        ``alignment=matched_both`` removes such words, so no other metric compares them.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()

@@ -94,7 +94,7 @@ def too_few(n_images: int) -> str:
 
 
 class _Test:
-    """The two tests of a contrast: of single concepts and classes, and of the score."""
+    """The two tests of a contrast: one of single concepts and classes, one of the score."""
 
     def __init__(self, contrast: DescriptionContrast, n_contrasts: int) -> None:
         self.contrast, differences = contrast, contrast.differences
@@ -129,7 +129,7 @@ class _Test:
 
 
 def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
-    """Says how often each group gets a concept, and how far the gap exceeds annotators'."""
+    """Says how often each group gets a concept, and how far the gap exceeds the annotators' gap."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
     more = contrast.group if shown.values[concept] > 0 else contrast.others
@@ -245,8 +245,8 @@ def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
 def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
-    The data add how alike the groups' pictures are, and the largest clear differences, even if
-    annotators explain them.
+    These data also say how alike the groups' pictures are, and list the largest clear differences,
+    even if annotators explain them.
     """
     return {
         **asdict(answer),

@@ -47,10 +47,10 @@ class GroupDescriptions(ComparedGroups):
 
     * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, second group minus first.
     * ``own:NAME``: the captioner's own difference.
-    * ``score``: half the sum of the concepts' absolute amounts, with signs from other images.
-      ``null``: what noise alone would add; it is already subtracted.
+    * ``score``: half the sum of the concepts' differences, each with the sign that it has on other
+      images. ``null``: what noise alone would add; it is already subtracted.
     * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: of the
-      words that the captioner uses more often than annotators, the share that counts here.
+      words that the captioner uses more often than annotators, the share that descriptions count.
     * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
 
     If there are more than two groups, each is compared with the rest (``concept:NAME:GROUP``,
@@ -98,7 +98,7 @@ class GroupDescriptions(ComparedGroups):
         )
 
     def contrasts(self, images: DescribedImages) -> list[DescriptionContrast]:
-        """A contrast of each group with the others; for two groups, only of the second."""
+        """A contrast of each group with the others; of two groups, only the second has one."""
         compared = self.group_contrasts(images)
         if not len(images.concepts):
             return []

@@ -160,7 +160,7 @@ class DifferentialFairness(TaskMetric):
     def _smoothing(
         self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
     ) -> dict[str, Smoothing]:
-        """The noise of the prior, by table: every resampling draws a part of the prior anew."""
+        """The noise of the prior for each table; each resampling draws a part of the prior anew."""
         if not PRIORS[self.prior] or self.prior == "share":
             return {}
         smoothing = {}

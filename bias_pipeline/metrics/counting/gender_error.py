@@ -1,4 +1,4 @@
-"""Gender error and group accuracy: how often captions name the wrong group, or the right one.
+"""Gender error and group accuracy: how often captions name the wrong or the right group.
 
 Gender error asks whether captions misgender, group accuracy whether one group is named correctly
 more often than another.
@@ -54,7 +54,7 @@ class OutcomeMetric(CorrectedByGold):
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """For each part, (N,) True for the labelled images that the part rests on."""
+        """For each part, (N,) flags of the labelled images on which the part rests."""
 
     @abstractmethod
     def numbers(
@@ -135,7 +135,9 @@ class GenderError(OutcomeMetric):
     over: Over = "all"
 
     def tally(self, view: CorpusView) -> Tally:
-        examples = _misnamed_lines(view)
+        named, labelled = view.named_group("model"), view.codes[view.images("model")]
+        wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
+        examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
@@ -171,13 +173,6 @@ class GenderError(OutcomeMetric):
                     wrong[:, k], whole[:, k], images[MODEL]
                 )
         return values
-
-
-def _misnamed_lines(view: CorpusView) -> list[dict[str, object]]:
-    """Lines with a few captions that name another group than the labelled one."""
-    named, labelled = view.named_group("model"), view.codes[view.images("model")]
-    wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-    return example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
 
 
 _OUTCOMES = ("", "incorrect", "other")  # the name of the correct share is only the group's name

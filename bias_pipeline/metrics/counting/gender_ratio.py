@@ -35,10 +35,10 @@ class GenderRatio(CountingMetric):
     """Captions that name the first of two groups, divided by captions that name the other.
 
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels, and
-    ``score`` is their difference. ``captions:human`` is the ratio in human captions, and
-    ``captions:increase`` is the captioner's ratio minus the annotators' on the images that both
-    describe, each image counted once. Human captions do not keep the labels' proportions either, so
-    the p of ``score`` tests ``captions:increase``.
+    ``score`` is their difference. ``captions:human`` is the ratio in human captions.
+    ``captions:increase`` is the captioner's ratio minus the annotators' ratio on the images that
+    both describe, each image counted once. Human captions do not keep the labels' proportions
+    either, so the p of ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -1,8 +1,8 @@
 """Shares of captions corrected by gold labels (``dataset.gold``), cell by cell.
 
-If a machine labels the images, most captions that seem wrong disagree only with a wrong label. A
-cell is the images with the same machine label and the same outcome of the caption. True labels of a
-cell are drawn from its gold images.
+If a machine labels the images, most captions that seem wrong merely disagree with a wrong label. A
+cell has the images with equal machine labels whose captions name the same group (or none). True
+labels of a cell are drawn from its gold images.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 class CorrectedByGold(CountingMetric, CorrectableByGold):
-    """A metric that uses only an image's label and what captions say of the image."""
+    """A metric that depends only on images' labels and on which group captions name."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
         """Draw the true labels of each cell of captions and machine labels from gold labels."""
@@ -81,10 +81,10 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
         """The metric's numbers.
 
-        ``tables`` has (B, T, O) captions of each part. The T true labels are the K groups, unsure
-        and other. The O outcomes are each group that a caption names alone, no group, several
-        groups, and declined. ``:paired`` parts have the captions of images that both sides
-        describe. The view has the machine's labels.
+        ``tables`` has (B, T, O) captions of each part. There are T true labels: the K groups,
+        unsure, other. There are O outcomes: one for each group that a caption names alone, then no
+        group, several groups, and declined. ``:paired`` parts have the captions of images that both
+        sides describe. The view has the machine's labels.
         """
 
 
@@ -152,7 +152,7 @@ def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabel
 
 @dataclass(frozen=True)
 class _Corrected:
-    """A metric's numbers in three forms: from the posterior, of gold images alone, and counted."""
+    """A metric's numbers in three forms: corrected, and of gold images weighted or counted."""
 
     labels: TrueLabels
     groups: Sequence[str]
@@ -235,7 +235,7 @@ class _Corrected:
         return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
 
     def worth(self, name: PartName, number: Estimate, alone: Estimate) -> float:
-        """How many times as many gold labels alone, evenly drawn, give an equal interval."""
+        """How many times as many evenly drawn gold labels alone give the same interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if self.labels.drawn_evenly or not width > 0:
             return worth_of(number, alone, drawn_evenly=self.labels.drawn_evenly)

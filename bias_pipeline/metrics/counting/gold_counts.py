@@ -1,4 +1,4 @@
-"""Counts of many small cells corrected by gold labels: one step from the numbers by machine labels.
+"""Corrects counts of many small cells by gold labels, in one step from machine labels' numbers.
 
 A pair of a group and an object may have a handful of gold images, too few for a denominator.
 Therefore the number by machine labels of all images is moved, to first order, by what true labels
@@ -35,7 +35,7 @@ class CountedInOneStep(CountingMetric, CorrectableByGold):
     """A metric that counts images by label in many cells."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Move each number by what true labels of the gold images change, to first order."""
+        """Move each number by how much true labels of the gold images change it (first order)."""
         view = self.see(corpus)
         check_drawn_at_random(view, gold)
         sample = GoldSample.from_rows(np.flatnonzero(view.has("model")), corpus, gold)
@@ -63,12 +63,12 @@ class _GoldTallies:
 
     @property
     def gaps(self) -> set[PartName]:
-        """Names of numbers that are a largest difference, which is not a smooth function."""
+        """Names of the numbers that are largest differences, since these do not change smoothly."""
         numbers = self.tally.numbers(self.tally.totals)
         return {name for name, number in numbers.items() if isinstance(number, LargestGap)}
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, 1) how each number changes if all images change as each gold image does."""
+        """(n, 1) for each gold image, how numbers change if all images change like it."""
         whole = self._numbers(0.0, np.zeros(1, np.int64))
         changes = {name: np.zeros((len(self.sample.rows), 1)) for name in whole}
         differ = self.sample.differ

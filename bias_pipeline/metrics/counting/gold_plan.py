@@ -22,7 +22,7 @@ APART = 0.5  # the share of gold images whose machine label and caption name dif
 
 @dataclass(frozen=True)
 class CaptionedImages:
-    """The images that a captioner describes, by what machine labels and captions say of them."""
+    """The images that a captioner describes, with their machine labels and what captions name."""
 
     rows: IntArray  # (n,) the rows of the images in the corpus
     apart: BoolArray  # (n,) whether machine label and caption name different groups
@@ -79,7 +79,7 @@ class NeededLabels:
     def from_pilot(
         cls, corpus: Corpus, metric: CorrectedByGold, pilot: GoldLabels, half_width: float, z: float
     ) -> NeededLabels:
-        """Estimates the needed labels from a pilot of about a hundred gold labels."""
+        """Estimates the number of needed labels from a pilot of about a hundred gold labels."""
         captions = metric.outcomes(metric.see(corpus), "model")
         labels = true_labels(corpus, pilot, captions)
         n_groups = labels.n_groups

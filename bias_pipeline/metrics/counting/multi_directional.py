@@ -46,7 +46,7 @@ class MultiDirectional(LabelledTaskMetric):
     absolute changes over groups and sets, so chance alone makes both directions larger than 0.
     ``<direction>:signed`` is the mean with the sign of BA->, and ``<direction>:variance`` the
     variance of the changes. ``mals`` and ``mals:variance`` are the mean and the variance of
-    Multi_MALS. Changes are taken against the corpus's own labels.
+    Multi_MALS. Changes are measured from the corpus's own labels.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -91,7 +91,7 @@ class MultiDirectional(LabelledTaskMetric):
     denominator: Denominator = "images"  # see `directional_pairs`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether the number is of T→A or Multi_MALS: numbers of A→T use labelled groups."""
+        """Whether a number is about T→A or Multi_MALS, since A→T uses labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> Tally:

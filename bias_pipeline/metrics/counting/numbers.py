@@ -1,4 +1,4 @@
-"""Numbers that are computed from counts, each declared with all that it rests on."""
+"""Numbers that are computed from counts, each with the images and groups that it rests on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CountedNumber:
         )
 
     def split(self, names: Iterable[PartName]) -> dict[PartName, CountedNumber]:
-        """One number per column of ``values`` (B, M) and, for a share, of ``observations``."""
+        """A number for each column of ``values`` (B, M) and, for shares, of ``observations``."""
         each = {}
         for column, name in enumerate(names):
             of = None if self.observations is None else self.observations[:, column]
@@ -164,10 +164,9 @@ Numbers = Mapping[PartName, CountedNumber | LargestGap]
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """Noise of mean 0 that is added to the sums of a table in resamples, not in the estimate.
+    """Noise of mean 0 that is added to the sums of a table in resamples, but not in the estimate.
 
-    Without this noise, an event that never happened would happen in no resample either, as if its
-    chance were known to be 0.
+    Without it, an event that never happened would happen in no resample, as if its chance were 0.
     """
 
     amounts: Float64Array  # (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1

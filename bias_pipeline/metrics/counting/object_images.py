@@ -98,11 +98,11 @@ class ObjectImages(ComparableImages):
 
 
 def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
-    """The corpus without the annotator who is the captioner, if there is one, and a note.
+    """The corpus without the annotator who is the captioner, if one is, and a note.
 
-    If the captioner is an annotator, each object that a caption names would count as present, since
-    an annotator names it. A captioner is an annotator if nearly all of its captions are human
-    captions of the same images.
+    If an annotator were the captioner, each object in a caption would count as present, since an
+    annotator names it. A captioner is an annotator if nearly all of its captions are human captions
+    of the same images.
     """
     known = corpus.model.image_rows[:_TRIED]
     if not len(corpus.human) or not _captions_of_others(corpus, known)[1]:
@@ -120,7 +120,7 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
 
 
 def _captions_of_others(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bool]:
-    """(C,) human captions that are not the captioner's own; whether the captioner is a person."""
+    """(C,) human captions by others than the captioner, and whether the captioner is a person."""
     model, human = corpus.model, corpus.human
     rows = np.flatnonzero(np.isin(model.image_rows, images)).tolist()
     left = {(int(model.image_rows[row]), model.text(row)) for row in rows}

@@ -62,12 +62,12 @@ class InventedObjects(ComparedGroups):
     An image has its annotated objects and the objects that annotators' captions name.
 
     * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also by group.
-    * ``gap``: the second group's share minus the first group's, on all pictures. ``gap:number``,
-      ``gap:alike``, ``gap:words``: the gap on pictures with equally many objects, with the same
-      objects, and with the same objects and annotators' words.
-    * ``object:NAME``: the difference for one object. ``score``: half the sum of absolute
-      differences, with signs from other images. ``null``: what noise alone would add; it is already
-      subtracted.
+    * ``gap``: the second group's share minus the first group's share, on all pictures.
+      ``gap:number``, ``gap:alike``, ``gap:words``: the gap on pictures with equally many objects,
+      with the same objects, and with the same objects and annotators' words.
+    * ``object:NAME``: the difference for one object. ``score``: half the sum of the differences,
+      each with the sign that it has on other images. ``null``: what noise alone would add; it is
+      already subtracted.
     * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: the share of an image's
       objects that captions name.
 

@@ -32,12 +32,11 @@ _CELLS = 20_000_000  # the most cells of all tables of bundles together
 class ResamplingBlocks:
     """Groups of images that are resampled as a whole.
 
-    Each image belongs to a bundle by a hash of its id. The sums over bundles vary as much as sums
-    over images, so intervals have the same expected width as if images were resampled, but a
-    million images take no longer. An image is in the same bundle, with the same weights, whatever
-    captioner is scored and however many images the captioner describes. The argument ``keys`` has
-    hashes of all images' ids; the attribute ``keys`` has a key for each bundle, by which the bundle
-    is resampled.
+    Each image belongs to a bundle by a hash of its id. Sums over bundles vary as much as sums over
+    images. So intervals are as wide as if images were resampled, but a million images take no
+    longer. An image is in the same bundle, with the same weights, for every captioner. The argument
+    ``keys`` has hashes of all images' ids; the attribute ``keys`` has a key for each bundle, by
+    which the bundle is resampled.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:

@@ -1,6 +1,6 @@
-"""The two sides that a metric compares, as tables of images: labels and captions, or captions.
+"""The two sides that a metric compares, as tables with a row per image.
 
-BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with the groups and tasks of
+BA_MALS, BA-> and Multi-> compare the groups and tasks in labels with the groups and tasks in
 captions. Other metrics compare the captioner, who writes one caption per image, with annotators,
 who write several. Noise makes some numbers larger, such as a maximum. Such numbers are therefore
 computed for each position of human captions, each time from as many captions as the captioner
@@ -188,7 +188,7 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
-    """For each part, the images that its side describes; for ``:paired``, images of both.
+    """For each part, the images that its side describes; for ``:paired``, the images of both sides.
 
     Parts without images are left out.
     """
@@ -220,7 +220,7 @@ class CaptionSides:
 
     @property
     def notes(self) -> list[str]:
-        """A note that there is no score, if only the model describes images."""
+        """A note that there is no score because there are no human captions; else no note."""
         return [] if HUMAN in self.images else ["no human captions: there is no score"]
 
     def number(self, part: PartName, values: Float64Array, unit: str = "fraction") -> CountedNumber:
@@ -300,7 +300,7 @@ def keep_rows(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
 
 
 def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
-    """(N + 1,) where each row of the table starts and ends if only the chosen entries are kept.
+    """(N + 1,) where each row begins and ends after all but the chosen entries are dropped.
 
     Rows stay in order, so nothing has to be sorted again.
     """

@@ -1,4 +1,4 @@
-"""Counts captions by true label, although gold labels show true labels of some images only.
+"""Counts captions by true label, although gold labels show the true labels of few images.
 
 Each draw weights every image by an exponential number. So the images of each cell, and the gold
 labels of each cell, are drawn from their posterior (a Dirichlet distribution, as in the Bayesian
@@ -65,12 +65,16 @@ class TrueLabels:
         For captions with different ``name``, unknown labels are drawn independently.
         """
         cell, n_cells = self.cells(captions)
-        table = self._by_image(captions, cell, n_cells)
+        shape = (len(self.machine), n_cells)
+        table = sparse.csr_array((captions.weights, (captions.rows, cell)), shape=shape)
         within = self._gold_of(captions, cell, n_cells)
         generator = np.random.default_rng(int(hash_ids([name])[0]))
         blocks = ResamplingBlocks(np.flatnonzero(np.diff(table.indptr)), self.keys, n_cells)
         sums = blocks.sums(table)
-        unseen = self._outcome_priors(sums.sum(axis=0))
+        # So that no outcome is impossible
+        of_machine = sums.sum(axis=0).reshape(-1, self.n_groups + NO_GROUP_LABELS).sum(axis=0)
+        n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
+        unseen = np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)
         parts = []
         for first in range(0, self.draws, _BATCH):
             numbers = np.arange(first, min(first + _BATCH, self.draws))
@@ -101,7 +105,7 @@ class TrueLabels:
         return sums.reshape(n_cells, -1)
 
     def p_random(self, captions: CaptionOutcomes) -> float:
-        """How often gold images drawn at random are as unevenly spread over cells as here."""
+        """How often randomly drawn gold images would be spread over cells as unevenly as these."""
         cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(
@@ -127,12 +131,6 @@ class TrueLabels:
         priors[:, ~possible] = 0
         return priors
 
-    def _outcome_priors(self, cells: Float64Array) -> Float64Array:
-        """(C,) the prior of outcomes of captions, so that no outcome is impossible."""
-        of_machine = cells.reshape(-1, self.n_groups + NO_GROUP_LABELS).sum(axis=0)
-        n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
-        return np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)
-
     def cells(self, captions: CaptionOutcomes) -> tuple[IntArray, int]:
         """(C,) the cell of each caption, and how many cells there are."""
         n_labels = self.n_groups + NO_GROUP_LABELS
@@ -140,17 +138,10 @@ class TrueLabels:
         return cell, (self.n_groups + NO_GROUP_OUTCOMES) * n_labels
 
     def _place(self, captions: CaptionOutcomes) -> IntArray:
-        """(C,) each caption's image among the gold images, -1 for others."""
+        """(C,) the place of each caption's image among the gold images, -1 for other images."""
         place = np.full(len(self.machine), -1)
         place[self.rows] = np.arange(len(self.rows))
         return place[captions.rows]
-
-    def _by_image(
-        self, captions: CaptionOutcomes, cell: IntArray, n_cells: int
-    ) -> sparse.csr_array:
-        """(N, C) the weights of each image's captions, by cell."""
-        shape = (len(self.machine), n_cells)
-        return sparse.csr_array((captions.weights, (captions.rows, cell)), shape=shape)
 
     def _gold_of(self, captions: CaptionOutcomes, cell: IntArray, n_cells: int) -> sparse.csr_array:
         """(n, C * T) weights of each gold image's captions by cell and true label.

@@ -89,7 +89,7 @@ def ba_directional(
     undefined: str = "drop",
     training: Counts | None = None,
 ) -> Float64Array:
-    """BA-> in one direction: mean of :func:`directional_pairs`, in [-1, 1], 0 if nothing changes.
+    """BA-> in one direction: the mean of :func:`directional_pairs`, in [-1, 1]; 0 without change.
 
     Args:
         counts: see :func:`directional_pairs`.
@@ -171,22 +171,6 @@ def ba_mals(
     """
     tasks = mals_tasks(counts, predictions=predictions, training=training)
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)
-
-
-def mals_of_ratios(before: Float64Array, after: Float64Array, n_groups: int = 2) -> float:
-    """BA_MALS of published tables, which give each task's ratio to one of two groups.
-
-    Args:
-        before: (T,) b* of the first group.
-        after: (T,) b~ of the first group.
-        n_groups: K.
-
-    Example:
-        >>> round(mals_of_ratios(np.array([0.6, 0.3]), np.array([0.7, 0.2])), 3)
-        0.1
-    """
-    leaning = np.sign(before - 1 / n_groups)
-    return float((leaning * (after - before)).mean())
 
 
 def predicted_pairs(counts: Counts, predictions: str) -> Float64Array:
@@ -283,14 +267,11 @@ def multi_summary(
     return nanmean(np.abs(pairs), 2), nanmean(signs * pairs, 2), _variance(pairs)
 
 
-def multi_mals(
-    counts: Counts, *, training: Counts | None = None
-) -> tuple[Float64Array, Float64Array]:
+def multi_mals(counts: Counts) -> tuple[Float64Array, Float64Array]:
     """Multi_MALS: mean and variance over sets of absolute changes in usual groups' shares.
 
     Args:
         counts: see :func:`multi_pairs`.
-        training: labels that give the usual groups of sets, and the shares before the change.
 
     Example:
         >>> a, t = np.array([[1, 0], [1, 0], [0, 1]]), np.ones((3, 1))
@@ -298,9 +279,8 @@ def multi_mals(
         >>> multi_mals(Counts.from_rows(a, t, all_men, t))[0].round(4).item()
         0.3333
     """
-    of_labels = training or counts
-    change = group_shares(counts.joint) - group_shares(of_labels.labels)
-    pairs = np.where(leaning(of_labels), change, 0.0 * change)
+    change = group_shares(counts.joint) - group_shares(counts.labels)
+    pairs = np.where(leaning(counts), change, 0.0 * change)
     return nanmean(np.abs(pairs).sum(axis=-2), 1), _variance(pairs)
 
 

@@ -5,8 +5,8 @@ With G the group (0 or 1), Y what captions say and X what the picture shows, the
     theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
 
 (Robinson 1988). A picture of a kind that only one group has counts little: its weight is
-proportional to ``g_i^2`` (overlap weights). The two expectations are ridge regressions fitted on
-the other folds; the difference is right if one expectation is.
+proportional to ``g_i^2`` (overlap weights). Ridge regressions, fitted on the other folds, give the
+two expectations. The difference is right if one of the two expectations is right.
 """
 
 from __future__ import annotations
@@ -81,22 +81,6 @@ class CrossFittedRidge:
         return expected
 
 
-def chosen_ridge(
-    features: sparse.csr_array, folds: IntArray, groups: Float64Array
-) -> CrossFittedRidge:
-    """The ridge with the first penalty after which groups are predicted less well."""
-    parts = _folds(features, folds)
-    best, least = None, np.inf
-    for penalty in PENALTIES:
-        ridge = CrossFittedRidge(parts, penalty)
-        error = float(np.mean((groups - ridge.predict(groups[:, None])[:, 0]) ** 2))
-        if error >= least:
-            break
-        best, least = ridge, error
-    assert best is not None
-    return best
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """N images of two groups, compared by what the pictures show."""
@@ -114,8 +98,21 @@ class Comparison:
         folds: IntArray,
         keys: UIntArray,
     ) -> Comparison:
-        """Compare (N,) groups, 0 or 1, on what the pictures show, (N, P) features."""
-        return cls(groups, chosen_ridge(features, folds, groups), folds, keys)
+        """Compare two groups of images on features of their pictures.
+
+        ``groups`` (N,) has 0 or 1 for each image, ``features`` is (N, P).
+        """
+        # The first penalty after which groups are predicted less well
+        parts = _folds(features, folds)
+        best, least = None, np.inf
+        for penalty in PENALTIES:
+            ridge = CrossFittedRidge(parts, penalty)
+            error = float(np.mean((groups - ridge.predict(groups[:, None])[:, 0]) ** 2))
+            if error >= least:
+                break
+            best, least = ridge, error
+        assert best is not None
+        return cls(groups, best, folds, keys)
 
     @cached_property
     def expected_group(self) -> Float64Array:
@@ -153,7 +150,7 @@ class Comparison:
     def permuted_influence(self) -> Float64Array:
         """(N, B) :attr:`influence` if groups are permuted among images of similar expectation.
 
-        No image gets its own group: otherwise the mean over permutations would contain a twentieth
+        No image keeps its own group; otherwise the mean over permutations would contain a twentieth
         of the difference.
         """
         drawn = random_words(
@@ -183,7 +180,7 @@ class Comparison:
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R) how much each image moves the sums over images, from its shares of the sums."""
+        """(N, R) how much each image moves the sums over images, by its shares of the sums."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:

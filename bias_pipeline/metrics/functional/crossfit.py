@@ -1,10 +1,10 @@
 """Amplification that takes the direction of a bias from other images than its size.
 
-The published formulas take the direction and the size of a task's leaning from the same labels.
-Noise in the labels then decides the direction and is subtracted as if it were a bias that captions
-lack. So the fewer images there are, the further the result lies below the truth. Here images are
-split into F folds, and each fold uses the directions of the other folds. This is ours;
-``experiments/inference`` measures both ways.
+The published formulas take direction and size from the same labels. In that case noise in the
+labels decides the direction, and is subtracted as if it were a bias that captions lack. So the
+result lies the further below the truth, the fewer images there are. Here images are split into F
+folds, and each fold uses the directions of the other folds. This is ours; ``experiments/inference``
+measures both ways.
 
 All functions take counts whose first axis is the fold; the other leading axes are free.
 """

@@ -163,7 +163,7 @@ class Differences:
 
 
 def _counts(reference: Reference) -> bool:
-    """Whether a concept with this reference enters classes, score and verdict."""
+    """Whether a concept with this annotators' difference enters classes, score and verdict."""
     return reference not in (Reference.UNKNOWN, Reference.ALONE)
 
 
@@ -264,7 +264,7 @@ class _Parts:
     def _amounts_beyond(
         self, shares: Float64Array, null: Float64Array, variance: Float64Array
     ) -> Amounts:
-        """Sums minus the mean under the null; errors include the variance of the ratios."""
+        """Sums minus their mean under permuted groups; errors include the ratios' variance."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
 

@@ -37,7 +37,7 @@ _GROUPS = (0.02, 0.98)  # the same for the expected group of an image
 
 
 class Reference(Enum):
-    """What annotators' difference at the captioner's rate rests on."""
+    """The data on which the annotators' difference at the captioner's rate rests."""
 
     ANNOTATORS = "as many of these annotators"
     RATIO = "annotators of a large set"
@@ -162,12 +162,17 @@ def annotators_at_rate(
             )
             spoken[:, q] = slope * joined[-1][:, q]
             fixed[:, q] = comparison.weights * offset
-    shrink = _shrinkage(comparison, annotators, levels[0])
+    # Annotators' differences that rest on few mentions are shrunk
+    effective = 1 / (comparison.weights**2).sum()  # images
+    mentions = levels[0] * annotators.numbers.mean() * effective
+    shrink = mentions / (mentions + _PRIOR)
     fixed *= shrink
     for q, ratio in annotators.ratios.items():
         if plan.references[q] is Reference.RATIO:
+            # Scaled so that their weighted mean is the captioner's rate
+            inside = np.clip(expected[:, q], 0.001, _RATES[1])
             of_images, change = ratio.difference(
-                _scale_rates(expected[:, q], rates[q], comparison.weights),
+                np.clip(inside * rates[q] / max(float(comparison.weights @ inside), 1e-9), *_RATES),
                 comparison.expected_group,
             )
             fixed[:, q] = comparison.weights * of_images
@@ -200,7 +205,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
             _interpolate(weights[:, q], rate, level)
         elif q in annotators.ratios:
             references.append(Reference.RATIO)
-        elif _is_rare(annotators, q) and one[q] <= HARDLY:
+        elif (annotators.rare is not None and bool(annotators.rare[q])) and one[q] <= HARDLY:
             references.append(Reference.HARDLY)
         else:
             times = _times_as_many(rate, float(level[-1]))
@@ -217,10 +222,6 @@ def _times_as_many(rate: float, level: float) -> float:
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
 
 
-def _is_rare(annotators: Annotators, concept: int) -> bool:
-    return annotators.rare is not None and bool(annotators.rare[concept])
-
-
 def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> None:
     """Set the (K,) weights with which ``levels`` average to ``rate``, at most the last level."""
     if rate <= 0:
@@ -235,7 +236,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset that turn a difference into that of ``times`` as many annotators."""
+    """Slope and offset by which a difference becomes the difference of ``times`` the annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 
@@ -246,19 +247,6 @@ def _extend_hazards(level: float, difference: float, times: float) -> tuple[floa
     step = 0.05 * level
     slope = (joint_difference(at + step) - joint_difference(at - step)) / (2 * step)
     return slope, joint_difference(at) - slope * at
-
-
-def _shrinkage(comparison: Comparison, annotators: Annotators, level: Float64Array) -> Float64Array:
-    """(Q,) factors that shrink annotators' differences if these rest on few mentions."""
-    effective = 1 / (comparison.weights**2).sum()  # images
-    mentions = level * annotators.numbers.mean() * effective
-    return mentions / (mentions + _PRIOR)
-
-
-def _scale_rates(expected: Float64Array, rate: float, weights: Float64Array) -> Float64Array:
-    """(N,) the expected rates, scaled so that their weighted mean is the captioner's rate."""
-    inside = np.clip(expected, 0.001, _RATES[1])
-    return np.clip(inside * rate / max(float(weights @ inside), 1e-9), *_RATES)
 
 
 def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[HazardRatio, ...]:

@@ -47,11 +47,11 @@ def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIn
 def exchange_labels(
     labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray
 ) -> IntArray:
-    """Labels exchanged between random images until as many labels as predictions are wrong.
+    """Labels after exchanges between random images, until labels are wrong as often as predictions.
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
-    wrong labels may be off by one; with two classes and an odd number of wrong predictions it
-    always is. The number cannot exceed what an exchange of all labels reaches.
+    wrong labels may differ by one; with two classes and an odd number of wrong predictions it
+    always does. The number of wrong labels cannot exceed what an exchange of all labels reaches.
 
     Args:
         labels: see :func:`flip_labels`.

@@ -128,22 +128,6 @@ def divergence(distributions: Float64Array) -> Float64Array:
     return _entropy(mean) - _entropy(distributions).mean(axis=-1)
 
 
-def rates_without_discarded(counts: Float64Array) -> Float64Array:
-    """(..., 3) shares of a group's correct, wrong and neutral captions, by GAIC's denominator.
-
-    Args:
-        counts: (..., 4) correct, wrong, neutral, and discarded, which no rate counts.
-
-    Source: Tang et al. 2021 (GAIC).
-
-    Example:
-        >>> rates_without_discarded(np.array([2.0, 1.0, 1.0, 6.0])).tolist()
-        [0.5, 0.25, 0.25]
-    """
-    rated = counts[..., :3]
-    return share(rated, rated.sum(axis=-1, keepdims=True))
-
-
 def _entropy(p: Float64Array) -> Float64Array:
     bits: Float64Array = -(p * np.log2(np.where(p > 0, p, 1.0))).sum(axis=-1)
     return np.maximum(bits, 0.0) + 0.0

@@ -1,8 +1,8 @@
-"""Objects that captions name: absent objects, and the share of present objects that is named.
+"""Objects that captions name: how often absent objects, and how many of the present objects.
 
 CHAIR (Rohrbach et al. 2018) is the share of captions that name an absent object, or the share of
-mentions that are of absent objects. The groups' pictures differ in which objects can be invented,
-so a gap between groups is compared with the gap on pictures with the same objects.
+mentions that name an absent object. Which objects can be invented differs between the groups'
+pictures, so the gap is also measured on pictures with the same objects.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Amount:
     error: float
 
     def interval(self, errors: float = 1.96) -> tuple[float, float]:
-        """The ends of the interval, which extends ``errors`` standard errors on either side."""
+        """The two ends of the interval, ``errors`` standard errors below and above the number."""
         return self.value - errors * self.error, self.value + errors * self.error
 
 

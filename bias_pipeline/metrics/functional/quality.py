@@ -161,7 +161,7 @@ def bleu(
 def clipped_counts(
     candidates: Ngrams, references: Ngrams, owner: IntArray
 ) -> tuple[sparse.csr_array, ...]:
-    """The n-grams that each reference shares with its candidate, each at its smaller count.
+    """The n-grams that each reference shares with its candidate, at the smaller of both counts.
 
     Args:
         candidates: C captions.
@@ -210,7 +210,7 @@ def clipped_matches(
 
 
 def closest_lengths(lengths: IntArray, references: IntArray, owner: IntArray) -> IntArray:
-    """(C,) length of the reference closest in length to each candidate, the shorter on ties.
+    """(C,) for each candidate, the length closest to its own among references (ties: the shorter).
 
     Args:
         lengths: (C,) words of each candidate; each must have a reference.

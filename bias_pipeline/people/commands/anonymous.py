@@ -29,7 +29,6 @@ from bias_pipeline.run.overrides import quote_value
 
 if TYPE_CHECKING:
     from bias_pipeline.corpus.attribute import Attribute
-    from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.people.anonymous import AnonymousRow, CorrelationRow
     from bias_pipeline.people.anonymous_pictures import AnonymousPictures
 
@@ -245,8 +244,8 @@ def score_parser() -> Parser:
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="attackers that learn from the labelled data, with settings; may be repeated "
-        "(default: both metrics)",
+        help="a metric whose attackers learn from the labelled data, with settings; may be "
+        "repeated (default: both metrics)",
     )
     parser.add_argument(
         "--runs",
@@ -379,7 +378,15 @@ def _attack_rows(
         cell.require()
         reference = cell.corpus()
         attribute = cell.build("attribute").name
-        _check_apart(reference, attribute, pictures)
+        labelled = reference.groupings[attribute].labelled
+        both = {reference.ids[row] for row in np.flatnonzero(labelled).tolist()} & set(
+            pictures.photos
+        )
+        if 2 * len(both) > len(pictures.photos):
+            raise NotApplicableError(
+                f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among "
+                "the labelled images; choose other pictures (in scenes another dataset.seed)"
+            )
         text: Any = cell.build("text")
         score = anonymous_attack(
             cell.build("metric"),
@@ -390,17 +397,6 @@ def _attack_rows(
         )
         rows += anonymous_rows(captioner, attribute, cell.metric.name, {LARGEST: score})
     return rows
-
-
-def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures) -> None:
-    """Refuse if more than half of the anonymous pictures are labelled images too."""
-    labelled = reference.groupings[attribute].labelled
-    both = {reference.ids[row] for row in np.flatnonzero(labelled).tolist()} & set(pictures.photos)
-    if 2 * len(both) > len(pictures.photos):
-        raise NotApplicableError(
-            f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among "
-            "the labelled images; choose other pictures (in scenes another dataset.seed)"
-        )
 
 
 def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:

@@ -153,9 +153,9 @@ def rate_parser() -> Parser:
         "--gold-size",
         type=number(Count),
         metavar="N",
-        help="draw N photos to ask about, so that dataset.gold=answers.csv corrects the labels of "
-        "--machine; on half of the photos, labels and captions disagree; captions are not shown; "
-        "answers.csv gets each photo's chance of being drawn",
+        help="draw N photos to ask about; dataset.gold=answers.csv then corrects the labels of "
+        "--machine. On half of the photos, machine label and caption disagree. Raters do not see "
+        "the captions. answers.csv has the chance with which each photo was drawn",
     )
     add_machine_option(parser)
     parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
@@ -172,8 +172,8 @@ def rate_parser() -> Parser:
         "--runs",
         type=Path,
         metavar="DIR",
-        help="with --gather of three or more studies of pairs: correlate metrics' numbers in "
-        "finished runs with raters' answers",
+        help="with --gather of three or more studies of pairs: correlate the numbers of finished "
+        "runs with the raters' answers",
     )
     return parser
 
@@ -183,7 +183,15 @@ def rate_command(words: Sequence[str]) -> int:
     words, settings = without_settings(words)
     options = rate_parser().parse_args(words)
     if options.gather:
-        _gather(options)
+        from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
+
+        if options.out or options.folder:
+            raise UsageError("--gather DIR takes no photos and no --out")
+        for folder in options.gather:
+            for line in [*agreement_lines(folder), *pair_lines(folder)]:
+                print_out(line)
+        if options.runs:
+            print_correlations(options.gather, options.runs)
         return 0
     if options.runs:
         raise UsageError("--runs DIR goes with --gather DIR")
@@ -291,18 +299,6 @@ def _study(options: Namespace) -> Any:
     return study
 
 
-def _gather(options: Namespace) -> None:
-    from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
-
-    if options.out or options.folder:
-        raise UsageError("--gather DIR takes no photos and no --out")
-    for folder in options.gather:
-        for line in [*agreement_lines(folder), *pair_lines(folder)]:
-            print_out(line)
-    if options.runs:
-        print_correlations(options.gather, options.runs)
-
-
 _COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
 _ALIGNMENT = "alignment"  # changes human captions by the words in all captions of the captioner
 
@@ -370,7 +366,7 @@ class ScoredFiles:
     photos: Mapping[str, Path] = field(default_factory=dict)  # photos by image id
 
     def __call__(self, result: Result) -> CaptionsBehind:
-        """The captions and pictures that a run scored; their digest is not checked yet."""
+        """The captions and pictures that a run scored, before their digest is checked."""
         from bias_pipeline.people.web.captions_behind import CaptionsBehind
 
         given = result.facts.overrides
@@ -394,7 +390,7 @@ class ScoredFiles:
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _with_moved_file(self, word: str) -> str:
-        """An override of a file that names the folder's file of the same name, if there is one."""
+        """An override that names a file in the folder in place of a moved file of the same name."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"

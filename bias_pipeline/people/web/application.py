@@ -110,8 +110,8 @@ def _is_foreign(request: Request) -> bool:
 class TokenGate:
     """Lets in visitors whose link holds the token; a cookie remembers them.
 
-    Links from other pages bring the cookie too (``lax``), so the cookie must guard nothing that a
-    link could change.
+    Links from other pages send the cookie, too (``lax``). So a link must not be able to change
+    anything that the cookie guards.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -271,7 +271,7 @@ class Connection(H11Protocol):
     """A connection that ends after some seconds without a request.
 
     A browser keeps several connections open, even if it asks for little. If there are too many, the
-    connection that has been idle longest is closed; a new connection is refused only if all others
+    connection that has been idle longest is closed. A new connection is refused only if all others
     are being answered.
     """
 
@@ -280,7 +280,16 @@ class Connection(H11Protocol):
         self._since = self.loop.time()
         self._watch = self.loop.call_later(_LOOK_S, self._look)
         if len(self.connections) > min(_MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2):
-            self._make_room()
+            others = [
+                other
+                for other in self.connections
+                if isinstance(other, Connection) and other is not self and other._is_idle
+            ]
+            if others:
+                min(others, key=lambda other: other._since).transport.abort()
+            else:
+                self.transport.write(_FULL)
+                self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._watch.cancel()
@@ -302,18 +311,6 @@ class Connection(H11Protocol):
     @property
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
-
-    def _make_room(self) -> None:
-        others = [
-            other
-            for other in self.connections
-            if isinstance(other, Connection) and other is not self and other._is_idle
-        ]
-        if others:
-            min(others, key=lambda other: other._since).transport.abort()
-        else:
-            self.transport.write(_FULL)
-            self.transport.close()
 
     def _look(self) -> None:
         waited = self.loop.time() - self._since

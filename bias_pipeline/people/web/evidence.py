@@ -211,7 +211,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
     if path is None:
         return None
     try:
-        return image_scores(path, kind(node.get("average", "captions")), paired=True)
+        return image_scores(path, kind(node.get("average", "captions")))
     except ValueError:  # there are no guesses from captions, as in DBAC
         return None
     except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError) as error:
@@ -367,8 +367,8 @@ class WordVotes:
     def mark(self, words: Sequence[str], group: str) -> Marked:
         """A caption's words, with what they add to the log-odds as marks.
 
-        With two groups, a mark below 0 speaks for the first group and above 0 for the second. With
-        more groups, a mark above 0 speaks for the given group.
+        If there are two groups, a negative mark speaks for the first group and a positive mark for
+        the second. If there are more, a positive mark speaks for the given group.
         """
         parts = word_parts(words, self.votes, self.order)
         of_group = len(self.groups) > 2 and group in self.groups

@@ -134,7 +134,7 @@ class RunFolder:
 
 
 def version_note(result: Result) -> str:
-    """A sentence if this version of the metric would give other numbers; else empty."""
+    """A sentence if the installed version of the metric gives other numbers; else empty."""
     row = result.rows[0]
     info = info_of(row.metric)
     if info is not None and info.version == row.metric_version:
@@ -210,7 +210,7 @@ def number_of(row: Row, result: Result) -> NumberCell:
 
 
 def headline_rows(result: Result) -> list[Row]:
-    """The headline rows of a run; its first row if it has no headline."""
+    """The headline rows of a run; the run's first row if the run has no headline."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
 
 

@@ -60,7 +60,7 @@ class SharedReads(Generic[T]):
 
 
 def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
-    """Run the read that was requested last; the thread holds no result while it waits."""
+    """Do the read that was requested last. While the thread waits, it keeps no result in memory."""
     future, read = waiting.get()
     try:
         future.set_result(read())

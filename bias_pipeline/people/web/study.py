@@ -84,7 +84,7 @@ class Study:
 
     @cached_property
     def settings(self) -> dict[str, object]:
-        """What must stay the same while answers are collected."""
+        """The settings that must stay the same while answers are collected."""
         shown: list[tuple[str | None, ...]] = [
             (image, self.captions.get(image), *filter(None, [self.beside.get(image)]))
             for image in self.images

@@ -41,8 +41,8 @@ from bias_pipeline.report.table import NumberCell, Table
 from bias_pipeline.report.tables import latest_results
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import label, with_settings
-from bias_pipeline.stats.bootstrap import Interval
-from bias_pipeline.stats.compare import FEWEST_CORRELATED, Correlation, pearson
+from bias_pipeline.stats.bootstrap import Estimate, Interval
+from bias_pipeline.stats.compare import FEWEST_CORRELATED, pearson
 from bias_pipeline.stats.raters import (
     LEAST_RATERS,
     answer_counts,
@@ -125,7 +125,7 @@ def _coefficient(agreement: Interval) -> str:
 
 
 def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
-    """How many of the known answers each rater gave, and all raters together."""
+    """How many of the known answers each rater gave, and how many all raters together."""
     by_rater: defaultdict[str, list[bool]] = defaultdict(list)
     by_image: defaultdict[str, list[bool]] = defaultdict(list)
     for rating in (rating for rating in ratings if rating.image_id in gold):
@@ -154,14 +154,22 @@ _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What answers of three raters or more, or else of two raters, say about errors."""
+    """What the answers of three raters or more (or else of two raters) say about errors."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
     n_answers = (answers >= 0).sum(axis=1)
     both = answers[n_answers == 2]
     if len(both) >= _LEAST:
-        return _of_two(both, len(groups))
+        pairs = np.array([row[row >= 0] for row in both])
+        differ = float((pairs[:, 0] != pairs[:, 1]).mean())
+        low, high = error_range(differ, len(groups))
+        return [
+            f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, "
+            f"{low:.1%} (one makes all the errors) to {high:.1%} (both make equally many) of the "
+            "answers are wrong, and more if they make the same errors; dataset.label_noise shows "
+            "how far scores would move at either end"
+        ]
     return [
         f"how often labels err is estimated from {_LEAST} items or more that three raters could "
         f"tell (here {(n_answers >= LEAST_RATERS).sum()}), or that two could tell (here "
@@ -234,18 +242,6 @@ def _errors(answers: IntArray, n_groups: int) -> Float64Array:
     return np.asarray(1 - np.diag(label_confusion(answers, n_groups)), np.float64)
 
 
-def _of_two(answers: IntArray, n_groups: int) -> list[str]:
-    pairs = np.array([row[row >= 0] for row in answers])
-    differ = float((pairs[:, 0] != pairs[:, 1]).mean())
-    low, high = error_range(differ, n_groups)
-    return [
-        f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, "
-        f"{low:.1%} (one makes all the errors) to {high:.1%} (both make equally many) of the "
-        "answers are wrong, and more if they make the same errors; dataset.label_noise shows how "
-        "far scores would move at either end"
-    ]
-
-
 PAIRS_FILE = "pairs.csv"  # the table of a study of pairs
 
 
@@ -298,7 +294,8 @@ class NumberCorrelation(NamedTuple):
     """The correlation over captioners between a number and the raters' share."""
 
     name: tuple[str, str, str]  # metric, part, and settings in which its run differs
-    correlation: Correlation
+    correlation: Estimate
+    n_captioners: int
 
 
 def number_correlations(
@@ -319,7 +316,9 @@ def number_correlations(
                 key = (row.metric, row.part, label(result))
                 numbers.setdefault(key, {})[row.captioner] = row.value
     return [
-        NumberCorrelation(key, pearson([shares[name] for name in values], list(values.values())))
+        NumberCorrelation(
+            key, pearson([shares[name] for name in values], list(values.values())), len(values)
+        )
         for key, values in numbers.items()
     ]
 
@@ -355,7 +354,7 @@ def print_correlations(folders: Sequence[Path], runs: Path) -> None:
             f"{runs} has no number of the captioners, the attribute and the data set of these "
             "studies; name the folder of their runs, and folders of studies of pairs"
         )
-    most = max(line.correlation.n for line in lines)
+    most = max(line.n_captioners for line in lines)
     if most < FEWEST_CORRELATED:
         print_out(
             f"a correlation over captioners needs {FEWEST_CORRELATED} of them, and here are {most}"
@@ -366,7 +365,7 @@ def print_correlations(folders: Sequence[Path], runs: Path) -> None:
         "“differently” (Pearson, 95 % interval)"
     )
     rows = [
-        [*line.name, _correlation(line.correlation), NumberCell(line.correlation.n, digits=0)]
+        [*line.name, _correlation(line.correlation), NumberCell(line.n_captioners, digits=0)]
         for line in lines
     ]
     head = ["metric", "part", "settings", "r", "captioners"]
@@ -384,7 +383,7 @@ def _points(share: Interval) -> str:
     return f"{100 * share.value:.1f}{ends} points"
 
 
-def _correlation(correlation: Correlation) -> NumberCell | str:
+def _correlation(correlation: Estimate) -> NumberCell | str:
     if math.isnan(correlation.value):
         return "unknown"
-    return NumberCell(correlation.value, correlation.low, correlation.high)
+    return NumberCell(correlation.value, correlation.ci_low, correlation.ci_high)

@@ -38,7 +38,7 @@ class BackboneInputs(ABC):
     """The visual inputs of N captions."""
 
     def fit(self, train: IntArray) -> Self:
-        """A copy limited to what the training part contains; by default the inputs themselves."""
+        """A copy that knows only what the training part contains; by default the same inputs."""
         del train
         return self
 
@@ -56,10 +56,10 @@ class Backbone(ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the inputs, as plain data."""
+        """All settings that decide the inputs, as plain data."""
 
     def require(self) -> None:  # noqa: B027 - most need nothing
-        """Check before any work that everything is present that the backbone needs."""
+        """Check, before any work, that everything that the backbone needs is present."""
 
     @abstractmethod
     def digest(self, data: LabelledCaptions) -> str:
@@ -197,7 +197,7 @@ class ObjectInputs(BackboneInputs):
 
     @cached_property
     def numbers(self) -> IntArray:
-        """(N, R) the objects' numbers, from 1 on, padded; an empty list contains "nothing"."""
+        """(N, R) the objects' numbers from 1 on, padded; an image without objects has "nothing"."""
         number = {name: place for place, name in enumerate(self.names, 1)}
         table = np.full((len(self.objects), max([1, *map(len, self.objects)])), NOTHING, np.int64)
         for row, line in zip(table, self.objects, strict=True):
@@ -214,10 +214,10 @@ VERSION = 1  # raise it whenever any region changes
 
 @dataclass(frozen=True)
 class PublishedBackbone(PictureBackbone):
-    """The last grid, or the tokens, of a published vision network.
+    """Regions by a published vision network: its last grid, or its tokens.
 
-    The network is frozen, and its regions are stored as float16 for all seeds, recipes and sides of
-    a metric. A captioner that is fitted may tune the network; the captioner then reads pixels.
+    The network is frozen, and regions are stored as float16 for all seeds, recipes and sides of a
+    metric. A captioner that is fitted may tune the network; the captioner then reads pixels.
     """
 
     name: str  # the network's name in `encoder.backbone`

@@ -31,7 +31,7 @@ _WHAT = "answers of a batch: a line with custom_id and response for each request
 def requests_of(
     image: str, picture: str, server: ChatServer, decoding: Decoding
 ) -> Iterator[bytes]:
-    """A line with the request for each caption that is wanted of a photo."""
+    """For each wanted caption of a photo, a line with the request."""
     for sample in range(decoding.n):
         body = server.question(picture, decoding, sample)
         request = {
@@ -67,7 +67,7 @@ def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
 
 
 def check_ids(images: Iterable[str]) -> None:
-    """Refuse image ids that end like the id of a request for one of several captions."""
+    """Refuse image ids that end as ids of requests end if several captions are wanted (``#1``)."""
     unclear = next((i for i in images if image_of_request(i)[1] is not None), None)
     if unclear is not None:
         raise UsageError(
@@ -88,7 +88,12 @@ class BatchAnswers:
         for path in paths:
             for image, answer in _answers(path):
                 if image in images:
-                    self._add(image, answer)
+                    # A later answer replaces a failure
+                    of_image, sample = self._answers.setdefault(image, {}), answer.sample or 0
+                    if sample not in of_image or of_image[sample].absent:
+                        of_image[sample] = answer
+                    elif not answer.absent and answer.captions != of_image[sample].captions:
+                        self._repeated.add(image)
                 else:
                     others.add(image)
         named = ", ".join(map(str, paths))
@@ -107,14 +112,6 @@ class BatchAnswers:
                 f"{named}: {inflect(len(self._repeated), 'images have')} two different answers; "
                 f"the first is taken: {first_ids(self._repeated)}"
             )
-
-    def _add(self, image: str, answer: Answer) -> None:
-        """Keep an answer; a later answer replaces a failure."""
-        of_image, sample = self._answers.setdefault(image, {}), answer.sample or 0
-        if sample not in of_image or of_image[sample].absent:
-            of_image[sample] = answer
-        elif not answer.absent and answer.captions != of_image[sample].captions:
-            self._repeated.add(image)
 
     def read(self, path: Path) -> AnsweredCaptions:
         image = image_id(path.name)

@@ -12,7 +12,10 @@ _NOT_COPIED = ("content-encoding", "content-length", "content-type", "transfer-e
 
 
 class UnfitAnswerError(Exception):
-    """An answer that is not read to its end; the message follows the server's name."""
+    """The error for an answer that is not read to its end.
+
+    The message follows the server's name.
+    """
 
 
 def bounded_client(**settings: Any) -> Any:

@@ -71,7 +71,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """The name of the server's machine, by which runs are distinguished, since ports change."""
+        """The name of the server's machine, which identifies runs, since ports change."""
         return urlsplit(self.url).hostname or ""
 
     @property
@@ -92,7 +92,7 @@ class ChatServer:
         }
 
     def upload_notice(self, *, has_key: bool) -> str | None:
-        """A notice that photos leave this machine; None if they stay."""
+        """A notice that photos leave this machine; None if photos stay."""
         if self.is_here:
             return None
         open_to_all = "" if self.url.startswith("https:") else ", without encryption"
@@ -242,7 +242,7 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
 
 
 def broken_answer(server: ChatServer, fault: str) -> Fault:
-    """An answer of status 200 that reports an error and says nothing about the photo."""
+    """The fault in an answer of status 200 that reports an error and says nothing of the photo."""
     return Fault(f"{server.host} {fault}", attempts=ATTEMPTS_AT_ANSWER, status=200)
 
 
@@ -280,7 +280,7 @@ def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> Usage
 
 
 def fault_within(response: Any, server: ChatServer) -> Fault | None:
-    """The fault in an answer of status 200 that holds an error, as routers send it; else None."""
+    """The error within an answer of status 200, as routers send it; None without an error."""
     try:
         body = response.json()
     except (ValueError, RecursionError):

@@ -194,7 +194,13 @@ class Fitted:
             )
             tuned = expect(backbone.get("tuned"), int, path, f"{_BACKBONE}.tuned")
         encoder = _encoder(model.kind, settings, path)
-        emotions = _emotions(config.get(_EMOTIONS, []), model.kind, path)
+        listed = expect(config.get(_EMOTIONS, []), list, path, _EMOTIONS)
+        distinct = len(set(map(str, listed))) == len(listed)
+        if not all(isinstance(name, str) for name in listed) or not distinct:
+            raise DataError(f"{path}: {_EMOTIONS} must be a list of distinct names")
+        if listed and model.kind != "sat":
+            raise DataError(f"{path}: a {model.kind} is not grounded; {_EMOTIONS} belongs to a sat")
+        emotions = tuple(listed)
         fitted = cls(model.kind, encoder, _words(model.folder), emotions, tuned)
         path = model.folder / PREPROCESSING
         sized = expect(_read_file(path), dict, path, "")
@@ -225,7 +231,7 @@ def _read_file(path: Path) -> object:
 
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
-    """The encoder that a folder's settings describe; their names and types are checked."""
+    """The encoder that a folder's settings describe; names and types of settings are checked."""
     usual = CLASSES[kind](NO_PROMPT)
     known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:
@@ -240,16 +246,6 @@ def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
         raise DataError(f"{path}: encoder has a wrong value; {error}") from error
     side_of(encoder)
     return encoder
-
-
-def _emotions(names: Any, kind: str, path: Path) -> tuple[str, ...]:
-    listed = expect(names, list, path, _EMOTIONS)
-    distinct = len(set(map(str, listed))) == len(listed)
-    if not all(isinstance(name, str) for name in listed) or not distinct:
-        raise DataError(f"{path}: {_EMOTIONS} must be a list of distinct names")
-    if listed and kind != "sat":
-        raise DataError(f"{path}: a {kind} is not grounded; {_EMOTIONS} belongs to a sat")
-    return tuple(listed)
 
 
 def _words(folder: Path) -> tuple[str, ...]:

@@ -167,11 +167,11 @@ FILES = ("weights", "vocabulary")
 class Grit(PromptCaptioner):
     """A description of the network, which :meth:`build` makes with PyTorch.
 
-    Without ``weights`` the whole network is trained from scratch, only on the answers. (GRIT's own
+    Without ``weights`` the whole network is trained from scratch, on the answers alone. (GRIT's own
     detector was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.)
-    With ``weights``, the detector comes from the file and is frozen. If the file is a captioner's,
-    grid network and decoder start from the file's weights; if the file is a detector's, they start
-    from scratch.
+    With ``weights``, the detector comes from the file and is frozen. In a captioner's file, grid
+    network and decoder have weights to start from. With a detector's file, these two start from
+    scratch.
     """
 
     prompt: Prompt  # the prompt for the group

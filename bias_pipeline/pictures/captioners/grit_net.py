@@ -54,7 +54,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) the log-probability of each answer between words (B, L) and a tail (B, M)."""
+        """(B, K) the log-probability of each answer after words (B, L) and before a tail (B, M)."""
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
@@ -70,7 +70,7 @@ class GritNet(nn.Module):
         return torch.stack(scores, dim=1)
 
     def next_word_log_probs(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """(B, L, V) logarithms of how likely each word is to follow each of L words."""
+        """(B, L, V) log-probability that each word of the vocabulary follows each of L words."""
         return self.cap_generator.next_word_log_probs(
             self.cap_generator(tokens, self._encode(picture))
         )

@@ -87,9 +87,9 @@ class PublishedJudge(Encoder):
 class Judge(PublishedJudge, AnsweringEncoder):
     """An image-text model, published or fitted by this program, without training (zero-shot).
 
-    The model gives the probability of each answer after picture and prompt. If the model is the
-    captioner under test, the captioner judges itself. A captioner fitted by this program uses its
-    own picture size instead of ``side``.
+    The model gives the probability of each answer after picture and prompt. If the model wrote the
+    captions, it judges itself. A captioner fitted by this program uses its own picture size instead
+    of ``side``.
 
     Example:
         >>> from bias_pipeline.pictures.captioners.prompt import Prompt
@@ -210,7 +210,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class QuestionItems(Items):
-    """N questions; they do not depend on the training part."""
+    """N questions, which do not depend on the training part."""
 
     questions: Sequence[Question]  # about each caption and its picture
 
@@ -224,5 +224,5 @@ class QuestionItems(Items):
         return self
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The rows of the questions, since the inputs made from questions differ between models."""
+        """The rows of the questions; each model makes its own inputs from the questions."""
         return {"rows": np.asarray(rows, np.int64)}

@@ -1,7 +1,7 @@
 """Prompts, after which a captioner predicts the group's name; the base class of such captioners.
 
-A prompt is a caption and words around it, fed word by word (teacher forcing); the captioner's
-predictions are used only for the answer. Such an encoder gives answers instead of vectors.
+A prompt is a caption and words around it, which the captioner reads word by word (teacher forcing).
+Only its predictions of the answer are used. Such an encoder gives answers instead of vectors.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Prompted:
 
     @cached_property
     def vocabulary(self) -> Mapping[str, int]:
-        """Numbers by word: frequent words come first, equally frequent words by the alphabet."""
+        """Each word's number: frequent words come first, equally frequent words by the alphabet."""
         captions = self.data.captions.take(self.train)
         ranked = [
             word
@@ -161,7 +161,7 @@ class Prompted:
         return self.lengths + max(map(len, self._answers), default=0) + after
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) and ``lengths`` (B,); the same for words after the answer, if any."""
+        """``tokens`` (B, L) and ``lengths`` (B,); also both for words after the answer, if any."""
         before, after = ([lines[row] for row in rows.tolist()] for lines in self._lines)
         arrays = {"tokens": _pad(before), "lengths": self.lengths[rows]}
         if self.prompt.words_after:
@@ -231,7 +231,7 @@ class PromptCaptioner(NetEncoder):
         return digest_with(data, self.visual.digest(data))
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """If there is a cache, read all pictures into it once, in one process."""
+        """If there is a cache, one process reads all pictures into it once."""
         if self.visual.cache is not None:
             self.visual.read(data)
         return None

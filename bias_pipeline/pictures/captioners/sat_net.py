@@ -130,7 +130,7 @@ class SatNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) the log-probability of each answer between words (B, L) and a tail (B, M)."""
+        """(B, K) the log-probability of each answer after words (B, L) and before a tail (B, M)."""
         encoded = self._encode(picture, None)
         step = self._start(encoded)
         total = torch.zeros_like(encoded.present, dtype=torch.float32)
@@ -157,7 +157,7 @@ class SatNet(nn.Module):
     def next_word_log_probs(
         self, tokens: Tensor, group: Tensor | None = None, **picture: Tensor
     ) -> Tensor:
-        """(B, L, V) logarithms of how likely each word is to follow each of L words.
+        """(B, L, V) log-probability that each word of the vocabulary follows each of L words.
 
         ``group`` (B, K) is the vector of each caption's group, if captions are grounded.
         """
@@ -282,7 +282,7 @@ def _mean(regions: Tensor, present: Tensor) -> Tensor:
 
 
 def _where_live(live: Tensor, after: Step, before: Step) -> Step:
-    """The step after the word for rows that are ``live`` (B,), otherwise the step before it."""
+    """For rows that are ``live`` (B,), the step after the word; for other rows, the step before."""
     hidden, cell, context = (
         torch.where(live[:, None], a.to(b.dtype), b)
         for a, b in zip(after[:3], before[:3], strict=True)

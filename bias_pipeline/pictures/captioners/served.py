@@ -54,7 +54,7 @@ class _RequestFailedError(Exception):
 class ServedCaptioner:
     """Captions photos by a server.
 
-    The captioner is a context; leaving it gives up the requests under way.
+    The captioner is a context: its end gives up all open requests.
     """
 
     def __init__(
@@ -317,7 +317,7 @@ class ServedCaptioner:
 
     @property
     def retry(self) -> str:
-        """What a request waits for; empty once the server has answered again."""
+        """Why a request waits, as text; empty once the server has answered again."""
         words, then = self._retry
         left = then - time.monotonic()
         return f"{words} in {duration(left)}" if left > 0 else words
@@ -354,7 +354,7 @@ _LOOK_S = 0.1  # seconds between two looks at whether the gap has changed
 
 
 class Pace:
-    """The gap between two requests: a refusal by the server doubles it, answers shorten it.
+    """The gap between two requests, which a refusal doubles and answers shorten.
 
     The gap is always shorter than the mean gap between the answers of the last minute. Times in
     which the server wants no request do not count.
@@ -398,7 +398,7 @@ class Pace:
             self.gap_s = self.gap_s * _FASTER if self.gap_s > _NO_GAP_S else 0.0
 
     def _open_s(self, now: float) -> float:
-        """The time up to now, without times in which the server wants no request."""
+        """The seconds so far, without times in which the server wants no request."""
         return now - self._closed_s + max(0.0, self._closed_until - now)
 
     def _shown_gap_s(self, now: float) -> float:

@@ -85,7 +85,7 @@ def parser() -> Parser:
     parser.add_argument(
         "--prompt",
         default="",
-        help="what the model is asked, or how its captions begin; not part of the captions "
+        help="a question to the model, or the beginning of every caption, which is not kept "
         "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' prompt for "
         "BLIP-2, Florence-2 and PaliGemma, a question for all others)",
     )
@@ -111,8 +111,8 @@ def parser() -> Parser:
         "--dtype",
         choices=("float32", "bfloat16"),
         default="float32",
-        help="precision of the computation; bfloat16 takes half the memory and is for GPUs; "
-        "with it the size of the batch can change single words (default: float32)",
+        help="precision of the computation; bfloat16 takes half the memory and is for GPUs, but "
+        "then the size of the batch can change single words (default: float32)",
     )
     parser.add_argument(
         "--limit",
@@ -124,9 +124,9 @@ def parser() -> Parser:
     parser.add_argument(
         "--emotion",
         metavar="NAME|predicted|FILE",
-        help="for a captioner of fit sat encoder.grounding=emotion: the emotion that it writes "
-        "for, as a name, predicted (the emotion predicted for each photo), or a table with "
-        "image_id, emotion",
+        help="the emotion to write for: a name, the word predicted (each photo's predicted "
+        "emotion), or a table with image_id, emotion; only for captioners that were made by fit "
+        "sat encoder.grounding=emotion",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)

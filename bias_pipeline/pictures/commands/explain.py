@@ -68,8 +68,8 @@ def gradcam_parser() -> Parser:
         "--people",
         choices=_PEOPLE,
         default=_PEOPLE[0],
-        help="heat is measured outside the masks of these people: all, the largest person, or "
-        "the people in the foreground (default: all)",
+        help="measure how much of a map lies outside these people: all people, the largest "
+        "person, or people in the foreground (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(
@@ -94,18 +94,6 @@ def gradcam_parser() -> Parser:
 def gradcam_command(words: Sequence[str]) -> int:
     options = gradcam_parser().parse_intermixed_args(list(words))
     require_new(options.out)
-    _require_gradients(options)
-    model = find_pretrained(options.model, None, revision=options.revision)
-    masked = any(word.partition("=")[0] == "image_masking" for word in options.overrides)
-    cell = compose.cell([*options.overrides, *([] if masked else ["image_masking=none"])])
-    mask: Any = cell.build("image_masking")
-    corpus = mask(cell.corpus())
-    captioner = forced_captioner(model, options.device, options.prompt)
-    _explain(options, model, captioner, corpus, cell.build("attribute"))
-    return 0
-
-
-def _require_gradients(options: Namespace) -> None:
     if options.server:
         raise UsageError(
             "--server: a model behind a server gives captions and no gradients; name a model on "
@@ -117,6 +105,14 @@ def _require_gradients(options: Namespace) -> None:
             f"{options.model}: a GGUF file is read by a runtime without gradients; name the same "
             "model's safetensors"
         )
+    model = find_pretrained(options.model, None, revision=options.revision)
+    masked = any(word.partition("=")[0] == "image_masking" for word in options.overrides)
+    cell = compose.cell([*options.overrides, *([] if masked else ["image_masking=none"])])
+    mask: Any = cell.build("image_masking")
+    corpus = mask(cell.corpus())
+    captioner = forced_captioner(model, options.device, options.prompt)
+    _explain(options, model, captioner, corpus, cell.build("attribute"))
+    return 0
 
 
 def forced_captioner(model: Pretrained, device: str, prompt: str = "") -> ForcedCaptioner[Any]:

@@ -13,7 +13,6 @@ from bias_pipeline.pictures.fitting.mitigation import Equalizer, EqualizerWeight
 from bias_pipeline.run.overrides import path_override
 
 if TYPE_CHECKING:
-    from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.run.compose import Cell
 
 
@@ -46,7 +45,12 @@ def captioner(options: Namespace) -> str:
         lesson = replace(lesson, shares=shares)
         card["weights of images, SHA-256 of the file"] = digest_of(options.weights)
     if options.equalizer:
-        equalizer = _equalizer(options, cell, corpus)
+        given = {"confusion": options.confusion_weight, "confident": options.confident_weight}
+        weights = EqualizerWeights(
+            **{key: value for key, value in given.items() if value is not None}
+        )
+        attribute, masking = cell.build("attribute"), cell.build("image_masking")
+        equalizer = Equalizer.of_corpus(weights, attribute, corpus, masking)
         lesson = replace(lesson, equalizer=equalizer)
         card["equalizer"] = equalizer.spec
     losses = fit_captioner(lesson, options.out, card, each_epoch=options.each_epoch)
@@ -57,16 +61,8 @@ def captioner(options: Namespace) -> str:
     )
 
 
-def _equalizer(options: Namespace, cell: Cell, corpus: Corpus) -> Equalizer:
-    """The losses of ``--equalizer``, with the given weights or the default weights."""
-    given = {"confusion": options.confusion_weight, "confident": options.confident_weight}
-    weights = EqualizerWeights(**{key: value for key, value in given.items() if value is not None})
-    attribute, masking = cell.build("attribute"), cell.build("image_masking")
-    return Equalizer.of_corpus(weights, attribute, corpus, masking)
-
-
 def _grounding(options: Namespace) -> str | None:
-    """The attribute of ``encoder.grounding``; removes this override and has its labels read."""
+    """The attribute of ``encoder.grounding``; replaces this override by ``attribute=``."""
     words = [word for word in options.overrides if word.startswith(GROUNDING)]
     if not words:
         return None
@@ -82,7 +78,7 @@ def _grounding(options: Namespace) -> str | None:
 
 
 def _tuned_blocks(options: Namespace) -> int:
-    """The number of ``fit.tune_backbone``, 0 without it; removes this override."""
+    """The number in ``fit.tune_backbone``, or 0; removes this override."""
     words = [word for word in options.overrides if word.startswith(TUNED)]
     options.overrides = [word for word in options.overrides if word not in words]
     given = words[-1].removeprefix(TUNED) if words else "0"

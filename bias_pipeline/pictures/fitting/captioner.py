@@ -100,7 +100,7 @@ class CaptionInputs:
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L), padded and with start and end; ``group`` (B, K); and the pictures."""
+        """``tokens`` (B, L), padded, with start and end; ``group`` (B, K); the pictures."""
         lines = [[START, *self.numbers[row], END] for row in np.asarray(rows).tolist()]
         tokens = np.full((len(lines), max(map(len, lines))), PAD, np.int64)
         for line, caption in zip(tokens, lines, strict=True):
@@ -270,7 +270,14 @@ def _fit_into(
         survival = recipe.survival  # checkpoints from which a killed training continues
         callbacks = [] if survival is None else [survival.checkpoint(lesson.key, batches)]
     else:
-        callbacks = [_epoch_writer(fitted, lesson.kind, epochs, provenance)]
+        from bias_pipeline.pictures.fitting.learning import EachEpoch
+
+        def write(epoch: int, weights: dict[str, Tensor]) -> None:
+            place = epochs / f"{epoch:02d}"
+            place.mkdir(parents=True)
+            fitted.save(place, weights, _card(lesson.kind, {**provenance, "epoch": epoch}))
+
+        callbacks = [EachEpoch(write)]
     fit(learner, batches, recipe, callbacks)
     losses = learner.losses
     if share.rank == 0:
@@ -298,19 +305,6 @@ def _learner(lesson: Lesson, fitted: Fitted, network: Any, counts: IntArray) -> 
         return CaptionLearner(network, *moves)
     members = lesson.equalizer.members(fitted.vocabulary, len(counts))
     return EqualizedLearner(network, *moves, lesson.equalizer.weights, members)
-
-
-def _epoch_writer(
-    fitted: Fitted, kind: str, folder: Path, provenance: Mapping[str, object]
-) -> Callback:
-    from bias_pipeline.pictures.fitting.learning import EachEpoch
-
-    def write(epoch: int, weights: dict[str, Tensor]) -> None:
-        place = folder / f"{epoch:02d}"
-        place.mkdir(parents=True)
-        fitted.save(place, weights, _card(kind, {**provenance, "epoch": epoch}))
-
-    return EachEpoch(write)
 
 
 def _card(kind: str, facts: Mapping[str, object]) -> str:

@@ -46,7 +46,7 @@ class CaptionLearner(Learner):
     def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
         """The cross-entropy of words, averaged within each caption (B, L) and then over captions.
 
-        The weight of a caption thus does not depend on its batch.
+        So the weight of a caption does not depend on its batch.
         """
         return words_loss(
             self.network.next_word_log_probs(tokens[:, :-1], **picture), tokens[:, 1:]
@@ -131,7 +131,7 @@ class EqualizedLearner(CaptionLearner):
     def _confusion(
         self, tokens: Tensor, named: Tensor, can_hide: Tensor, hidden: dict[str, Tensor]
     ) -> Tensor:
-        """How much groups' probabilities differ at words that name a group, with people hidden."""
+        """How much groups' probabilities differ at words that name a group if people are hidden."""
         rows = (can_hide & named.flatten(1).any(dim=1)).nonzero().squeeze(1)
         if not len(rows):
             return named.new_zeros(())
@@ -164,8 +164,8 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
     """Fit only the head, to the mean regions of pictures, by logistic regression.
 
     ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which. We
-    chose this head on the captioner's own vision network, which is then frozen. Each caption has an
-    image and a group; captions of one image may differ in their groups.
+    chose this head on the captioner's own vision network, which is frozen by then. Each caption has
+    an image and a group; captions of one image may have different groups.
     """
     network.eval()
     rows = np.arange(int(images.max()) + 1)

@@ -2,11 +2,11 @@
 
 With ``fit --equalizer``, a captioner learns to name a group by the person and not by the scene. The
 two losses of Hendricks, Burns, Saenko, Darrell and Rohrbach (2018), "Women also Snowboard", are
-added to the cross-entropy of words. The two losses are computed at every word that names one of two
-groups; p(g) is the sum of the probabilities of all words of group g. The appearance confusion loss,
-on the picture with people hidden, is |p(first) - p(second)|. The confident loss, on the whole
-picture, is p(the other group) / (p(the caption's group) + 1e-5). Both losses are summed over a
-caption's words and averaged over captions.
+added to the cross-entropy of words. Both losses are computed at every word that names one of two
+groups. p(g) is the summed probability of all words of group g. The appearance confusion loss, on
+the picture with people hidden, is |p(first) - p(second)|. The confident loss, on the whole picture,
+is p(the other group) / (p(the caption's group) + 1e-5). Both losses are summed over a caption's
+words and averaged over captions.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class HiddenInputs:
     places: IntArray  # (N,) the picture of each image, -1 where people cannot be hidden
 
     def batch(self, images: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``can_hide`` (B,) and the visual inputs, which mean nothing if ``can_hide`` is False."""
+        """``can_hide`` (B,), and visual inputs, which are meaningless if ``can_hide`` is False."""
         places = self.places[images]
         shown = self.visual.batch(np.maximum(places, 0))
         return {CAN_HIDE: places >= 0, **{HIDDEN + name: item for name, item in shown.items()}}

@@ -1,8 +1,8 @@
 """How much of a captioner's attention to a word lies outside the people of a picture.
 
-For each picture, the captioner writes a caption and reads it again with gradients. The map of the
-word that names a group (:mod:`~bias_pipeline.pictures.gradcam.maps`) is then compared with the mask
-of the people. This is the attribution score of Nair et al. (2025), table 4.
+For each picture, the captioner writes a caption and reads the caption again with gradients. Then
+the map of the word that names a group (:mod:`~bias_pipeline.pictures.gradcam.maps`) is compared
+with the mask of the people. This is the attribution score of Nair et al. (2025), table 4.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _matches(word: str, text: str) -> Iterator[re.Match[str]]:
 
 
 def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, int], str]:
-    """Beginning and end of each word or phrase that names a group, without words inside phrases."""
+    """Where each word or phrase that names a group begins and ends; phrases count as a whole."""
     phrases: list[tuple[int, int]] = []
     spans: dict[tuple[int, int], str] = {}
     for word in sorted(places, key=lambda word: -len(word.split())):

@@ -140,7 +140,10 @@ class LayerSearch:
     def grids(self) -> list[MapLayer]:
         """Layers with a grid that depends on the picture but not on the words, last layer first."""
         here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
-        otherwise = self._outputs(0, _turn_caption(self.caption))
+        tokens = [*self.caption.tokens[1:], *self.caption.tokens[:1]]
+        if tokens == list(self.caption.tokens):
+            tokens = [token + 1 for token in tokens]
+        otherwise = self._outputs(0, replace(self.caption, tokens=tokens))
         layers = [
             MapLayer(name, GRID, item, grid)
             for (name, item), (shape, numbers) in reversed(here.items())
@@ -164,15 +167,15 @@ class LayerSearch:
         ]
 
     def _of_words(self, shape: Sequence[int]) -> bool:
-        """Whether weights belong to a caption's words: a row, or a call, for each word."""
+        """Whether weights belong to a caption's words: there is a row, or a call, per word."""
         n_words = len(self.caption.before) + len(self.caption.tokens)
         return len(shape) == 2 or (len(shape) == 4 and shape[2] == n_words != shape[3])
 
     def find(self) -> MapLayer:
         """The last layer with a grid through which the whole picture reaches the words.
 
-        If the output of this layer is replaced by its output on another picture, the captioner
-        behaves as on that picture.
+        If this layer's output is replaced by its output on another picture, the captioner behaves
+        as on the other picture.
         """
         wanted = self._logits(1)
         if bool(wanted.isnan().any()):
@@ -254,11 +257,3 @@ class LayerSearch:
 def _sums_to_one(values: Tensor) -> bool:
     total = values.sum(dim=-1) if values.dim() else values
     return bool(values.min() >= 0) and bool(((total - 1).abs() < 1e-3).all())
-
-
-def _turn_caption(caption: WrittenCaption) -> WrittenCaption:
-    """A caption with the same tokens in another order or, if all are equal, with another token."""
-    tokens = [*caption.tokens[1:], *caption.tokens[:1]]
-    if tokens == list(caption.tokens):
-        tokens = [token + 1 for token in tokens]
-    return replace(caption, tokens=tokens)

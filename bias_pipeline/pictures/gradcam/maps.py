@@ -6,8 +6,8 @@ a target over the places of the grid, and rectifies the sum::
     map = relu(sum_c mean(d target / d A_c) A_c)
 
 For attention weights A from a word to the places, the map is mean(relu(d target / d A) A). The mean
-is over heads, as for BLIP in its authors' library. Maps are never rescaled: a share of a rescaled
-map is not a share of the map.
+is over heads, as for BLIP in its authors' library. Maps are never rescaled, since rescaling changes
+shares.
 """
 
 from __future__ import annotations

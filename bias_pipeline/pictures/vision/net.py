@@ -20,8 +20,8 @@ Regions = tuple[Tensor, Tensor]
 class VisionNet(nn.Module, ABC):
     """Turns pixels into regions.
 
-    While a captioner is fitted, the network's statistics and dropout stay in evaluation mode: the
-    few pictures of a batch would spoil what the network learnt from a million.
+    While a captioner is fitted, the network's statistics and dropout stay in evaluation mode, since
+    the few pictures of a batch would spoil what a million pictures taught the network.
     """
 
     mean: Tensor
@@ -96,7 +96,7 @@ class TimmNet(VisionNet):
 class HfNet(VisionNet):
     """A network of transformers: regions are its last states, without tokens that have no place.
 
-    Such tokens come first; the places are the last states, the largest square number of them.
+    Such tokens come first. The places are the last states, as many as the largest square number.
     """
 
     def regions_of(self, pictures: Tensor) -> Tensor:

@@ -158,14 +158,14 @@ def find_network(backbone: str) -> SquareNetwork:
 
 
 def lasting_name(backbone: str) -> str:
-    """A backbone's name that holds in any working directory: folders get their full path."""
+    """A backbone's name that is valid in any working directory, since folders get full paths."""
     kind, colon, name = backbone.partition(":")
     folder = Path(name).expanduser()
     return f"{kind}:{folder.resolve()}" if colon and folder.is_dir() else backbone
 
 
 def find_again(backbone: str, files: object, folder: Path) -> str:
-    """The backbone of a fitted captioner: at its place, or ``backbone`` in the folder."""
+    """The backbone of a fitted captioner: at its recorded place, or ``backbone`` in its folder."""
     kind, colon, place = backbone.partition(":")
     beside = folder / "backbone"
     places = [backbone, *([f"{kind}:{beside}"] if colon and beside.is_dir() else [])]

@@ -34,7 +34,7 @@ def data_convert_parser() -> Parser:
 
 
 def data_fetch_command(words: Sequence[str]) -> int:
-    """Print where files are and their names; download the files that are open to everyone."""
+    """Print where published files are, and their names; download files that are free for all."""
     from bias_pipeline.published.sources import SOURCES, describe_sources, download
 
     options = data_fetch_parser().parse_args(list(words))

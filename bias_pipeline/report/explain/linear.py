@@ -52,7 +52,7 @@ class WordFit(ABC):
 
     @abstractmethod
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """What each word adds to each group's log-odds for a test caption, and the rest."""
+        """What each word of a test caption adds to each group's log-odds, and the remainder."""
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
         """For each group, the test captions with the highest log-odds of it, without repeats."""
@@ -96,8 +96,8 @@ def word_parts(
 ) -> Float64Array:
     """(words, n_classes) what each word adds; the sum over words is the caption's log-odds.
 
-    An n-gram counts once a caption. Its vote is divided among its places and, at each place, among
-    its words.
+    An n-gram counts once a caption. The vote of an n-gram is divided among its places and, at each
+    place, among its words.
 
     Example:
         >>> votes = {("a",): np.array([1.0]), ("a", "b"): np.array([3.0])}
@@ -121,11 +121,16 @@ def fits(
     """Train an attacker, then again on every resample of the images.
 
     The split still decides the n-grams and the balance of groups. ``drawn`` (B, images) is how
-    often each image counts. A resample without a test caption uses the unweighted test captions for
-    its gains.
+    often each image counts. If a resample contains no test caption, gains are computed from the
+    unweighted test captions.
     """
     train, test = split.select(data.captions.image_rows, data.labels)
-    encoder = _ngrams(probe)
+    if not isinstance(probe.encoder, Ngram):
+        raise UsageError(
+            f"analysis words: {type(probe.encoder).__name__} does not read single words; set "
+            "encoder=ngram or a network such as encoder=lstm"
+        )
+    encoder = probe.encoder
     items = encoder.read(data)
     shared = items.share_features([train])
     features = shared.matrix[:, shared.known[:, 0]]
@@ -162,20 +167,10 @@ def fits(
     )
 
 
-def _ngrams(probe: ConvexProbe) -> Ngram:
-    """The attackers' encoder; other encoders than n-grams are refused."""
-    if not isinstance(probe.encoder, Ngram):
-        raise UsageError(
-            f"analysis words: {type(probe.encoder).__name__} does not read single words; set "
-            "encoder=ngram or a network such as encoder=lstm"
-        )
-    return probe.encoder
-
-
 def votes_of(weights: Float64Array) -> Float64Array:
     """(F, n_classes) what each n-gram adds to the log-odds of each group, from weights (F, 1 or K).
 
-    Log-odds are against the other of two groups, or against the geometric mean of more groups.
+    Of two groups, log-odds are against the other group; of more, against their geometric mean.
 
     Example:
         >>> votes_of(np.array([[2.0]])).tolist()

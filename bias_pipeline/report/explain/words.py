@@ -243,7 +243,7 @@ class _Sums:
         return np.sum([*self._counts[side].values()], axis=0)
 
     def by_side(self) -> Iterator[tuple[str, Float64Array, Float64Array, IntArray]]:
-        """Side, numbers by seed (S, F, 1 + K) and resample (B, F, 1 + K), and captions (F,)."""
+        """By side: numbers by seed (S, F, 1 + K) and by resample (B, F, 1 + K), captions (F,)."""
         for side in self.sides:
             yield side, self.per_seed[side], self.resampled[side], self.counts(side)
         if set(SIDES) <= set(self.sides):

@@ -37,7 +37,11 @@ def clip(options: Namespace) -> str:
     given = {key: getattr(options, key) for key in ("epochs", "batch_size", "seed")}
     recipe = ClipRecipe(**{key: value for key, value in given.items() if value is not None})
     crop: Crop = options.crop or "person"
-    pairs = Pairs.read(corpus.pictures, _texts(corpus, options.captions), crop, recipe.side)
+    captions = corpus.side(options.captions)
+    captions_by_image: list[list[str]] = [[] for _ in range(len(corpus))]
+    for caption, row in enumerate(captions.image_rows.tolist()):
+        captions_by_image[row].append(captions.text(caption))
+    pairs = Pairs.read(corpus.pictures, captions_by_image, crop, recipe.side)
     card = {**data_facts(corpus, options), "crop": crop, "pictures": len(pairs.texts)}
     folder = Path(cell.tree["paths"]["cache"]) / "predictions" / "checkpoints"
     survival = CheckpointSettings(str(folder), VERSION, _MINUTES)
@@ -46,14 +50,6 @@ def clip(options: Namespace) -> str:
         f"a CLIP of {inflect(len(pairs.texts), 'pictures')}, {course(losses)}; use it with "
         f"encoder=clip {shlex.quote(path_override('encoder.model', options.out))}"
     )
-
-
-def _texts(corpus: Corpus, side: str) -> list[list[str]]:
-    captions = corpus.side(side)
-    captions_by_image: list[list[str]] = [[] for _ in range(len(corpus))]
-    for caption, row in enumerate(captions.image_rows.tolist()):
-        captions_by_image[row].append(captions.text(caption))
-    return captions_by_image
 
 
 def debias(options: Namespace) -> str:

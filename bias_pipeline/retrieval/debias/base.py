@@ -53,9 +53,9 @@ _HELD_OUT = (
 def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Definition sets: each sentence is filled with each term, for every group.
 
-    Gender has our terms, 224 sets. Other attributes use the words that their YAML lists for
-    each group, in order, describing a person; a group without words, as in intersections, is
-    refused.
+    Gender has terms of ours, which give 224 sets. Other attributes use the words that their YAML
+    lists for each group, in order, to describe a person. A group without words, as in
+    intersections, is refused.
 
     Args:
         attribute: the attribute whose words are used.
@@ -81,9 +81,9 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 
 
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Held-out definition sets: other sentences than for fitting, with the same and further terms.
+    """Held-out definition sets: other sentences than for fitting, and further terms.
 
-    They are empty if a group has no words.
+    There are no sets if a group has no words.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
@@ -172,7 +172,7 @@ class Debiased:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The specs of the inner embedder and of the edit."""
+        """The settings of the inner embedder and of the edit."""
         edit = {**self.edit.spec, "renormalise": self.renormalise}
         return {**self.inner.spec, "debias": edit}
 
@@ -282,7 +282,7 @@ def means_of(examples: Examples) -> Float64Array:
 def edit_encoder(
     dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
 ) -> DualEncoder:
-    """A pair of embedders, with the edits of ``image``, ``text`` or both around them.
+    """A pair of embedders whose vectors are edited, for ``image``, ``text`` or both.
 
     A matcher has no vectors and stays unchanged.
     """

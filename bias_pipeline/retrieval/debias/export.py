@@ -2,8 +2,8 @@
 
 An image generator such as Stable Diffusion is conditioned on the state of every token of a CLIP's
 text model after the last norm. CLIP's vector is a projection of the last token's state, and such a
-generator lacks the projection. The debiasing of vectors must therefore be carried over to states,
-in one of two ways (:data:`Reading`); every token is then changed in the same way:
+generator lacks the projection. So the debiasing of vectors must be carried over to states, in one
+of two ways (:data:`Reading`). Every token is then changed in the same way:
 
 * ``outputs``: a state changes as little as possible such that its projection is the debiased
 vector. CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou.

@@ -101,9 +101,8 @@ class Subspace(Debias):
     al. (Towards Debiasing Sentence Representations, ACL 2020). First, each vector loses the mean of
     its definition set, which has one vector per group and differs only in the group. Read
     literally, the paper subtracts each *group's* mean, which removes the difference between groups.
-
-    Texts come in such sets. Pictures do not, so one picture per group is put into each set, at
-    random or by similarity.
+    Texts come in definition sets. Pictures do not, so one picture of each group is put into each
+    set, at random or by similarity.
     """
 
     # How pictures form sets: `random`, or `nearest` in the embedding, so that other differences
@@ -165,10 +164,10 @@ _LEAST = 1e-6  # share of the largest variance; directions with less variance ar
 class Erasure(Debias):
     """The least change after which groups have the same mean (Belrose et al. 2023, LEACE).
 
-    The closed form of their theorem 4.3: whiten the vectors, remove the directions correlated with
-    the group, undo the whitening. No linear attacker then beats chance on the examples; on other
-    images this holds if there are many more examples than dimensions. ``k`` is ignored: K groups
-    need K - 1 directions.
+    This is the closed form of their theorem 4.3: whiten the vectors, remove the directions
+    correlated with the group, undo the whitening. Then no linear attacker beats chance on the
+    examples. On other images this holds if there are many more examples than dimensions. ``k`` is
+    ignored: K groups need K - 1 directions.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)
@@ -281,8 +280,8 @@ class Overwriting:
 class NeuronDebias(Debias, ABC):
     """Overwrites the k dimensions in which groups differ most (:func:`relevance`).
 
-    All pictures get the same values, so each picture's similarity to a query grows by the same
-    number: without ``renormalise`` these values do not change a ranking.
+    All pictures get the same values, so each picture's similarity to a query changes by the same
+    number. Without ``renormalise`` these values change no ranking.
     """
 
     def fit(self, examples: Examples) -> Overwriting:
@@ -316,10 +315,10 @@ class ClipClip(Debias):
     """Sets to 0 the k dimensions that have the most mutual information with the group.
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
-    as in the authors' code, a dimension cut from one side no longer counts in similarities, so
-    ``side`` changes no ranking. The authors cut 112 of 512 dimensions; this is not the default
+    as in the authors' code, a dimension that is cut from one side no longer counts in similarities,
+    so ``side`` changes no ranking. The authors cut 112 of 512 dimensions, which is not the default
     here, since other vectors are shorter. The first release of their code cut the last 112
-    dimensions by mistake; a later release follows the paper, as we do.
+    dimensions by mistake. A later release follows the paper, and so do we.
     """
 
     bins: Count = 64  # of the histogram that estimates the information
@@ -330,7 +329,7 @@ class ClipClip(Debias):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Only ``image``: the debiasing is fitted to pictures, whichever side is edited."""
+        """``image`` alone, since the debiasing is fitted to pictures, whichever side is edited."""
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:

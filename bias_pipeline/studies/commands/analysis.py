@@ -194,7 +194,7 @@ def sensitivity_parser() -> Parser:
     parser.add_argument(
         "--against",
         metavar="METRIC",
-        help="compare with this metric: print how much less other metrics vary",
+        help="also print by how much the other metrics vary less than this metric",
     )
     return parser
 
@@ -411,7 +411,7 @@ def pairs_parser() -> Parser:
         "--groups",
         default="",
         metavar="A,B",
-        help=("the two groups of a pair, if the attribute has more"),
+        help="the two groups of a pair, if the attribute has more than two groups",
     )
     return parser
 

@@ -173,7 +173,7 @@ def test_a_hold_out_counts_the_images_that_were_tested():
         (mute, "amplification cannot be measured"),
         (tenth_wordless, "10% of the model captions contain no word"),
     ],
-    ids=["half without people", "without people", "e6 wordless"],
+    ids=["half without people", "without people", "wordless"],
 )
 def test_what_captions_lack_is_noted(change, note):
     assert any(note in one for one in score(change_records(change)).notes)

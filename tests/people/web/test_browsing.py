@@ -15,7 +15,6 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from starlette.testclient import TestClient
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.people.commands.web import ScoredFiles
 from bias_pipeline.people.web.browsing import BrowsePages
@@ -216,18 +215,6 @@ def test_nothing_names_places_of_the_machine(root):
 
 
 # --- what goes wrong
-
-
-@pytest.mark.parametrize(
-    ("folder", "error", "message"),
-    [
-        (".", DataError, "contains no finished run; run one first"),
-        ("absent", ResourceError, "is not a folder; name the folder"),
-    ],
-)
-def test_a_folder_without_runs_is_refused(folder, error, message, tmp_path):
-    with pytest.raises(error, match=message):
-        RunFolder(tmp_path / folder)
 
 
 def test_a_run_of_another_version_is_left_out_and_named(root):

@@ -162,7 +162,7 @@ def test_numbers_are_correlated_with_raters_share_over_captioners(tmp_path, caps
     results = [result_of(name, share / 20) for name, share in shares.items()]
     (line,) = number_correlations(folders, [*results, result_of("four", 0.9)])
     assert line.name[:2] == ("descriptions", "score")
-    assert line.correlation.n == 3
+    assert line.n_captioners == 3
     assert line.correlation.value == pytest.approx(1)
     store = ResultStore(tmp_path / "runs")
     for result in results:

@@ -18,7 +18,7 @@ from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.pictures.captioners.backbones import PixelInputs
 from bias_pipeline.pictures.captioners.grit import Grit
 from bias_pipeline.pictures.captioners.grit_net import GritNet
-from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, Answers, Prompt, PromptedInputs
+from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, Answers, Prompt
 from bias_pipeline.pictures.grit.detector import GritDetector, Visual
 from bias_pipeline.pictures.grit.sizes import SIZES
 from tests.grit_files import network, write_captioner, write_detector, write_vocabulary
@@ -122,32 +122,6 @@ def test_dropout_is_off_when_it_answers():
     rows = {k: torch.from_numpy(v) for k, v in items.batch(np.arange(8)).items()}
     assert torch.equal(built(**rows), built(**rows))
     assert not torch.equal(built.train()(**rows), built(**rows))
-
-
-class Still(Grit):
-    """Without dropout, of which each process draws its own."""
-
-    def build(self, inputs: PromptedInputs) -> GritNet:
-        net = super().build(inputs)
-        for part in net.modules():
-            if isinstance(part, nn.Dropout):
-                part.p = 0.0
-            elif isinstance(part, nn.MultiheadAttention):
-                part.dropout = 0.0
-        return net
-
-
-@pytest.mark.slow
-def test_two_processes_learn_as_one():
-    """Within what the order of float32 sums moves."""
-    curves = []
-    for many in ({}, {"devices": 2, "strategy": "ddp"}):
-        flags = {**FLAGS, "precision": "32-true", "max_epochs": 2, **many}
-        probe = NeuralProbe(Still(Prompt("gender")), Answers(), Adam(0.001), 32, flags, processes=1)
-        training = probe.fit_predict(data(64), [split(64)]).training
-        assert training.world_size == flags["devices"]
-        curves.append([line["train_loss"] for line in training.curves])
-    assert curves[1] == pytest.approx(curves[0], rel=1e-4)
 
 
 def test_weights_and_the_second_gate_decide_the_attacker_and_the_cache_does_not(tmp_path):

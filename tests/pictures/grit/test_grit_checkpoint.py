@@ -28,13 +28,6 @@ from tests.grit_files import (
 WHAT = "encoder.size=small"
 
 
-class Code:
-    """Runs when it is read as a pickle is."""
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return print, ("ran",)
-
-
 @pytest.mark.parametrize("n_memories", [0, 1, 3])
 def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories):
     built_network = network(n_memories=n_memories)
@@ -126,14 +119,6 @@ def test_another_size_is_refused(tmp_path, other, message):
 def test_an_optimiser_alone_is_refused(tmp_path):
     message = refusal({"optim_model": {"state": {}}}, tmp_path / "g.pth")
     assert "neither state_dict (a captioner) nor model" in message
-
-
-def test_code_is_not_run(tmp_path, capsys):
-    message = refusal(
-        {"state_dict": released_weights(network()), "more": Code()}, tmp_path / "g.pth"
-    )
-    assert "reading it could run code" in message
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
