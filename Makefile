@@ -76,7 +76,7 @@ format: .venv/installed  ## put the code in its format
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target $@ \
 	  pycocoevalcap faiss-cpu bias-amplification lm-scorer
 
-BENCHMARKS := bars audit cells counting text attackers encoders likelihoods peers retrieval captions \
+BENCHMARKS := bars audit cells streamed counting text attackers encoders likelihoods peers retrieval captions \
   photos server browse pictures gradcam grit walk gpu install
 
 bench: .venv/peers  ## measure speed anew (benchmarks/RESULTS.md); half an hour on a machine at rest

@@ -42,6 +42,10 @@ b.CASES = {"embed": b.Case("embed", b.write_clip, 4), "caption": b.Case("caption
 b.N_IMAGES, b.N_QUERIES, b.DEPTHS, b._BLOCK = 2_000, 5, (10,), 1_000
 b.RESAMPLES, b.ROUNDS = 5, 1""",
     "server": "b.ANSWER_S, b.AT_ONCE, b.N_LOOP, b.N_PHOTOS = 0.01, (1, 2), 2, 8",
+    "streamed": """
+b.CASES = {name: b.Case(size, False, "gender_error") for name, size in zip(b.GROWTH, (400, 800))}
+b.CASES["people"] = b.Case(400, people=True, metric="")
+b.USUAL = tuple(b.CASES)""",
     "text": "b.CAPTIONS, b.REPEATS = 500, 1",
 }
 RUN = """

@@ -215,6 +215,19 @@ class Captions(ReadCache):
             tokens = self.tokens[ranges(self.starts[rows], lengths)]
         return Captions(self.types, tokens, offsets(lengths), self.image_rows[rows]).compact()
 
+    def of_images_at(self, place: IntArray) -> Captions:
+        """The captions of some images, in memory.
+
+        ``place`` has the new row of each image, below 0 for images that are left out.
+        """
+        retained, tokens, first = place[self.image_rows] >= 0, [np.empty(0, np.int32)], 0
+        for block in self.blocks():
+            here = retained[first : first + len(block)]
+            tokens.append(block.tokens[np.repeat(here, block.lengths)])
+            first += len(block)
+        starts, rows = offsets(self.lengths[retained]), place[self.image_rows[retained]]
+        return Captions(self.types, np.concatenate(tokens), starts, rows).compact()
+
     def position(self, k: int) -> Captions:
         """The k-th caption (from 0) of every image that has that many."""
         return self.take(self.positions == k)

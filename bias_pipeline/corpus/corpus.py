@@ -303,21 +303,17 @@ class Corpus(ReadCache, Sequence[Record]):
         return replace(self, model=sides.get("model", self.model), human=human, marked=marked)
 
     def take(self, rows: IntArray) -> Corpus:
-        """The same corpus with some of its images; strata are counted as before.
+        """The same corpus with some of its images, in memory; strata are counted as before.
 
         Args:
             rows: (M,) their places, ascending.
         """
-        if len(rows) == len(self):
+        if len(rows) == len(self) and self.in_memory:
             return self
         place = np.full(len(self), -1, np.int64)
         place[rows] = np.arange(len(rows))
-        sides: dict[str, Captions] = {}
-        for name in SIDES:
-            captions = self.side(name)
-            retained = captions.take(place[captions.image_rows] >= 0)
-            sides[name] = replace(retained, image_rows=place[retained.image_rows])
-        order = self.source_order[rows]
+        sides = {str(name): self.side(name).of_images_at(place) for name in SIDES}
+        order = self.source_order[rows] if len(self.source_order) else self.source_order
         marked = self.marked[place[self.human.image_rows] >= 0] if len(self.marked) else self.marked
         return replace(
             self.rewrite(sides),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -25,7 +25,7 @@ from bias_pipeline.corpus.captions import EACH_CAPTION, Captions, add_numbers, o
 from bias_pipeline.errors import NotApplicableError
 
 T = TypeVar("T")
-NOT_STREAMED = "not with --stream"
+NOT_STREAMED = "this needs all captions in memory; leave out --stream"
 _WORDS = 1 << 23  # running words of a block, at least
 _WIDTH = 4  # bytes of a word's number
 
@@ -69,12 +69,15 @@ class StreamedCaptions(Captions):
         return cast("T", self._read[key])
 
     def blocks(self) -> Iterator[Captions]:
-        """The captions of one block of images after the other."""
+        return (block for _, block in self._rows_and_blocks())
+
+    def _rows_and_blocks(self) -> Iterator[tuple[slice, Captions]]:
+        """The captions of one block of images after the other, and their rows."""
         for begin, end in self._bounds:
             starts = self.starts[begin : end + 1]
             tokens = self._words_between(int(starts[0]), int(starts[-1]))
             rows = self.image_rows[begin:end]
-            yield Captions(self.types, tokens, starts - starts[0], rows)
+            yield slice(begin, end), Captions(self.types, tokens, starts - starts[0], rows)
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
@@ -114,22 +117,12 @@ class StreamedCaptions(Captions):
         return sha.hexdigest()
 
     def by_block(self, change: Callable[[Captions], Captions]) -> Captions:
-        """The captions after a change of each block."""
-        writer = CaptionsWriter()
-        for block in self.blocks():
-            writer.add(change(block))
-        return writer.finish()
+        return _write_blocks(map(change, self.blocks()))
 
     def take(self, rows: IntArray | BoolArray) -> Captions:
         if rows.dtype != bool:
             raise NotApplicableError(NOT_STREAMED)
-        begins = iter([begin for begin, _ in self._bounds])
-
-        def take_here(block: Captions) -> Captions:
-            begin = next(begins)
-            return block.take(rows[begin : begin + len(block)])
-
-        return self.by_block(take_here)
+        return _write_blocks(block.take(rows[here]) for here, block in self._rows_and_blocks())
 
     def compact(self) -> Captions:
         return self  # the writer numbers words in the order of their first use
@@ -138,14 +131,18 @@ class StreamedCaptions(Captions):
         return self.by_block(lambda block: block.rewrite(rule).compact())
 
     def with_texts(self, texts: Mapping[int, str]) -> Captions:
-        begins = iter([begin for begin, _ in self._bounds])
+        return _write_blocks(
+            block.with_texts({row - here.start: texts[row] for row in texts
+                              if here.start <= row < here.stop})
+            for here, block in self._rows_and_blocks()
+        )  # fmt: skip
 
-        def with_texts_here(block: Captions) -> Captions:
-            begin = next(begins)
-            here = {row - begin: texts[row] for row in texts if 0 <= row - begin < len(block)}
-            return block.with_texts(here)
 
-        return self.by_block(with_texts_here)
+def _write_blocks(blocks: Iterable[Captions]) -> Captions:
+    writer = CaptionsWriter()
+    for block in blocks:
+        writer.add(block)
+    return writer.finish()
 
 
 class CaptionsWriter:

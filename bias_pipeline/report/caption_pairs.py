@@ -67,9 +67,11 @@ def caption_pairs(
         )
     grouping = corpus.groupings[attribute.name]
     chosen = _two_groups(grouping.names, groups, attribute.name)
-    rows = [_usable(corpus, grouping.codes == number) for number in chosen]
-    images = DescribedImages(corpus, attribute, table, np.concatenate(rows))
-    matches = list(_matches(images, len(rows[0]), most))
+    usable = [_usable(corpus, grouping.codes == number) for number in chosen]
+    images = DescribedImages(corpus.take(np.flatnonzero(np.any(usable, axis=0))), attribute, table)
+    codes = images.corpus.groupings[attribute.name].codes
+    sides = [np.flatnonzero(codes == number) for number in chosen]
+    matches = list(_matches(images, sides, most))
     if not matches:
         raise NotApplicableError(
             f"dataset {corpus.dataset!r}: no two pictures of different groups show the same scene; "
@@ -92,16 +94,18 @@ def _two_groups(names: Sequence[str], groups: Sequence[str], attribute: str) -> 
     return [names.index(name) for name in wanted]
 
 
-def _usable(corpus: Corpus, members: BoolArray) -> IntArray:
+def _usable(corpus: Corpus, members: BoolArray) -> BoolArray:
     """The images of a group that have the captions that pairs need."""
     captioned = np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0
     if len(corpus.human):
         captioned &= np.bincount(corpus.human.image_rows, minlength=len(corpus)) > 0
-    return np.flatnonzero(captioned & members)
+    return captioned & members
 
 
-def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple[int, int, float]]:
-    """Pairs: the place of a picture of each group, and how similar the two pictures are.
+def _matches(
+    images: DescribedImages, sides: Sequence[IntArray], most: int
+) -> Iterator[tuple[int, int, float]]:
+    """Pairs: the row of a picture of each group, and how similar the two pictures are.
 
     A picture is in one pair at most. Pictures of the smaller group are drawn, and each is paired
     with the most similar remaining picture of the other group.
@@ -111,11 +115,9 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
         sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ images.features
     )
     scenes = _scenes(images)
-    places = np.arange(len(images.rows))
-    sides = places[:n_first], places[n_first:]
     anchors, others = sorted(sides, key=len)
-    drawn = random_words("pairing", 0, images.corpus.keys[images.rows])
-    free = np.ones(len(places), bool)
+    drawn = random_words("pairing", 0, images.corpus.keys)
+    free = np.ones(len(images.corpus), bool)
     n_pairs = 0
     for anchor in anchors[np.argsort(drawn[anchors], kind="stable")].tolist():
         if n_pairs == most:
@@ -127,7 +129,7 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
         other = int(open_[alike.argmax()])
         free[other] = False
         n_pairs += 1
-        first, second = (anchor, other) if anchor < n_first else (other, anchor)
+        first, second = (anchor, other) if anchors is sides[0] else (other, anchor)
         yield first, second, float(min(alike.max(), 1.0))
 
 
@@ -135,11 +137,10 @@ def _scenes(images: DescribedImages) -> IntArray:
     """(M,) a number for each picture; pictures with equal objects have equal numbers."""
     objects, number = images.corpus.objects, dict[frozenset[str], int]()
     if objects is None:
-        return np.zeros(len(images.rows), np.int64)
+        return np.zeros(len(images.corpus), np.int64)
     persons = images.table.persons
     shown = [
-        frozenset(name for name in objects[row] or () if name.lower() not in persons)
-        for row in images.rows.tolist()
+        frozenset(name for name in names or () if name.lower() not in persons) for names in objects
     ]
     return np.array([number.setdefault(scene, len(number)) for scene in shown], np.int64)
 
@@ -148,7 +149,7 @@ def _pairs(
     images: DescribedImages, matches: Sequence[tuple[int, int, float]], names: Sequence[str]
 ) -> Iterator[CaptionPair]:
     corpus = images.corpus
-    keys = corpus.keys[images.rows[[first for first, _, _ in matches]]]
+    keys = corpus.keys[[first for first, _, _ in matches]]
     order = np.argsort(random_words("pairing", 1, keys), kind="stable")
     leads = np.zeros(len(matches), bool)
     leads[order[: len(order) // 2]] = True  # pairs in which the second group stands first
@@ -156,18 +157,17 @@ def _pairs(
     for number, (first, second, alike) in enumerate(matches, 1):
         sides = [(first, names[0]), (second, names[1])]
         (a, group_a), (b, group_b) = reversed(sides) if leads[number - 1] else sides
-        row_a, row_b = (int(images.rows[place]) for place in (a, b))
         yield CaptionPair(
             pair=f"pair{number:03d}",
             attribute=images.attribute.name,
             dataset=corpus.dataset,
             captioner=corpus.captioner,
-            image_a=corpus.ids[row_a],
+            image_a=corpus.ids[a],
             group_a=group_a,
-            caption_a=corpus.model.of_image(row_a)[0],
-            image_b=corpus.ids[row_b],
+            caption_a=corpus.model.of_image(a)[0],
+            image_b=corpus.ids[b],
             group_b=group_b,
-            caption_b=corpus.model.of_image(row_b)[0],
+            caption_b=corpus.model.of_image(b)[0],
             alike=round(alike, 4),
             concepts=int((says[a] != says[b]).sum()),
         )

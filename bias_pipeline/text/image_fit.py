@@ -95,8 +95,6 @@ def _highest_informedness(named: IntArray, labels: IntArray) -> float:
 
 
 def _words_unlike(corpus: Corpus) -> str:
-    if not (corpus.model.in_memory and corpus.human.in_memory):
-        return ""
     wrong = _of_other_images(corpus, corpus.model, corpus.human)
     return "" if wrong is None else f"its captions{wrong} seem to be of other images"
 
@@ -108,10 +106,11 @@ def objects_misfit(corpus: Corpus) -> str:
 
 def _objects_unlike(corpus: Corpus) -> str:
     captions = corpus.human if len(corpus.human) else corpus.model
-    if corpus.objects is None or not captions.in_memory:
+    if corpus.objects is None:
         return ""
-    rows = [row for row, names in enumerate(corpus.objects) if names]
-    texts = [" ".join(sorted(corpus.objects[row] or ())) for row in rows]
+    known = np.flatnonzero(np.fromiter(map(bool, corpus.objects), bool, len(corpus)))
+    rows = _spread(np.intersect1d(known, captions.image_rows))
+    texts = [" ".join(sorted(corpus.objects[row] or ())) for row in rows.tolist()]
     wrong = _of_other_images(corpus, Captions.from_texts(texts, rows), captions)
     return "" if wrong is None else f"objects{wrong} seem to be of other images"
 
@@ -121,12 +120,12 @@ def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | 
 
     None if they fit, or if there are few images or few distinct texts.
     """
-    both = np.intersect1d(first.image_rows, other.image_rows)
-    most = _PART * _MOST_PARTS
-    images = both[np.linspace(0, len(both) - 1, min(len(both), most)).astype(int)]
+    images = _spread(np.intersect1d(first.image_rows, other.image_rows))
     if len(images) < _LEAST_IMAGES:
         return None
-    chosen, beside = (side.take(np.isin(side.image_rows, images)) for side in (first, other))
+    place = np.full(len(corpus), -1, np.int64)
+    place[images] = images
+    chosen, beside = (side.of_images_at(place) for side in (first, other))
     if len(np.unique(chosen.identities)) < _LEAST_DISTINCT * len(images):
         return None
     shared, usual = shared_words(chosen, beside, images)
@@ -138,6 +137,12 @@ def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | 
 
     wrong = _unfitting(len(images), unlike)
     return _range_of(corpus, images, wrong) if len(wrong) else None
+
+
+def _spread(images: IntArray) -> IntArray:
+    """At most 2,000 of the images, evenly spread."""
+    most = min(len(images), _PART * _MOST_PARTS)
+    return images[np.linspace(0, len(images) - 1, most).astype(int)]
 
 
 def shared_words(

@@ -104,12 +104,12 @@ class Habits:
             pictures,
             attribute,
         )
-        self.images = DescribedImages(corpus, attribute, table, np.arange(len(corpus)))
+        self.images = DescribedImages(corpus, attribute, table)
         self.place = {int(name): row for row, name in enumerate(corpus.ids)}
         codes = corpus.groupings[attribute.name].codes
         self.groups = (codes == 1).astype(np.float64)
         self.objects = DescribedImages(
-            corpus.rewrite({"human": Captions.from_texts([])}), attribute, table, self.images.rows
+            corpus.rewrite({"human": Captions.from_texts([])}), attribute, table
         ).features
 
     def ratios(self, pictures: Sequence[int]) -> tuple[dict[str, HazardRatio], dict[str, int]]:

@@ -133,10 +133,9 @@ class Study:
         drawn = self.speakers.draw(case.speaker, case.style, case.n_images, case.seed)
         corpus = corpus_of(drawn.model, drawn.human, self.pictures, self.attribute)
         metric = replace(self.metric, annotators=self.large_set(frozenset(drawn.model)))
-        rows = np.arange(len(corpus))
-        images = DescribedImages(corpus, self.attribute, metric.concepts, rows)
+        images = DescribedImages(corpus, self.attribute, metric.concepts)
         contrasts = metric.contrasts(images)
-        answer = answer_of(contrasts, len(rows), annotated=True)
+        answer = answer_of(contrasts, len(corpus), annotated=True)
         differences = contrasts[0].differences
         amounts = np.concatenate(differences.agreeing())
         low, high = differences.score_interval

@@ -133,9 +133,10 @@ class Study:
     def _permute_groups(self, corpus: Corpus, seed: int) -> Corpus:
         """The corpus with groups permuted among images whose pictures let expect the same one."""
         grouping, images = corpus.groupings[self.attribute.name], self.metric.images(corpus)
-        comparison = self.metric.comparison(images, grouping.codes[images.rows] == 1)
+        rows = self.metric.counted_rows(corpus)
+        comparison = self.metric.comparison(images, grouping.codes[rows] == 1)
         codes, generator = grouping.codes.copy(), np.random.default_rng(seed)
-        order = images.rows[np.argsort(comparison.expected_group, kind="stable")]
+        order = rows[np.argsort(comparison.expected_group, kind="stable")]
         for block in np.array_split(order, len(order) // BLOCK):
             codes[block] = generator.permutation(codes[block])
         return replace(corpus, groupings={self.attribute.name: replace(grouping, codes=codes)})

@@ -63,7 +63,7 @@ def measure() -> pd.DataFrame:
                 words = [f"metric={metric}", f"dataset.n_images={images}", f"seeds={seeds}"]
                 used = run([*words, "logger=csv", f"paths.outputs={folder}"], Path(folder))
             line = {"metric": metric, "seeds": seeds, "images": images}
-            lines.append(line | {"cpu_s": used.user, "peak_gb": used.peak / 1e9})
+            lines.append(line | {"cpu_s": used.cpu, "peak_gb": used.peak / 1e9})
             print(lines[-1], file=sys.stderr, flush=True)
     return pd.DataFrame(lines)
 

@@ -56,6 +56,14 @@ def test_some_captions_are_taken_alike(in_memory, in_file):
     assert in_file.take(flags).digest == in_memory.take(flags).digest
 
 
+def test_the_captions_of_some_images_are_read_into_memory_alike(in_memory, in_file):
+    place = np.where(np.arange(23) % 4, -1, np.arange(23) // 4)
+    some = in_file.of_images_at(place)
+    assert some.in_memory
+    assert some.digest == in_memory.of_images_at(place).digest
+    assert [some.text(row) for row in range(4)] == [TEXTS[row] for row in (0, 1, 8, 9)]
+
+
 def test_other_texts_take_their_rows(in_memory, in_file):
     texts = {1: "a cat", 44: "a bus"}
     assert in_file.with_texts(texts).digest == in_memory.with_texts(texts).digest

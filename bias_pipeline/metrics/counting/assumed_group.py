@@ -10,9 +10,10 @@ from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Context, words_of
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, MetricInfo
-from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
+from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells, sum_by_image
 from bias_pipeline.metrics.counting.base import example_lines
 from bias_pipeline.metrics.counting.gold import CorrectedByGold, Tables, caption_outcomes
 from bias_pipeline.metrics.counting.numbers import (
@@ -89,6 +90,7 @@ class AssumedGroup(CorrectedByGold):
         ours="labelled photographs, annotators' share and equal length are",
         images=UNSURE,
         without={"human captions": MODEL},
+        streams=True,
         responses={
             "score": ExpectedResponse(
                 moves=("group assumed",),
@@ -215,46 +217,58 @@ class AssumedGroup(CorrectedByGold):
         """(C,) the single group named in the counted part of each caption; below 0 for no group."""
         if self.sentence == "any":
             return view.named_group(side)
-        sentences, mentions = self._sentences(view, side)
+        blocks = view.corpus.side(side).blocks()
+        named = [np.empty(0, np.int64), *(self._named_first(view, block) for block in blocks)]
+        return np.concatenate(named)
+
+    def _named_first(self, view: CorpusView, captions: Captions) -> IntArray:
+        """(C,) the single group named in each caption's first sentence about a person."""
+        sentences, mentions = self._sentences(view, captions)
         first = sentences.about_person & (sentences.person_number == 1)
-        named = np.full(len(view.corpus.side(side)), NO_GROUP)
+        named = np.full(len(captions), NO_GROUP)
         named[sentences.words.image_rows[first]] = view.named_alone(mentions[first])
         return named
 
-    def _sentences(self, view: CorpusView, side: str) -> tuple[Sentences, sparse.csr_array]:
-        """The S sentences of a side's captions, and (S, E) the groups that the sentences name."""
-        words = split_sentences(view.corpus.side(side))
+    def _sentences(
+        self, view: CorpusView, captions: Captions
+    ) -> tuple[Sentences, sparse.csr_array]:
+        """The S sentences of captions, and (S, E) the groups that the sentences name."""
+        words = split_sentences(captions)
         mentions = view.every_group_named(words)
         persons = lowered_words(words).mentions(words_of(self.persons.words))
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
     def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
         """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their divisor."""
-        sentences, mentions = self._sentences(view, "model")
-        caption, image = sentences.words.image_rows, view.images("model")
-        annotators = view.n_captions("human")
-        within = sentences.person_number <= annotators[image[caption]]
-        gather = group_task_cells(caption, np.arange(len(caption)), (len(image), len(caption)))
-        joined = gather[:, within] @ mentions[within]
-        one = view.named_alone(sparse.csr_array(joined)) >= 0
-
-        n_about = np.bincount(caption, sentences.about_person, len(image)).astype(np.int64)
-        drawn = np.clip(n_about, 1, np.maximum(annotators[image], 1))
-        outcomes = (
-            outcome_counts(view, "human", view.named_group("human"), images)
-            .toarray()
-            .astype(np.int64)
-        )
-        silent, alone = outcomes[:, -2], outcomes[:, :-2]
-        chance = joined_names_one(silent[image], alone[image], annotators[image], drawn)
-
+        blocks = view.corpus.side("model").blocks()
+        parts = [self._one_and_sentences(view, block) for block in blocks]
+        one, n_about = map(np.concatenate, zip(*parts, strict=True))
+        image, annotators = view.images("model"), view.n_captions("human")
         chosen = images[image]
+        one, n_about, image = one[chosen], n_about[chosen], image[chosen]
+        drawn = np.clip(n_about, 1, np.maximum(annotators[image], 1))
+        counts = outcome_counts(view, "human", view.named_group("human"), images)[image]
+        outcomes = counts.toarray().astype(np.int64)
+        chance = joined_names_one(outcomes[:, -2], outcomes[:, :-2], annotators[image], drawn)
+
         weight = 1 / np.maximum(view.n_captions("model"), 1)[image]
-        columns = [one * weight, chance * weight, weight]
-        table = np.zeros((len(view.corpus), len(columns)))
-        for number, column in enumerate(columns):
-            np.add.at(table[:, number], image[chosen], column[chosen])
-        return sparse.csr_array(table)
+        columns = np.stack([one * weight, chance * weight, weight], axis=1)
+        return sum_by_image(sparse.csr_array(columns), image, len(view.corpus))
+
+    def _one_and_sentences(
+        self, view: CorpusView, captions: Captions
+    ) -> tuple[BoolArray, IntArray]:
+        """(C,) whether a caption's first sentences name a single group; how many are on persons.
+
+        As many sentences on persons count as the image has annotators.
+        """
+        sentences, mentions = self._sentences(view, captions)
+        caption, n = sentences.words.image_rows, len(captions)
+        within = sentences.person_number <= view.n_captions("human")[captions.image_rows[caption]]
+        gather = group_task_cells(caption, np.arange(len(caption)), (n, len(caption)))
+        joined = sparse.csr_array(gather[:, within] @ mentions[within])
+        about = np.bincount(caption, sentences.about_person, n).astype(np.int64)
+        return view.named_alone(joined) >= 0, about
 
 
 def outcome_counts(

@@ -29,13 +29,11 @@ class ComparableImages:
         corpus: the captions.
         attribute: the attribute whose groups are compared.
         table: concepts that describe persons; their words are no features of the picture.
-        rows: (M,) the images' rows.
     """
 
     corpus: Corpus
     attribute: Attribute
     table: ConceptTable
-    rows: IntArray
 
     @cached_property
     def features(self) -> sparse.csr_array:
@@ -49,22 +47,21 @@ class ComparableImages:
             blocks.append(self.words(self.corpus.human, framed=True))
         if self.corpus.objects is not None:
             # Persons are in all
-            objects = self.corpus.objects or ()
             pairs = [
                 (row, name)
-                for row, image in enumerate(self.rows.tolist())
-                for name in objects[image] or ()
+                for row, names in enumerate(self.corpus.objects)
+                for name in names or ()
                 if name.lower() not in self.table.persons
             ]
             column = {name: k for k, name in enumerate(sorted({name for _, name in pairs}))}
             rows = np.array([row for row, _ in pairs], np.int64)
             columns = np.array([column[name] for _, name in pairs], np.int64)
-            blocks.append(group_task_cells(rows, columns, (len(self.rows), len(column))))
+            blocks.append(group_task_cells(rows, columns, (len(self.corpus), len(column))))
         return self.frequent(blocks or [self.words(self.corpus.model, framed=False)])
 
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
         """(M, P) the tables' columns, without columns that are above 0 in too few images."""
-        least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
+        least = max(_LEAST_IMAGES, len(self.corpus) // _LEAST_SHARE)
         chosen = []
         for block in blocks:
             images = np.bincount(block.indices, minlength=block.shape[1])
@@ -79,16 +76,16 @@ class ComparableImages:
         n_captions = np.bincount(captions.image_rows, minlength=len(self.corpus))
         weights = sparse.diags_array(1 / np.maximum(n_captions, 1))
         sums = sum_by_image(word_indicators(words), captions.image_rows, len(self.corpus))
-        return sparse.csr_array((weights @ sums)[self.rows])
+        return sparse.csr_array(weights @ sums)
 
     @cached_property
     def numbers(self) -> IntArray:
         """(M,) how many annotators each image has."""
         rows = self.corpus.human.image_rows
-        return np.bincount(rows, minlength=len(self.corpus))[self.rows]
+        return np.bincount(rows, minlength=len(self.corpus))
 
     @cached_property
     def folds(self) -> IntArray:
         """(M,) the fold of each image, by a hash of its id."""
-        drawn = random_words("description folds", 0, self.corpus.keys[self.rows])
+        drawn = random_words("description folds", 0, self.corpus.keys)
         return (drawn % np.uint64(FOLDS)).astype(np.int64)

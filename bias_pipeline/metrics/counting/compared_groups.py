@@ -88,7 +88,7 @@ class ComparedGroups(Metric):
             [self.scope(corpus), *(has_captions(corpus, side) for side in sides)]
         )
 
-    def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
+    def left_out(self, corpus: Corpus, counted: Corpus) -> list[str]:
         """Notes on images that do not count."""
         comparable, notes = int(self.comparable(corpus).sum()), []
         captioned = self.scope(corpus) & has_captions(corpus, "model")
@@ -98,7 +98,7 @@ class ComparedGroups(Metric):
                 f"{inflect(lacking, 'images')} without annotators' captions: {self.info.name} "
                 "leaves them out"
             )
-        if comparable > len(rows):
+        if comparable > len(counted):
             notes.append(
                 f"{self.info.name} reads {MOST_IMAGES:,} of {comparable:,} images, chosen by their "
                 "ids"
@@ -108,7 +108,7 @@ class ComparedGroups(Metric):
     def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
         """Each group against the others, with flags of its images; if there are two, the second."""
         grouping = images.corpus.groupings[self.attribute.name]
-        names, codes = grouping.names, grouping.codes[images.rows]
+        names, codes = grouping.names, grouping.codes
         sizes = np.bincount(codes, minlength=len(names))
         large = np.flatnonzero(sizes >= FEWEST_OF_GROUP).tolist()
         if len(large) < 2:
@@ -133,8 +133,8 @@ class ComparedGroups(Metric):
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
         """Compares a group's images, flagged in (M,), with all others, by what images show."""
-        keys = images.corpus.keys[images.rows]
-        return Comparison.fit(members.astype(np.float64), images.features, images.folds, keys)
+        groups, keys = members.astype(np.float64), images.corpus.keys
+        return Comparison.fit(groups, images.features, images.folds, keys)
 
 
 def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
@@ -143,13 +143,11 @@ def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
 
 
 class ComparedParts:
-    def __init__(self, metric: ComparedGroups, images: ComparableImages) -> None:
-        self.images = images
+    def __init__(self, metric: ComparedGroups, images: ComparableImages, corpus: Corpus) -> None:
+        """``images`` are the images of the corpus that count."""
+        self.images, self.n_images = images, len(images.corpus)
         self.attribute, self.stats, self.level = metric.attribute, metric.stats, metric.stats.level
-        corpus, scope = images.corpus, metric.scope(images.corpus)
-        self.coverage = len(images.rows) / max(int(scope.sum()), 1)
-        self.flags = np.zeros(len(corpus), bool)
-        self.flags[images.rows] = True
+        self.coverage = self.n_images / max(int(metric.scope(corpus).sum()), 1)
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
         """The score and the null; with several contrasts, their means and each group's score."""
@@ -178,7 +176,7 @@ class ComparedParts:
         The influence of the images explains a part of the score's error. The rest is drawn as
         noise, which depends only on the captions, so equal captions have equal noise.
         """
-        keys = self.images.corpus.keys[self.images.rows]
+        keys = self.images.corpus.keys
         moved = np.concatenate([(counts - 1) @ influence for counts in self.stats.weights(keys)])
         rest = math.sqrt(max(score.error**2 - float(influence @ influence), 0.0))
         seed = hash_ids([np.round(influence, 9).tobytes().hex()])
@@ -209,8 +207,8 @@ class ComparedParts:
             ci_high=highest + half,
             corrected=highest,
             error=error,
-            n_images=len(self.images.rows),
+            n_images=self.n_images,
             coverage=self.coverage,
-            neutral_rate=neutral_rate(captions, self.attribute, self.flags),
+            neutral_rate=neutral_rate(captions, self.attribute),
             range=range,
         )

@@ -44,15 +44,13 @@ class _Examples:
     def __init__(self, images: DescribedImages, contrasts: Sequence[DescriptionContrast]) -> None:
         self.images = images
         grouping = images.corpus.groupings[images.attribute.name]
-        codes = np.full(len(images.corpus), -1)
-        codes[images.rows] = grouping.codes[images.rows]
-        self.codes, self.groups = codes, grouping.names
+        self.codes, self.groups = grouping.codes, grouping.names
         listed = {contrast.concepts[q] for contrast in contrasts
                   for q in contrast.differences.listed_concepts.tolist()}  # fmt: skip
         self.concepts = [k for k, name in enumerate(images.table.concepts) if name in listed]
 
     def _captions_of(self, side: str) -> tuple[Captions, Descriptions, IntArray]:
-        """A side's captions, their descriptions, and each caption's group (-1: does not count)."""
+        """A side's captions, their descriptions, and each caption's group."""
         captions = self.images.corpus.side(side)
         descriptions = self.images.model if side == "model" else self.images.human
         return captions, descriptions, self.codes[captions.image_rows]
@@ -87,7 +85,6 @@ class _Examples:
         for concept in self.concepts:
             first, last = columns.indptr[concept : concept + 2].tolist()
             rows = columns.indices[first:last].astype(np.int64)
-            rows = rows[groups[rows] >= 0]
             chosen += [(concept, row) for row in take_in_turn(rows, groups, drawn)]
         words = describing_words(
             captions.take(np.array([row for _, row in chosen], np.int64)), self.images.table
@@ -103,15 +100,14 @@ class _Examples:
     def slots(self) -> Iterator[Line]:
         """The most frequent words that belong to no concept, each with an example."""
         captions, _, groups = self._captions_of("model")
-        rows = np.flatnonzero(groups >= 0)
-        shown, group_words = captions.take(rows), frozenset(self.images.attribute.all_words)
-        for slot in open_slots(shown, self.images.table, group_words, _FEWEST)[:_MOST_SLOTS]:
-            counts = np.bincount(groups[rows[slot.rows]], minlength=len(self.groups))
+        group_words = frozenset(self.images.attribute.all_words)
+        for slot in open_slots(captions, self.images.table, group_words, _FEWEST)[:_MOST_SLOTS]:
+            counts = np.bincount(groups[slot.rows], minlength=len(self.groups))
             yield {
                 "word": slot.word,
                 **{f"captions:{g}": int(n) for g, n in zip(self.groups, counts, strict=True)},
-                "image_id": self.images.corpus.ids[captions.image_rows[rows[slot.rows[0]]]],
-                **_caption_line(slot.mark_words(shown.words(int(slot.rows[0])))),
+                "image_id": self.images.corpus.ids[captions.image_rows[slot.rows[0]]],
+                **_caption_line(slot.mark_words(captions.words(int(slot.rows[0])))),
             }
 
 

@@ -37,7 +37,7 @@ class DescribedImages(ComparableImages):
         counts = self._says.sum(axis=0)
         about = self.table.about(self.attribute)
         named = np.array([concept not in about for concept in self.table.concepts], bool)
-        return np.flatnonzero((counts > 0) & (counts < len(self.rows)) & named)
+        return np.flatnonzero((counts > 0) & (counts < len(self.corpus)) & named)
 
     @property
     def names(self) -> list[str]:
@@ -52,14 +52,14 @@ class DescribedImages(ComparableImages):
     def _says(self) -> Float64Array:
         captions = self.corpus.model
         sums = sum_by_image(self.model.concepts, captions.image_rows, len(self.corpus))
-        return sums.toarray()[self.rows]
+        return sums.toarray()
 
     @cached_property
     def counts(self) -> Float64Array:
         """(M, Q) how many of an image's annotators say each concept."""
         columns = sparse.csr_array(self.human.concepts[:, self.concepts])
         sums = sum_by_image(columns, self.corpus.human.image_rows, len(self.corpus))
-        return sums.toarray()[self.rows]
+        return sums.toarray()
 
     @cached_property
     def counted_share(self) -> float:

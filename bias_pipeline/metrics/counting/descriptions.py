@@ -60,7 +60,7 @@ class GroupDescriptions(ComparedGroups):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="descriptions",
         title="Descriptions of people",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-math.inf, math.inf),
         neutral=0.0,
@@ -71,6 +71,7 @@ class GroupDescriptions(ComparedGroups):
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
         ours="the concepts, annotators at the captioner's rate and the score are",
         without={"human captions": MODEL},
+        streams=True,
         cost=Cost(per_caption=1e-5),
         says={
             "score": "its descriptions of people go with the {attribute} more than annotators' "
@@ -83,14 +84,14 @@ class GroupDescriptions(ComparedGroups):
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         del splits
-        rows = self.counted_rows(corpus)
-        images = DescribedImages(corpus, self.attribute, self.concepts, rows)
+        counted = corpus.take(self.counted_rows(corpus))
+        images = DescribedImages(counted, self.attribute, self.concepts)
         contrasts = self.contrasts(images)
-        answer = answer_of(contrasts, len(rows), bool(len(corpus.human)))
+        answer = answer_of(contrasts, len(counted), bool(len(corpus.human)))
         return Score(
-            dict(_Parts(self, images, contrasts)),
+            dict(_Parts(self, images, corpus, contrasts)),
             audit={"descriptions": facts(answer, contrasts)},
-            notes=[*corpus.notes, *self.left_out(corpus, rows), *answer.sentences],
+            notes=[*corpus.notes, *self.left_out(corpus, counted), *answer.sentences],
             tables={"descriptions": lines(contrasts), **example_tables(images, contrasts)}
             if contrasts
             else {},
@@ -147,9 +148,10 @@ class _Parts(ComparedParts):
         self,
         metric: GroupDescriptions,
         images: DescribedImages,
+        corpus: Corpus,
         contrasts: Sequence[DescriptionContrast],
     ) -> None:
-        super().__init__(metric, images)
+        super().__init__(metric, images, corpus)
         self.described, self.contrasts = images, contrasts
         self.annotated = bool(len(images.corpus.human))
 
@@ -182,12 +184,12 @@ class _Parts(ComparedParts):
     def _spellings(self) -> Iterator[tuple[PartName, Number]]:
         """The shares of each group's captions with a spelling."""
         corpus, descriptions = self.images.corpus, self.described.model
-        codes = np.where(self.flags, corpus.groupings[self.attribute.name].codes, -1)
-        of_captions = codes[corpus.model.image_rows]
-        counts = np.asarray(descriptions.spellings[of_captions >= 0].sum(axis=0)).ravel()
+        grouping = corpus.groupings[self.attribute.name]
+        of_captions = grouping.codes[corpus.model.image_rows]
+        counts = np.asarray(descriptions.spellings.sum(axis=0)).ravel()
         for s in np.flatnonzero(counts >= _LEAST_SPELLED).tolist():
             column = descriptions.spellings[:, [s]].toarray().ravel()
-            for group, name in enumerate(corpus.groupings[self.attribute.name].names):
+            for group, name in enumerate(grouping.names):
                 chosen = of_captions == group
                 if chosen.any():
                     share = self.part(float(column[chosen].mean()), math.nan, (0.0, 1.0))
@@ -197,8 +199,6 @@ class _Parts(ComparedParts):
         """The share of a side's captions that describe a person, each image counted once."""
         rows = self.images.corpus.side(side).image_rows
         says = np.diff(descriptions.concepts.indptr) > 0
-        n_images = len(self.images.corpus)
-        number = np.bincount(rows, minlength=n_images)[self.flags]
-        share = np.bincount(rows, says, n_images)[self.flags] / number
+        share = np.bincount(rows, says) / np.bincount(rows)
         error = float(share.std() / math.sqrt(len(share)))
         return self.part(float(share.mean()), error, (0.0, 1.0), side)

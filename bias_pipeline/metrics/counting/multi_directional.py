@@ -62,6 +62,7 @@ class MultiDirectional(LabelledTaskMetric):
         question="tasks",
         sources={ZHAO_2023: "eq. 3-6"},
         needs=("objects",),
+        streams=True,
         cost=Cost(per_caption=5e-6),
         responses={
             "a_to_t": ExpectedResponse(

@@ -11,6 +11,8 @@ from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.streamed_captions import NOT_STREAMED
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
 from bias_pipeline.metrics.functional.invention import NamedObjects
@@ -31,18 +33,20 @@ class ObjectImages(ComparableImages):
     An image has its annotated objects and the objects that annotators' captions name.
 
     Attributes:
-        view: the corpus, with the objects that are looked for.
+        view: the images, with the objects that are looked for.
+        annotated: (M, T) 1 where the image has an annotated object.
     """
 
     view: CorpusView
+    annotated: sparse.csr_array
 
     @cached_property
     def present(self) -> Float64Array:
         """(M, T) 1 where the image has an object."""
-        table = self.view.task_labels
+        table = self.annotated
         if len(self.corpus.human):
             table = sparse.csr_array(table + self.view.by_image("human", self._human_mentions))
-        return (table[self.rows].toarray() > 0).astype(np.float64)
+        return (table.toarray() > 0).astype(np.float64)
 
     @cached_property
     def _human_mentions(self) -> sparse.csr_array:
@@ -52,24 +56,24 @@ class ObjectImages(ComparableImages):
     def model(self) -> NamedObjects:
         """What the images' captions name."""
         named = self.view.by_image("model", self.view.mentions("model"))
-        return NamedObjects(named[self.rows].toarray(), self.present)
+        return NamedObjects(named.toarray(), self.present)
 
     @cached_property
     def human(self) -> NamedObjects:
         """What annotators' captions name; each annotator of an image has the same weight."""
-        named = self.view.by_image("human", self._human_mentions)[self.rows].toarray()
+        named = self.view.by_image("human", self._human_mentions).toarray()
         return NamedObjects(named / np.maximum(self.numbers, 1)[:, None], self.present)
 
     @cached_property
     def sometimes_invented(self) -> list[int]:
         """The objects that some captions invent, but not all captions."""
         counts = self.model.absent.sum(axis=0)
-        return np.flatnonzero((counts > 0) & (counts < len(self.rows))).tolist()
+        return np.flatnonzero((counts > 0) & (counts < len(self.corpus))).tolist()
 
     @cached_property
     def invented_objects(self) -> list[int]:
         """The objects that enough captions invent to enter the score."""
-        least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
+        least = max(_LEAST_IMAGES, len(self.corpus) // _LEAST_SHARE)
         counts = self.model.absent.sum(axis=0)
         return [t for t in self.sometimes_invented if counts[t] >= least]
 
@@ -103,6 +107,8 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
     known = corpus.model.image_rows[:_TRIED]
     if not len(corpus.human) or not _captions_of_others(corpus, known)[1]:
         return corpus, ""
+    if not corpus.in_memory:
+        raise NotApplicableError(NOT_STREAMED)
     retained, person = _captions_of_others(corpus, corpus.model.image_rows)
     if not person:
         return corpus, ""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
@@ -88,6 +88,7 @@ class InventedObjects(ComparedGroups):
         sources={ROHRBACH_2018: "CHAIR", ROBINSON_1988: "residual on residual"},
         ours="the gap on comparable pictures and the score are",
         needs=("objects",),
+        streams=True,
         cost=Cost(per_caption=1.5e-5),
         says={"score": "it names absent objects that go with the {attribute}"},
         readings={"score": EvidenceRule("score")},
@@ -108,14 +109,14 @@ class InventedObjects(ComparedGroups):
         corpus, of_captioner = without_captioner(corpus)
         images = self.images(corpus)
         contrasts = [self._contrast(images, *one) for one in self.group_contrasts(images)]
-        parts = _Parts(self, images, contrasts)
+        parts = _Parts(self, images, corpus, contrasts)
         notes = [
             *([of_captioner] if of_captioner else []),
             *([] if len(corpus.human) else [_WITHOUT_ANNOTATORS]),
         ]
         answer = answer_of(
             contrasts,
-            len(images.rows),
+            len(images.corpus),
             parts.largest_share,
             notes,
             _foreign(corpus, self.attribute),
@@ -124,13 +125,15 @@ class InventedObjects(ComparedGroups):
         return Score(
             dict(parts),
             audit={"objects": facts(answer, contrasts)},
-            notes=[*corpus.notes, *self.left_out(corpus, images.rows), *answer.sentences],
+            notes=[*corpus.notes, *self.left_out(corpus, images.corpus), *answer.sentences],
             tables={name: table for name, table in tables.items() if table},
         )
 
     def images(self, corpus: Corpus) -> ObjectImages:
         rows = self.counted_rows(corpus)
-        return ObjectImages(corpus, self.attribute, self.concepts, rows, self._view(corpus))
+        counted, annotated = corpus.take(rows), self._view(corpus).task_labels[rows]
+        view = self._view(counted)
+        return ObjectImages(counted, self.attribute, self.concepts, view, annotated)
 
     def image_needs(self, corpus: Corpus) -> str:
         people = " and annotators' captions" if len(corpus.human) else ""
@@ -143,12 +146,12 @@ class InventedObjects(ComparedGroups):
             view.task_labels  # noqa: B018 - says which objects are lacking
         return super().comparable(corpus) & view.objects_known
 
-    def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
+    def left_out(self, corpus: Corpus, counted: Corpus) -> list[str]:
         """Notes on images that do not count; unknown objects are one reason."""
         view = self._view(corpus)
         unknown = int((self.scope(corpus) & view.has("model") & ~view.objects_known).sum())
         left = f"{inflect(unknown, 'images')} without known objects: objects leaves them out"
-        return [*([left] if unknown else []), *super().left_out(corpus, rows)]
+        return [*([left] if unknown else []), *super().left_out(corpus, counted)]
 
     def _view(self, corpus: Corpus) -> CorpusView:
         return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)
@@ -156,7 +159,7 @@ class InventedObjects(ComparedGroups):
     def _contrast(
         self, images: ObjectImages, compared: GroupContrast, members: BoolArray
     ) -> ObjectContrast:
-        groups, keys = members.astype(np.float64), images.corpus.keys[images.rows]
+        groups, keys = members.astype(np.float64), images.corpus.keys
         by_level = {
             level: Comparison.fit(groups, features, images.folds, keys)
             for level, features in images.features_by_level.items()
@@ -188,7 +191,7 @@ class InventedObjects(ComparedGroups):
             members[rows].astype(np.float64),
             images.features[rows],
             images.folds[rows],
-            images.corpus.keys[images.rows[rows]],
+            images.corpus.keys[rows],
         )
         return _difference(comparison, more[rows])
 
@@ -197,9 +200,8 @@ def _examples(images: ObjectImages) -> Iterator[dict[str, object]]:
     """A few captions that name an absent object, for each object in the score."""
     corpus = images.corpus
     grouping, captions = corpus.groupings[images.attribute.name], corpus.model
-    absent = np.zeros((len(corpus), len(images.view.tasks)), bool)
-    absent[images.rows] = images.model.absent > 0
-    invented = images.view.mentions("model").multiply(absent[captions.image_rows]).tocsc()
+    absent = images.model.absent[captions.image_rows] > 0
+    invented = images.view.mentions("model").multiply(absent).tocsc()
     groups = grouping.codes[captions.image_rows]
     drawn = random_words("examples", 0, corpus.keys[captions.image_rows])
     for task in images.invented_objects:
@@ -236,13 +238,16 @@ def _difference(comparison: Comparison, values: Float64Array) -> Amount:
 
 class _Parts(ComparedParts):
     def __init__(
-        self, metric: InventedObjects, images: ObjectImages, contrasts: Sequence[ObjectContrast]
+        self,
+        metric: InventedObjects,
+        images: ObjectImages,
+        corpus: Corpus,
+        contrasts: Sequence[ObjectContrast],
     ) -> None:
-        super().__init__(metric, images)
+        super().__init__(metric, images, corpus)
         self.objects, self.contrasts = images, contrasts
         grouping = images.corpus.groupings[metric.attribute.name]
-        codes = grouping.codes[images.rows]
-        every = np.ones(len(images.rows), bool)
+        codes, every = grouping.codes, np.ones(self.n_images, bool)
         groups = {name: codes == k for k, name in enumerate(grouping.names)}
         self.groups = {"": every} | {name: rows for name, rows in groups.items() if rows.any()}
 
@@ -295,7 +300,7 @@ class _Parts(ComparedParts):
             gaps["recall"] = contrast.recall
         for detail, gap in gaps.items():
             name = PartName("gap", group=contrast.label, detail=detail)
-            yield name, self._mean(gap, len(self.images.rows))
+            yield name, self._mean(gap, self.n_images)
 
     def _objects(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Number]]:
         for q in contrast.differences.listed_concepts.tolist():
@@ -312,7 +317,7 @@ class _Parts(ComparedParts):
         side: str = "model",
     ) -> Number:
         part = self.part(amount.value, amount.error, range, side)
-        coverage = self.coverage * n_images / len(self.images.rows)
+        coverage = self.coverage * n_images / self.n_images
         return replace(drop_void_interval(part), n_images=int(n_images), coverage=coverage)
 
     def _share(self, flags: Float64Array) -> Number:
