@@ -30,7 +30,7 @@ def pictures() -> Pictures:
 
 @cache
 def pairs() -> Pairs:
-    texts = [image.human for image in generate(N, 7).images]
+    texts = list(generate(N, 7).human.values())
     return Pairs.read(pictures(), texts, "person", RECIPE.side)
 
 
