@@ -335,5 +335,5 @@ def test_gold_labels_correct_what_they_can():
         captions, {**captions, 1: "a woman sits"}, machine, gold=gold, metric="gender_error"
     )
     assert len(comparison.decisions) == 1
-    with pytest.raises(DataError, match="gold labels do not correct dpa"):
-        bp.score("dpa", captions, machine, human=captions, gold=gold)
+    with pytest.raises(DataError, match="gold labels do not correct gender_ratio"):
+        bp.score("gender_ratio", captions, machine, gold=gold)
