@@ -421,7 +421,7 @@ class _InMemoryRunner:
         return results, skipped
 
     def noisy(self, attribute: str) -> bool:
-        """Whether the settings ask how far further label errors would move scores."""
+        """Whether the settings ask how much additional label errors would move scores."""
         return (
             self._cell(next(iter(self.files)), **self._labels_of(attribute)).label_noise is not None
         )

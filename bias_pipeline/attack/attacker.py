@@ -100,7 +100,7 @@ class LengthBatches:
 
 
 class SharedBatches:
-    """One process's share of batches that several processes train on together, cut into parts.
+    """The rows of common batches on which one of several processes trains, cut into parts.
 
     Gradients are averaged over processes and parts. A batch may not divide evenly, so parts have
     weights. With these, the average is the mean over the whole batch, as in one process. A part

@@ -85,7 +85,7 @@ def fit(
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
-    """(B,) the mean curvature of an item's loss, as n in 4^-n."""
+    """(B,) for each regression the n for which 4^-n is nearest to its loss's mean curvature."""
     weight = sum_items(counts)[:, None]
     share = sum_items(truths) / np.maximum(weight, 1)
     curvature = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
@@ -176,7 +176,10 @@ class DesignMatrix:
 
     @cached_property
     def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
-        """(F + 1,) sums of squared features, (M,) the most frequent, (M, M) sums of products."""
+        """(F + 1,) sums of squares, (M,) the most frequent features, (M, M) sums of their products.
+
+        The sums of products are estimated from a sample of items.
+        """
         n_items = self.x.shape[0]
         squares = np.asarray(_squares(self.x).sum(axis=0), np.float64)
         n_frequent = min(1 + n_items // ITEMS_EACH, MOST_FREQUENT)

@@ -146,8 +146,8 @@ def parser() -> Parser:
         "--maps",
         type=Path,
         metavar="DIR",
-        help="a folder that explain gradcam wrote; its maps stand folded beside the examples, and "
-        "show where the captioner looked when it wrote the word that names a group",
+        help="a folder that explain gradcam wrote; the report shows its maps beside the examples: "
+        "where the captioner looked when it wrote the word that names a group",
     )
     parser.add_argument(
         "--card",

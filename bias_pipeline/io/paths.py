@@ -131,7 +131,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def flags() -> list[str]:
-    """The words that make another command include the same packages."""
+    """The arguments with which another command includes the same packages."""
     return [word for name in included_packages() for word in (FLAG, name)]
 
 

@@ -55,7 +55,8 @@ def open_streams() -> None:
     """Make printing never fail: output that a stream does not accept is lost.
 
     A closed stream is opened on the null device; otherwise the next opened file would get the
-    stream's number, and printed text would end up in the file. Replaced streams stay as they are.
+    stream's number, and printed text would end up in the file. Streams that other code replaced are
+    left alone.
     """
     for number, name in enumerate(_STREAMS):
         _fill(number)
@@ -64,7 +65,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error that made standard output lose text; None if no reader lost any text."""
+    """The error that made standard output lose text; None if nobody who still reads missed any."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)

@@ -42,7 +42,7 @@ class GroupGap(Estimate):
 
 @dataclass(frozen=True)
 class MeasuredGap:
-    """The mean of a word of the captions, or of a measure of the pictures, by group."""
+    """By group, the share of captions with a word, or the mean of a measure of the pictures."""
 
     name: str
     first: float  # the mean of the first group; for a word, the share of its captions

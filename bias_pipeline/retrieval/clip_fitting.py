@@ -311,7 +311,7 @@ class ClipOfScenes:
         return cache / "clips" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def n_learnt(self, pictures: Pictures) -> int:
-        """The number of pictures to which the CLIP was fitted; 0 unless ``dataset.seed=1000``."""
+        """How many of the pictures the CLIP was fitted to; 0 unless ``dataset.seed`` is 1000."""
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def fit_once(self, cache: Path) -> Path:

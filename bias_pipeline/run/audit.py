@@ -215,7 +215,7 @@ class Source(Protocol):
         ...
 
     def noisy(self, attribute: str) -> bool:
-        """Whether the audit also measures how far further label errors would move scores."""
+        """Whether the audit also measures how much additional label errors would move scores."""
         ...
 
 

@@ -148,8 +148,8 @@ class SweepBar(Bar):
     def _begin_times(self, left: Sequence[int]) -> dict[int, float]:
         """The cells that processes work on (by number), and when each cell began.
 
-        A cell's folder is made when the cell begins. Between two cells, the first cell without an
-        outcome is expected to begin.
+        A cell's folder is made when the cell begins. While no cell is running, the first cell
+        without an outcome counts as begun when the last cell ended.
         """
         folders = {number: self.folder / str(number) for number in left}
         begun = {n: self._seconds_at(path) for n, path in folders.items() if path.exists()}

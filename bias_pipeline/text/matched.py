@@ -209,8 +209,9 @@ class MatchedAlignment(TextTransform):
         count = _totals(here)
         out = self._draw("words out", here, count - target, words, images, position)
         # By word at once: with a million captions, 50 MB a copy
-        others = sparse.csc_array(others - others.multiply(here))
-        put = self._draw("words in", others, target - count, words, images, position)
+        absent = sparse.csc_array(others - others.multiply(here))
+        del others
+        put = self._draw("words in", absent, target - count, words, images, position)
         return out, put
 
     def _draw(

@@ -335,7 +335,7 @@ VARIANTS = [
     ),
     Variant("a folder of Hugging Face's datasets in one part", {"mine": parts("test")}),
     Variant(
-        "a folder of Hugging Face's datasets in two parts",
+        "a folder of Hugging Face's datasets with two splits",
         {"mine": parts("validation", "test")},
         "has 2 parts; name one of them",
         code=3,

@@ -63,7 +63,7 @@ VARIANTS = [
         "mojibake (text read in another encoding) was mended in 12 of 12 captions",
     ),
     Variant(
-        "blanks of no width between words",
+        "zero-width blanks between words",
         spoil(lambda text: text.replace(" ", "\u200b")),
         "blanks of no width between words were made ordinary in 12 of 12 captions",
     ),

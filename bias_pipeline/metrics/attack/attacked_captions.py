@@ -181,7 +181,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus; if the previous metric asked for the same, these are returned."""
+    """The attackers of a corpus; attackers that the previous metric used are not made again."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,

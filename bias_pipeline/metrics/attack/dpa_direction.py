@@ -68,7 +68,7 @@ class PredictionTask:
 
     @property
     def has_several(self) -> bool:
-        """Whether there are several tasks rather than one variable."""
+        """Whether labels are several tasks of each image (M, T) rather than one class (M,)."""
         return self.labels.ndim == 2
 
 

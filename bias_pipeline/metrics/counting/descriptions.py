@@ -47,8 +47,8 @@ class GroupDescriptions(ComparedGroups):
 
     * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, second group minus first.
     * ``own:NAME``: the captioner's own difference.
-    * ``score``: half the sum of the concepts' differences, each with the sign that it has on other
-      images. ``null``: what noise alone would add; it is already subtracted.
+    * ``score``: half the sum of the concepts' differences, each multiplied by its sign (+1 or -1)
+      on other images. ``null``: what noise alone would add; it is already subtracted.
     * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: of the
       words that the captioner uses more often than annotators, the share that descriptions count.
     * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
@@ -69,7 +69,7 @@ class GroupDescriptions(ComparedGroups):
         family="counting",
         question="describing",
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
-        ours="the concepts, annotators at the captioner's rate and the score are",
+        ours="the concepts, the adjustment of annotators to the captioner's rate and the score are",
         without={"human captions": MODEL},
         streams=True,
         cost=Cost(per_caption=1e-5),

@@ -66,7 +66,7 @@ class DifferentialFairness(TaskMetric):
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 groups differ more in captions than in human captions",
+        direction="lower is fairer; above 0, captions differ more by group than human captions do",
         family="counting",
         streams=True,
         question="tasks",

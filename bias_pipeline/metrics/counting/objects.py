@@ -66,8 +66,8 @@ class InventedObjects(ComparedGroups):
       ``gap:number``, ``gap:alike``, ``gap:words``: the gap on pictures with equally many objects,
       with the same objects, and with the same objects and annotators' words.
     * ``object:NAME``: the difference for one object. ``score``: half the sum of the differences,
-      each with the sign that it has on other images. ``null``: what noise alone would add; it is
-      already subtracted.
+      each multiplied by its sign (+1 or -1) on other images. ``null``: what noise alone would
+      add; it is already subtracted.
     * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: the share of an image's
       objects that captions name.
 

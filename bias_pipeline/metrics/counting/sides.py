@@ -88,7 +88,8 @@ class LabelledTaskMetric(TaskMetric):
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
         """Labels and predictions on the images that have labels and captions.
 
-        ``read`` turns (R, T) tasks of observations into the (R, M) columns that are counted.
+        ``read`` turns the (R, T) table of each observation's tasks into the (R, M) table that is
+        counted.
         """
         codes = view.codes
         images = view.labelled & view.has("model")

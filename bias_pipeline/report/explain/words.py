@@ -14,7 +14,8 @@ places in test captions, and the "intercept" is the prediction for a caption wit
 
 The two methods use attackers like the score's: new attackers for every seed, on both sides, on the
 same splits of the images that both sides describe. The human side is the mean over caption
-positions, each with attackers of its own. The captioner added the difference of the sides.
+positions, each with attackers of its own. What the captioner added is the
+model's side minus the human side.
 """
 
 from __future__ import annotations
