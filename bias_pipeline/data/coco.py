@@ -21,6 +21,7 @@ from bias_pipeline.data.binary_tables import file_of, stem
 from bias_pipeline.data.captioner_files import CaptionerFolder, ImageMatch, check_any_labelled
 from bias_pipeline.data.coco_files import (
     CaptionerFile,
+    captions_with_edits,
     model_captions,
     objects_by_id,
     sample_numbers,
@@ -153,7 +154,9 @@ class CocoDataset(Dataset):
         path = self._file_of(captioner)
         layout = self.layout.blank_copy()
         labels = self._labels(attribute, layout)
-        captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
+        captioner_file = CaptionerFile({}, 0, 0, {})
+        if path:
+            captioner_file = self._model(path, layout, in_sets=bool(labels.sets))
         objects = self.files["instances"]
         human, repeated_human = self._human(captioner_file, path, layout)
         contents = Contents(
@@ -163,6 +166,7 @@ class CocoDataset(Dataset):
             objects_by_id(check_file(objects, "dataset.instances"), layout) if objects else None,
             self._parts(labels, layout),
             self._pictures(layout),
+            captioner_file.edits,
         )
         contents, joined = contents.with_ids_of_labels(
             self._sources(path, inside=human is captioner_file.human), layout
@@ -249,9 +253,10 @@ class CocoDataset(Dataset):
             reader.sample = number
         return each
 
-    def _model(self, path: Path, layout: Layout) -> CaptionerFile:
+    def _model(self, path: Path, layout: Layout, *, in_sets: bool) -> CaptionerFile:
+        """The captioner's captions; of pictures in sets, also captions of edits of them."""
         index = self.sample or None if self.caption_index is None else self.caption_index
-        return model_captions(path, index, layout)
+        return (captions_with_edits if in_sets else model_captions)(path, index, layout)
 
     def _note_on_choice(self, unused: int) -> tuple[str, ...]:
         if not unused or self.caption_index is None:
@@ -328,6 +333,7 @@ class Contents:
     objects: Mapping[str, frozenset[str]] | None
     parts: Mapping[str, str]
     pictures: PictureFiles
+    edits: Sequence[Mapping[str, str]] = ()  # captions of edits, by id of the picture
 
     def with_ids_of_labels(
         self, sources: _Sources, layout: Layout
@@ -368,8 +374,15 @@ class Contents:
             else images.rename(sources.objects, self.objects, objects_in),
             images.rename(sources.parts, self.parts),
             self.pictures.with_ids_of_labels(images, sources.regions),
+            self._edits_with(
+                images.rename(sources.model, {image: image for image in self.model}, like_human)
+            ),
         )
         return joined, images.notes
+
+    def _edits_with(self, ids: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
+        """The captions of edits by new ids, given the old id of each new id."""
+        return [_rename_images(each, {old: new for new, old in ids.items()}) for each in self.edits]
 
     def match(self, images: Sequence[str], match: ImageMatch) -> None:
         """Count the images that the files have in common."""
@@ -390,7 +403,10 @@ class Contents:
             {image: texts[number] for image, texts in edited.items() if number < len(texts)}
             for number in range(max(map(len, edited.values()), default=0))
         ]
-        return replace(self, labels=replace(self.labels, raw=raw), model=model), each
+        return replace(self, labels=replace(self.labels, raw=raw), model=model), [
+            *each,
+            *self.edits,
+        ]
 
     def of_edits(self, captions: Mapping[str, str]) -> Contents:
         """The contents with the captions of edits, without human captions, objects and pictures."""
@@ -411,6 +427,7 @@ class Contents:
             None if self.objects is None else _rename_images(self.objects, short),
             _rename_images(self.parts, short),
             self.pictures,
+            [_rename_images(each, short) for each in self.edits],
         )
         return shortened, reading_notes(short)
 

@@ -37,10 +37,11 @@ from bias_pipeline.data.file_names import listed_names
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.joined_captions import check_chosen, may_be_joined, split_cells
 from bias_pipeline.data.json_columns import ObjectColumns, load_lists
+from bias_pipeline.data.label_files import EDIT
 from bias_pipeline.data.program_outputs import COLUMNS, program_output
 from bias_pipeline.data.tables import Opener, Rows, entry_blocks, is_json, open_rows, places_of
 from bias_pipeline.data.text_folders import is_text_folder
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, inflect
 from bias_pipeline.io.json_files import MAX_BYTES, expect, open_input
 
 RESULTS = "captions: [{image_id, caption}, ...], {id: caption}, or a table with these columns"
@@ -69,6 +70,9 @@ class CaptionerFile(NamedTuple):
     # Human captions by canonical id, if the file has them beside the captioner's
     human: dict[str, tuple[str, ...]]
     prompts: tuple[str, ...] = ()  # the distinct prompts that the file has beside its captions
+    # Captions of edits of the pictures, by canonical id of the picture: the first of each
+    # picture, the second, and so on
+    edits: Sequence[Mapping[str, str]] = ()
 
 
 def model_captions(
@@ -79,6 +83,35 @@ def model_captions(
     read = captions_of_model(rows, image, text, index, layout)
     rows.note_printed(layout)
     return read
+
+
+def captions_with_edits(path: Path, index: int | None, layout: Layout) -> CaptionerFile:
+    """A captioner's captions; rows whose column ``edit`` is not empty are of edited pictures."""
+    rows, image, (text, *_) = open_captions(path, RESULTS, MODEL, layout)
+    edits: dict[str, list[str]] = {}
+    unedited = replace(rows, blocks=_unedited(rows, image, text, edits))
+    read = captions_of_model(unedited, image, text, index, layout)
+    rows.note_printed(layout)
+    if edits:
+        layout.add_note(path, f"{inflect(sum(map(len, edits.values())), 'captions are')} of edits")
+    most = max(map(len, edits.values()), default=0)
+    each = [{i: texts[n] for i, texts in edits.items() if n < len(texts)} for n in range(most)]
+    return read._replace(edits=each)
+
+
+def _unedited(rows: Rows, image: str, text: str, edits: dict[str, list[str]]) -> Iterator[Block]:
+    """The rows of pictures themselves; captions of edits are added to ``edits``."""
+    for block in rows.blocks:
+        cells = block.columns.get(EDIT, ())
+        edited = [place for place, cell in enumerate(cells) if cell not in (None, "")]
+        if not edited:
+            yield block
+            continue
+        chosen = block.take(edited)
+        for identifier, (number, row) in zip(rows.ids(chosen, image), chosen.rows(), strict=True):
+            edits.setdefault(identifier, []).extend(rows.captions(number, row, text))
+        if rest := sorted({*range(len(block))} - {*edited}):
+            yield block.take(rest)
 
 
 def captions_of_model(
@@ -252,7 +285,7 @@ def open_captions(
 ) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and its columns of captions."""
     named = layout.columns_wanted(IMAGE, kind)
-    wanted = ["id", *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
+    wanted = ["id", EDIT, *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = opened(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)

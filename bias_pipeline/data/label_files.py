@@ -47,9 +47,9 @@ MAJORITY = "majority"
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
 _WHO = ("annotator", "rater")  # the second is how rate writes it
-_SET, _EDIT = "set", "edit"
+_SET, EDIT = "set", "edit"
 _PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
-BESIDE = ("split", _SET, _EDIT, *_WHO, "confidence")  # columns that are not attributes
+BESIDE = ("split", _SET, EDIT, *_WHO, "confidence")  # columns that are not attributes
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -216,7 +216,7 @@ class LabelColumns:
             named = zip(ids, block.columns.get("split", ()), strict=False)
             parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
             sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
-            edits.update(zip(ids, block.columns.get(_EDIT, ()), strict=False))
+            edits.update(zip(ids, block.columns.get(EDIT, ()), strict=False))
         return RawLabels(raw, parts, sets, edits, n_rows - len(raw))
 
     def interpret(
@@ -390,7 +390,7 @@ def _read_votes(
     for number, row in rows.items:
         image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
         images[image] = None
-        sets[image], edits[image] = row.get(_SET), row.get(_EDIT)
+        sets[image], edits[image] = row.get(_SET), row.get(EDIT)
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue

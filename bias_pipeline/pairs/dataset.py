@@ -149,9 +149,9 @@ class PairsDataset(CocoDataset):
         del layout
         return PictureFiles({picture.id: picture.path for picture in self._scenes()})
 
-    def _model(self, path: Path, layout: Layout) -> CaptionerFile:
+    def _model(self, path: Path, layout: Layout, *, in_sets: bool) -> CaptionerFile:
         """The captions with the ids of the pictures."""
-        read = super()._model(path, layout)
+        read = super()._model(path, layout, in_sets=in_sets)
         captions: dict[str, str] = {}
         for identifier, caption in read.captions.items():
             image = picture_id(identifier)
@@ -160,7 +160,8 @@ class PairsDataset(CocoDataset):
                     f"{path}: {identifier!r} and another image id are both {image}; keep one"
                 )
             captions[image] = caption
-        return read._replace(captions=captions, human={})
+        edits = [{picture_id(name): text for name, text in each.items()} for each in read.edits]
+        return read._replace(captions=captions, human={}, edits=edits)
 
 
 def picture_id(identifier: str) -> str:

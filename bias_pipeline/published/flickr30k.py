@@ -93,8 +93,8 @@ class Flickr30kDataset(CocoDataset):
             parts = {image: part for image, (_, part) in read_karpathy(karpathy).items()}
         return replace(labels, raw=raw, parts=parts)
 
-    def _model(self, path: Path, layout: Layout) -> CaptionerFile:
-        file = super()._model(path, layout)
+    def _model(self, path: Path, layout: Layout, *, in_sets: bool) -> CaptionerFile:
+        file = super()._model(path, layout, in_sets=in_sets)
         return file._replace(captions=_without_ending(file.captions, path))
 
     def _human(

@@ -360,6 +360,36 @@ def test_captions_of_edits_are_further_captions_of_their_picture(tmp_path):
     assert "captions of a picture and its edits differ by 66.7 of 100" in notes
 
 
+def edits_in_captions(folder: Path) -> Corpus:
+    """The captions of ``edited_corpus`` with the kind of edit in the file of captions."""
+    captions = []
+    for row in EDITED:
+        identifier = row.partition(",")[0]
+        image, _, edit = identifier.replace("-", " ", 1).partition("-")
+        place = f"{PLACES.get(identifier[2:], 'kitchen')}{identifier[0]}"
+        named = {"image_id": image.replace(" ", "-"), "caption": f"a man in the {place}"}
+        captions.append({**named, "edit": edit})
+    rows = [row.rpartition(",")[0] for row in EDITED if row.endswith(",")]
+    labels, file = write_files(folder, rows, captions[::-1], "image_id,set,gender")
+    return corpus_of_files(CocoDataset(str(folder), labels), file, metric().attribute)
+
+
+def test_a_file_of_captions_says_which_are_of_edits(tmp_path):
+    in_labels, in_captions = (
+        score(corpus).parts for corpus in (edited_corpus(tmp_path), edits_in_captions(tmp_path))
+    )
+    assert {name: part.value for name, part in in_captions.items()} == pytest.approx(
+        {name: part.value for name, part in in_labels.items()}, nan_ok=True
+    )
+
+
+def test_a_column_edit_without_sets_is_no_edit(tmp_path):
+    captions = [{"image_id": 1, "caption": "a man", "edit": "typo"}]
+    labels, file = write_files(tmp_path, ["1,male"], captions, "image_id,gender")
+    corpus = CocoDataset(str(tmp_path), labels).load(file, metric().attribute)
+    assert (corpus.model.text(0), corpus.edits) == ("a man", ())
+
+
 def test_edits_move_no_other_number(tmp_path):
     edited = score(edited_corpus(tmp_path)).parts
     rows = [row for row in EDITED if row.endswith(",")]
