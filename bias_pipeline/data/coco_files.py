@@ -89,8 +89,8 @@ def captions_with_edits(path: Path, index: int | None, layout: Layout) -> Captio
     """A captioner's captions; rows whose column ``edit`` is not empty are of edited pictures."""
     rows, image, (text, *_) = open_captions(path, RESULTS, MODEL, layout)
     edits: dict[str, list[str]] = {}
-    unedited = replace(rows, blocks=_unedited(rows, image, text, edits))
-    read = captions_of_model(unedited, image, text, index, layout)
+    pictures = replace(rows, blocks=_rows_without_edits(rows, image, text, edits))
+    read = captions_of_model(pictures, image, text, index, layout)
     rows.note_printed(layout)
     if edits:
         layout.add_note(path, f"{inflect(sum(map(len, edits.values())), 'captions are')} of edits")
@@ -99,7 +99,9 @@ def captions_with_edits(path: Path, index: int | None, layout: Layout) -> Captio
     return read._replace(edits=each)
 
 
-def _unedited(rows: Rows, image: str, text: str, edits: dict[str, list[str]]) -> Iterator[Block]:
+def _rows_without_edits(
+    rows: Rows, image: str, text: str, edits: dict[str, list[str]]
+) -> Iterator[Block]:
     """The rows of pictures themselves; captions of edits are added to ``edits``."""
     for block in rows.blocks:
         cells = block.columns.get(EDIT, ())
