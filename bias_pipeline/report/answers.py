@@ -232,8 +232,9 @@ def _unjudged_answers(
 def _why_no_value(finding: Finding) -> str:
     row = finding.row
     if not math.isnan(row.ci_low):  # gold labels give only a range
-        ends = " and ".join(percent(end) for end in (row.ci_low, row.ci_high))
-        return f"between {ends} % by gold labels"
+        ends = [*dict.fromkeys(percent(end) for end in (row.ci_low, row.ci_high))]
+        between = "between " * (len(ends) > 1)
+        return f"{between}{' and '.join(ends)} % by gold labels"
     return f"hardly any caption names one {row.attribute}" if row.part == MODEL else NO_VALUE
 
 

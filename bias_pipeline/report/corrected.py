@@ -18,10 +18,25 @@ _HEAD = ("number", "by machine labels", "corrected", "gold labels alone", "worth
 
 
 def correction_sentences(results: Sequence[Result]) -> list[str]:
-    """A sentence on which metrics gold labels correct; empty if they correct none."""
-    corrected = dict.fromkeys(result.rows[0].metric for result in results if result.facts.gold)
-    text = f"Gold labels correct {', '.join(corrected)}; other numbers rest on machine labels."
+    """A sentence on which metrics gold labels correct, with numbers; empty if none."""
+    corrected: dict[str, str] = {}
+    for result in results:
+        if result.facts.gold:
+            corrected.setdefault(result.rows[0].metric, _numbers(result))
+    listed = ", ".join(f"{metric}{numbers}" for metric, numbers in corrected.items())
+    text = f"Gold labels correct {listed}; other numbers rest on machine labels."
     return [text] if corrected else []
+
+
+def _numbers(result: Result) -> str:
+    """A clause on the first corrected number; empty if gold labels give no number."""
+    for _, machine, corrected, alone, worth, _ in _lines(result):
+        shown = ("machine", machine), ("corrected", corrected), ("gold alone", alone)
+        texts = [f"{name} {cell.text}" for name, cell in shown if isinstance(cell, NumberCell)]
+        if isinstance(worth, NumberCell):
+            texts.append(f"worth {worth.text} times as many labels")
+        return f" ({', '.join(texts)})"
+    return ""
 
 
 def correction_sections(results: Sequence[Result]) -> list[Section]:

@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from bias_pipeline.report.corrected import correction_sections, correction_sentences
+from bias_pipeline.report.table import NumberCell
 from bias_pipeline.results.rows import Result
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
@@ -33,9 +34,13 @@ def test_a_report_has_each_headline_before_and_after_its_correction():
     assert any("group:female" in name for name in lines)
 
 
-def test_a_first_screen_says_which_metrics_are_corrected():
-    assert correction_sentences([corrected_result()])[0].startswith(
-        "Gold labels correct gender_error;"
+def test_a_screen_has_the_machines_and_golds_numbers_beside_the_corrected_one():
+    result = corrected_result()
+    rows = {row.part: NumberCell.of_row(row).text for row in result.rows}
+    (sentence,) = correction_sentences([result])
+    assert sentence.startswith(
+        f"Gold labels correct gender_error (machine {rows['score:machine']}, corrected "
+        f"{rows['score']}, gold alone {rows['score:gold']}, worth "
     )
 
 
