@@ -20,17 +20,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from benchmarks.audit import ALL, Case, announced_plans, prepare
 from benchmarks.cells import Usage, run
 from benchmarks.record import REPOSITORY, publish, real_data, verdict
 
 BEFORE = "1baf1bbf"
-N_START, N_DBAC, N_MANY, N_STREAMED = 300, 5_000, 200_000, (1_000_000, 10_000_000)
+N_START, N_DBAC, N_MANY = 300, 5_000, 200_000
 N_CELLS = 100
 ROUNDS, SHORT_S = 3, 10.0
 
@@ -191,63 +186,6 @@ def cached_rows(sides: Sides) -> list[Row]:
     ]
 
 
-def streamed_rows(sides: Sides) -> list[Row]:
-    """Captions that are read in ranges of images; the earlier commit has no such way."""
-    usages = []
-    for n in N_STREAMED:
-        files = _run_apart(write_parquet, n, sides.place / str(n))
-        words = ["audit", files[0], "--attributes", files[1], "--stream", "--out", "out"]
-        ((usage,),) = Sides(sides.place, None).run(words)
-        usages.append(usage)
-    few, most = usages
-    growth = float(np.log(most.cpu / few.cpu) / np.log(N_STREAMED[1] / N_STREAMED[0]))
-    name = f"`audit --stream` of {N_STREAMED[1]:,} captions"
-    peak = most.peak / 1e9
-    return [
-        [f"{name}, CPU s", "", f"{most.cpu:.0f}", "", "90 s", verdict(most.cpu <= 90)],
-        [f"{name}, peak GB", "", f"{peak:.2f}", "", "1.5 GB", verdict(peak <= 1.5)],
-        [f"{name}, exponent of growth", "", f"{growth:.2f}", "", "1.02", verdict(growth <= 1.02)],
-    ]
-
-
-def write_parquet(n: int, folder: Path) -> list[str]:
-    """Captions, nearly all distinct, and groups of n images."""
-    folder.mkdir()
-    files = [str(folder / f"{name}.parquet") for name in ("captions", "labels")]
-    draw = np.random.default_rng(0)
-    who, what = (
-        pa.array(words)
-        for words in (
-            ("a man", "a woman", "a person"),
-            ("a dog", "a cat", "an umbrella", "a tie", "skis", "a bus", "a bench", "a cell phone"),
-        )
-    )
-    step = min(n, 1_000_000)
-    types = (
-        [("image_id", pa.int64()), ("caption", pa.string())],
-        [
-            ("image_id", pa.int64()),
-            ("gender", pa.string()),
-        ],
-    )
-    captions, labels = (
-        pq.ParquetWriter(file, pa.schema(names)) for file, names in zip(files, types, strict=True)
-    )
-    with captions, labels:
-        for start in range(0, n, step):
-            ids, codes = pa.array(np.arange(start, start + step)), draw.integers(0, 2, step)
-            spoken = np.where(draw.random(step) < 0.3, 2, codes ^ (draw.random(step) < 0.05))
-            parts = [who.take(pa.array(spoken)), "with"]
-            for joined in ("and", "near house"):
-                parts += [what.take(pa.array(draw.integers(0, len(what), step))), joined]
-            houses = pa.array(draw.integers(0, 100_000, step)).cast(pa.string())
-            texts = pc.binary_join_element_wise(*parts, houses, " ")
-            captions.write_table(pa.table({"image_id": ids, "caption": texts}))
-            groups = pa.array(["Male", "Female"]).take(pa.array(codes))
-            labels.write_table(pa.table({"image_id": ids, "gender": groups}))
-    return files
-
-
 def _cell(scenes: Path) -> list[str]:
     """A cell of files that :func:`benchmarks.audit.prepare` has written."""
     return [
@@ -272,7 +210,7 @@ def _run_apart(work: Callable[..., T], *given: object) -> T:
         return pool.submit(work, *given).result()
 
 
-PARTS = (audit_rows, rows_of_many, dbac_rows, fit_rows, cached_rows, streamed_rows)
+PARTS = (audit_rows, rows_of_many, dbac_rows, fit_rows, cached_rows)
 
 
 def main(*names: str) -> None:
@@ -289,7 +227,7 @@ def main(*names: str) -> None:
         f"The commands behind the rows of *Bars* that name {BEFORE}, whole processes, at a load of "
         f"{load:.1f} on {os.cpu_count()} cores when they began; below {SHORT_S:g} s the best of "
         f"{ROUNDS}, both sides in turn. A captioner's captions and five by people of each drawn "
-        f"scene; streamed captions are made up.\n"
+        f"scene.\n"
     )
     publish("Before and now", "python -m benchmarks.bars", body, bars=rows)
 

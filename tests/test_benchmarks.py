@@ -21,8 +21,8 @@ b.CASES = {
     "audit": b.Case(200, people=True, objects=True, attributes=b.ALL[:1], seconds=1),
 }""",
     "bars": """
-b.N_START, b.N_DBAC, b.N_MANY, b.N_STREAMED, b.N_CELLS = 60, 60, 60, (1_000, 2_000), 5
-b.ROUNDS, b.PARTS = 1, (b.audit_rows, b.streamed_rows)""",
+b.N_START, b.N_DBAC, b.N_MANY, b.N_CELLS = 60, 60, 60, 5
+b.ROUNDS, b.PARTS = 1, (b.audit_rows,)""",
     "browse": "b.GUESSES, b._REPEATS, b._PAGES = 600, 1, {'first page': ''}",
     "captions": "b.N_PHOTOS, b.TOKENS = 2, 12",
     "cells": "b.CASES, b.REPEATS = b.CASES[:2], 1",
