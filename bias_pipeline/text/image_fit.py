@@ -28,6 +28,8 @@ _LEAST_WORDS = 1.5
 _LEAST_IMAGES = 20
 _PART = 100  # consecutive images that are also judged by themselves
 _MOST_PARTS = 20
+_MOST_CAPTIONS = 100_000  # captions that are compared with labels
+_MOST_IMAGES = 2_000  # images whose words are compared
 MISFIT_REMEDY = (
     "check that each row's id is the id of its image, and that codes mean the right groups "
     "(audit --map LABEL=GROUP, dataset.label_map)"
@@ -62,9 +64,10 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
     side = "human" if len(corpus.human) else "model"
     captions = corpus.human if side == "human" else corpus.model
     named = named_group(captions, attribute, grouping.names)
-    usable = np.flatnonzero((named >= 0) & (grouping.codes[captions.image_rows] >= 0))
-    images, first = np.unique(captions.image_rows[usable], return_index=True)
-    pairs = np.stack([named[usable[first]], grouping.codes[images]], axis=1)
+    rows = _spread(len(named), _MOST_CAPTIONS)
+    rows = rows[(named[rows] >= 0) & (grouping.codes[captions.image_rows[rows]] >= 0)]
+    images, first = np.unique(captions.image_rows[rows], return_index=True)
+    pairs = np.stack([named[rows[first]], grouping.codes[images]], axis=1)
 
     def unlike(part: IntArray) -> bool:
         return _highest_informedness(*pairs[part].T) < _LEAST_INFORMEDNESS[side]
@@ -109,7 +112,10 @@ def _objects_unlike(corpus: Corpus) -> str:
     if corpus.objects is None:
         return ""
     known = np.flatnonzero(np.fromiter(map(bool, corpus.objects), bool, len(corpus)))
-    rows = _spread(np.intersect1d(known, captions.image_rows))
+    described = np.zeros(len(corpus), bool)
+    described[captions.image_rows] = True
+    known = known[described[known]]
+    rows = known[_spread(len(known), _MOST_IMAGES)]
     texts = [" ".join(sorted(corpus.objects[row] or ())) for row in rows.tolist()]
     wrong = _of_other_images(corpus, Captions.from_texts(texts, rows), captions)
     return "" if wrong is None else f"objects{wrong} seem to be of other images"
@@ -120,7 +126,10 @@ def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | 
 
     None if they fit, or if there are few images or few distinct texts.
     """
-    images = _spread(np.intersect1d(first.image_rows, other.image_rows))
+    described = np.zeros((2, len(corpus)), bool)
+    described[0, first.image_rows] = described[1, other.image_rows] = True
+    both = np.flatnonzero(described.all(axis=0))
+    images = both[_spread(len(both), _MOST_IMAGES)]
     if len(images) < _LEAST_IMAGES:
         return None
     place = np.full(len(corpus), -1, np.int64)
@@ -139,10 +148,9 @@ def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | 
     return _range_of(corpus, images, wrong) if len(wrong) else None
 
 
-def _spread(images: IntArray) -> IntArray:
-    """At most 2,000 of the images, evenly spread."""
-    most = min(len(images), _PART * _MOST_PARTS)
-    return images[np.linspace(0, len(images) - 1, most).astype(int)]
+def _spread(size: int, most: int) -> IntArray:
+    """At most ``most`` of the numbers below ``size``, evenly spread."""
+    return np.linspace(0, size - 1, min(size, most)).astype(np.int64)
 
 
 def shared_words(
