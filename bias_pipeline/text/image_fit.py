@@ -19,14 +19,15 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.stats.shares import NORMAL_95, wilson
 from bias_pipeline.text.mentions import lowered_words, named_group
 
-# By chance groups are told with an informedness of 0; annotators on COCO have 0.95, and 66 of 67
-# models 0.39 or more (the other was trained to tell images apart and has 0.18).
+# We chose the limits; `tests/text/test_image_fit.py` holds that they part the captions of 66 models
+# of COCO from the same captions moved by one row. The informedness is 0 by chance.
 _LEAST_INFORMEDNESS = {"human": 0.3, "model": 0.2}
-# These models share 2.5 to 7 times as many words with human captions of their image as with those
-# of other images; moved by one row, they share 0.9 to 1.1 times as many.
+# How many times as many words are shared with texts of the same image as with those of others
 _LEAST_WORDS = 1.5
+# Share of distinct texts; fewer are no sign of moved rows, since they fit any image
+_LEAST_DISTINCT = 0.1
 _LEAST_IMAGES = 20
-_PART = 100  # consecutive images that are also judged by themselves
+_PART = 100  # least number of consecutive images that are also judged by themselves
 _MOST_PARTS = 20
 _MOST_CAPTIONS = 100_000  # captions that are compared with labels
 _MOST_IMAGES = 2_000  # images whose words are compared
@@ -34,7 +35,6 @@ MISFIT_REMEDY = (
     "check that each row's id is the id of its image, and that codes mean the right groups "
     "(audit --map LABEL=GROUP, dataset.label_map)"
 )
-_LEAST_DISTINCT = 0.1  # fewer distinct captions may be about any image by the model's own choice
 
 
 def misfit(corpus: Corpus, attribute: Attribute) -> str:
@@ -81,10 +81,10 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
 
 
 def _highest_informedness(named: IntArray, labels: IntArray) -> float:
-    """The upper end of the 95 % interval of how well named groups tell labels; NaN for one label.
+    """The upper end of the 95 % interval of the informedness; NaN if all labels are of one group.
 
-    It is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1): 1 if all names
-    are right, 0 by chance, whatever the groups' sizes.
+    Informedness is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1). It
+    is 1 if all named groups are right, and 0 by chance, whatever the sizes of the groups.
     """
     rights = [named[labels == k] == k for k in np.unique(labels)]
     if len(rights) < 2:
@@ -122,7 +122,7 @@ def _objects_unlike(corpus: Corpus) -> str:
 
 
 def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | None:
-    """Where two sides' texts of an image do not fit: `` from ID to ID``, empty for all images.
+    """Where texts do not fit other texts of their image: `` from ID to ID``, empty for all images.
 
     None if they fit, or if there are few images or few distinct texts.
     """
@@ -156,9 +156,10 @@ def _spread(size: int, most: int) -> IntArray:
 def shared_words(
     first: Captions, other: Captions, images: IntArray
 ) -> tuple[Float64Array, Float64Array]:
-    """How many words texts of (M,) images share with other texts of the same and other images.
+    """How many words texts share with other texts of the same image, and of other images.
 
-    A word that texts of a share s of the images have counts as -log(s).
+    Both are (M,), for M images, and at least 0. A word that a share s of the images has in its
+    other texts counts as -log(s).
     """
     columns: dict[str, int] = {}
 

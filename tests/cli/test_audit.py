@@ -511,3 +511,17 @@ def test_an_audit_that_cannot_be_is_refused_before_anything_runs(
     assert message in " ".join(text.split()), text
     assert "label file" not in text  # it is to blame for none of these
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("counting")
+def test_exchanged_labels_get_no_verdict_until_they_are_mapped_as_advised(few_scenes, tmp_path):
+    text = Path(few_scenes.labels).read_text()
+    text = text.replace("Female", "?").replace("Male", "Female").replace("?", "Male")
+    (tmp_path / "labels.csv").write_text(text)
+    words = [few_scenes.captions, "--attributes", str(tmp_path / "labels.csv")]
+    words += ["--captions", few_scenes.people]
+    exchanged = audit(tmp_path / "exchanged", *words).text
+    assert "Cannot tell: labels contradict human captions in 100% of images." in exchanged
+    assert "--map LABEL=GROUP" in exchanged
+    mapped = audit(tmp_path / "mapped", *words, "--map", "Female=male", "--map", "Male=female").text
+    assert "labels contradict" not in mapped
