@@ -20,7 +20,7 @@ from bias_pipeline.stats.shares import NORMAL_95, wilson
 from bias_pipeline.text.mentions import lowered_words, named_group
 
 # We chose the limits; `tests/text/test_image_fit.py` holds that they part the captions of 66 models
-# of COCO from the same captions moved by one row. The informedness is 0 by chance.
+# of COCO from the same captions moved by one row. The share of the informedness is 0 by chance.
 _LEAST_INFORMEDNESS = {"human": 0.3, "model": 0.2}
 # How many times as many words are shared with texts of the same image as with those of others
 _LEAST_WORDS = 1.5
@@ -70,7 +70,7 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
     pairs = np.stack([named[rows[first]], grouping.codes[images]], axis=1)
 
     def unlike(part: IntArray) -> bool:
-        return _highest_informedness(*pairs[part].T) < _LEAST_INFORMEDNESS[side]
+        return _informedness_below(*pairs[part].T, _LEAST_INFORMEDNESS[side])
 
     wrong = _unfitting(len(images), unlike)
     if not len(wrong):
@@ -80,21 +80,26 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
     return f"labels contradict {whose} in {share:.0%} of images{_range_of(corpus, images, wrong)}"
 
 
-def _highest_informedness(named: IntArray, labels: IntArray) -> float:
-    """The upper end of the 95 % interval of the informedness; NaN if all labels are of one group.
+def _informedness_below(named: IntArray, labels: IntArray, share: float) -> bool:
+    """Whether the informedness is surely below a share of the most that these captions allow.
 
     Informedness is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1). It
-    is 1 if all named groups are right, and 0 by chance, whatever the sizes of the groups.
+    is 1 if all named groups are right, and 0 by chance, whatever the sizes of the groups. Captions
+    that name one group too often allow less than 1; a model that calls everybody a man allows 0.
+    The upper end of the 95 % interval is compared. False if all labels are of one group.
     """
-    rights = [named[labels == k] == k for k in np.unique(labels)]
-    if len(rights) < 2:
-        return math.nan
-    recalls = [float(right.mean()) for right in rights]
+    groups, sizes = np.unique(labels, return_counts=True)
+    if len(groups) < 2:
+        return False
+    rights = np.array([np.sum(named[labels == k] == k) for k in groups])
+    uses = np.array([np.sum(named == k) for k in groups])
+    most = float(np.minimum(uses / sizes, 1).sum() - 1)
+    recalls = rights / sizes
     above = (
-        wilson(recall, len(right), NORMAL_95)[1] - recall
-        for recall, right in zip(recalls, rights, strict=True)
+        wilson(recall, size, NORMAL_95)[1] - recall
+        for recall, size in zip(recalls.tolist(), sizes.tolist(), strict=True)
     )
-    return (sum(recalls) - 1 + math.hypot(*above)) / (len(rights) - 1)
+    return float(recalls.sum() - 1) + math.hypot(*above) < share * most
 
 
 def _words_unlike(corpus: Corpus) -> str:
