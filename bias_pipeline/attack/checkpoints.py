@@ -71,7 +71,7 @@ class Checkpoint(callbacks.Checkpoint):
         self._state: Mapping[str, Any] | None = None
 
     def resumable(self, module: torch.nn.Module) -> Path | None:
-        """The checkpoint from which a training resumes; None if this network has no checkpoint."""
+        """The checkpoint from which a training resumes; there may be none."""
         if not self.path.is_file():
             return None
         try:
@@ -122,7 +122,7 @@ class Checkpoint(callbacks.Checkpoint):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Load the losses; random generators are restored when training starts."""
+        """Writes a checkpoint after an epoch, if the last is old enough, and resumes from it."""
         assert isinstance(pl_module, Learner)
         self._state = checkpoint[_OUR_KEY]
         pl_module.losses = self._state["losses"][trainer.global_rank]

@@ -1,7 +1,7 @@
 """Published language models as encoders, and edits that debias their vectors.
 
-``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` are frozen, ``encoder=bert`` is
-fine-tuned with a head on top.
+``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` are frozen. ``encoder=bert`` is
+fine-tuned, with a head on top.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class FineTuned(Published):
         self._pooling(self.pretrained_model)
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """Count the captions that are cut; nothing is stored."""
+        """Count the captions that are cut; the function stores nothing."""
         from bias_pipeline.models.text_vectors import Embedded
 
         tokens = self._tokens()
@@ -145,7 +145,7 @@ class TokenInputs(Items):
         return np.array([len(tokens) for tokens in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        """``tokens`` (B, L), padded to the longest caption, and ``lengths`` (B,)."""
         lengths = self.lengths[rows]
         tokens = np.full((len(rows), int(lengths.max(initial=1))), self.padding, np.int64)
         for place, row in zip(tokens, rows.tolist(), strict=True):
@@ -237,7 +237,7 @@ class Frozen(Published, FeatureEncoder):
         return Vectors(vectors, rows, self.standardize)
 
     def vectors(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) the model's vectors of distinct texts; vectors in the cache are read."""
+        """(N, D) the model's vectors of distinct texts; vectors in the cache are read there."""
         from bias_pipeline.models.text_vectors import vectors_from
 
         self._embed_missing(texts)

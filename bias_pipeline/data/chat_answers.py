@@ -161,7 +161,7 @@ def text_of_parts(parts: Sequence[Any]) -> str:
 
 
 def _answer(image: Any, content: str, reason: Any) -> Answer:
-    """The answer with its text, which may be empty, and the reason why the text ends."""
+    """The answer with its text, which may be empty, and the reason why the text ended."""
     cut = str(reason) if reason in _CUT else ""
     caption = after_thoughts(content)
     if caption:

@@ -204,7 +204,7 @@ def _annotations(rows: Rows, image: str) -> str:
 
 
 class _Part(NamedTuple):
-    """What the files have of the images of one range."""
+    """The contents of the files for the images of one range."""
 
     model: CaptionerFile
     human: Mapping[str, tuple[str, ...]]
@@ -214,7 +214,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class _Files:
-    """The files' first rows, and their columns."""
+    """The first rows of the files, and their columns."""
 
     labels: LabelColumns
     model: _Columns
@@ -227,7 +227,7 @@ class _Files:
         return [self.model.rows, *([self.human.rows] if self.human else [])]
 
     def parts(self, ranges: ImageRanges, layout: Layout) -> Iterator[_Part]:
-        """What the files have of each range of images."""
+        """The contents of the files for each range of images."""
         nothing = [None] * len(ranges)
         human, objects = self.human, self.objects
         for model, people, things in zip(
@@ -322,7 +322,7 @@ class _ReadLabels:
 
 @dataclass
 class _Reading:
-    """What the ranges that were read so far contain."""
+    """The contents of all ranges that were read so far."""
 
     files: _Files
     labels: _ReadLabels
@@ -404,7 +404,7 @@ class _Reading:
 
     @property
     def marked_captions(self) -> BoolArray:
-        """(C,) flags of human captions that their file marks; empty if it marks none."""
+        """(C,) flags of human captions that their file marks; empty if it marks no captions."""
         marks = np.concatenate(self.marks)
         return marks if marks.any() else np.empty(0, bool)
 

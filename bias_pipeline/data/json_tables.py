@@ -1,4 +1,4 @@
-"""Reads rows from JSON other than lists of objects: a mapping of ids, or a table by its columns.
+"""Reads rows from JSON that is no list of objects: a mapping of ids, or a table by its columns.
 
 ``DataFrame.to_json`` writes columns by default (``orient="records"`` writes rows).
 """
@@ -20,7 +20,7 @@ _LISTED = 8
 def list_within(
     data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
 ) -> str | None:
-    """The key of the list of rows; None if the object maps ids to values."""
+    """The key under which the list of rows is; None if the object maps ids to values."""
     if key is not None and key in data:
         return key
     lists = [name for name, value in data.items() if _has_rows(value)]
@@ -39,7 +39,7 @@ def list_within(
 
 
 def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    """A row for each value of a mapping of image ids; several values of an id become several rows.
+    """A row for each value in a mapping of image ids; several values of an id become several rows.
 
     Example:
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
@@ -61,7 +61,7 @@ def _has_rows(value: Any) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether this may be an image's value: a text, null, columns, or a list of these."""
+    """Whether this may be the value of an image: a text, null, columns, or a list of these."""
     return all(item is None or isinstance(item, str | Mapping) for item in _values_of(value))
 
 
@@ -156,7 +156,7 @@ def _are_mappings(columns: Sequence[Any]) -> bool:
 
 
 def _are_lists(columns: Sequence[Any]) -> bool:
-    """Whether all columns are lists of the same length, without mappings in them."""
+    """Whether all columns are lists of the same length that contain no mappings."""
     return all(
         isinstance(column, list)
         and len(column) == len(columns[0])

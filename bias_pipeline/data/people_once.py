@@ -1,4 +1,4 @@
-"""Human captions, which a process reads once for all captioners and attributes of a sweep."""
+"""Reads human captions once in a process, for all captioners and attributes of a sweep."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _last: list[_PackedCaptions] = []  # at most one file
 
 
 def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
-    """The human captions, and how many rows repeat others; see :func:`human_captions`."""
+    """The human captions, and the number of repeated rows; see :func:`human_captions`."""
     request = path, path.absolute(), layout.blank_copy()
     for known in _last:
         if (known.path, known.place, known.settings) == request and are_unchanged(known.files):

@@ -1,7 +1,7 @@
 """A task of Inspect AI: audits captions that a model writes of photos, or a file of captions.
 
-Inspect finds the task by the entry point ``inspect_ai``. The samples' metadata has all that scorers
-need, so a log can be scored again.
+Inspect finds the task by the entry point ``inspect_ai``. The samples' metadata has all data that
+scorers need, so a log can be scored again.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _by_group() -> list[Metric]:
 
 @cache
 def _descriptions() -> OurMetric:
-    """The metric on descriptions, by whose lists concepts are found."""
+    """The metric on descriptions; its lists find the concepts."""
     settings = {"metric": "descriptions", "attribute": GROUP}
     return preset(settings, {"dataset": "coco", "logger": None}).build("metric")
 
@@ -141,7 +141,7 @@ def _gender() -> Any:
 
 
 def _absent_score(text: str) -> Score | None:
-    """The score of a text that is no caption; absent, not zero."""
+    """The score of a text that is no caption, which is absent and not zero."""
     if not text.strip():
         return Score.unscored(answer=text, reason="no_response")
     if declining([text])[0]:
@@ -226,7 +226,7 @@ def answers() -> Metric:
 
 @scorer(metrics=[answers()])
 def audit() -> Scorer:
-    """1 for every text of the model, since the metric audits all texts together."""
+    """1 for every text of the model, since the metric audits all texts at once."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return Score(value=1.0, answer=after_thoughts(state.output.completion))

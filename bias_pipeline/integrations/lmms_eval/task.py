@@ -18,7 +18,7 @@ def picture(doc: Mapping[str, Any]) -> list[Any]:
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
-    """The instruction to the model: the instruction of ``coco_cap``, for every picture."""
+    """The instruction to the model, which is the instruction of ``coco_cap`` for every picture."""
     from bias_pipeline.models.generation import usual_prompt
 
     return usual_prompt(kind="")
@@ -54,7 +54,10 @@ def lic(entries: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
-    """A metric's score. Without a score it is NaN, with a warning, so that other tasks go on."""
+    """A metric's score.
+
+    Without a score the result is NaN, with a warning, so that other tasks go on.
+    """
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.integrations.epochs import CaptionBias
 

@@ -1,10 +1,10 @@
-"""Numbers beside the headline: groups, learning curves, equal style.
+"""Numbers beside the headline, on groups, learning curves and equal style.
 
-Scores of single groups say which group is worst, and how far the groups are apart. A learning curve
-says how a score grows with the number of images: the same attackers learn from half and from a
-quarter of their images and are tested on all. If the curve is not level, a score means nothing
-without the number of images. At equal style, the coverage of the vocabulary and the score of one
-annotator against the others are added.
+Scores of single groups show which group is worst and how far the groups are apart. A learning curve
+shows how a score grows with the number of images: the same attackers learn from half and from a
+quarter of their images, and are tested on all images. If the curve is not level, a score means
+nothing without the number of images. At equal style, the coverage of the vocabulary and the score
+of one annotator against the others are added.
 """
 
 from __future__ import annotations

@@ -57,23 +57,26 @@ def build_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="dataset.n_images=N",
-        help="with --scenes: settings of dataset=scenes (default: dataset.n_images=200 "
+        help="with --scenes: settings of the data set scenes (default: dataset.n_images=200 "
         "dataset.seed=1)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         required=True,
-        help="a new folder; with --model also a folder to continue",
+        help="a new folder for the pictures; with --model also a folder to continue",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--scenes",
         action="store_true",
-        help="paint scenes of the embedded data set, with people who bear no mark of a group",
+        help="draw scenes of the embedded data set, with people who show no sign of a group",
     )
     source.add_argument(
-        "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of a diffusion pipeline that diffusers saved",
     )
     for name, kind, about in (
         (
@@ -89,10 +92,10 @@ def build_parser() -> Parser:
         "--prompts",
         type=Path,
         metavar="FILE",
-        help="a table with the column prompt (default: our 500 prompts)",
+        help="a table of prompts with the column prompt (default: our 500 prompts)",
     )
     parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+        "--device", default="auto", help="the device: auto, cpu, cuda, cuda:1, ... (default: auto)"
     )
     return parser
 
@@ -237,21 +240,22 @@ def score_parser() -> Parser:
         nargs="+",
         metavar="key=value",
         default=[],
-        help="labelled data with captions of the same captioners, as for run (dataset=...)",
+        help="labelled data with captions of the same captioners, as settings of a run "
+        "(dataset=...)",
     )
     parser.add_argument(
         "--metric",
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="a metric whose attackers learn from the labelled data, with settings; may be "
-        "repeated (default: both metrics)",
+        help="a metric, with its settings, whose attackers learn from the labelled data; repeat "
+        "the option for more metrics (default: both metrics)",
     )
     parser.add_argument(
         "--runs",
         type=Path,
         metavar="DIR",
-        help="folder of finished runs, which have metrics' values on labelled data",
+        help="folder of finished runs with the metrics' scores on labelled data",
     )
     return parser
 

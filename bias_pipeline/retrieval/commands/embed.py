@@ -49,7 +49,10 @@ def command(words: Sequence[str]) -> int:
 def parser() -> Parser:
     parser = photo_parser(JOB, _ABOUT, "Parquet file")
     parser.add_argument(
-        "--texts", type=Path, help="embed captions (a file, as for audit) instead of photos"
+        "--texts",
+        type=Path,
+        help="embed the captions of this file instead of photos; the file "
+        "has a form that audit reads",
     )
     parser.add_argument(
         "--no-normalize",

@@ -41,7 +41,7 @@ def data_draw_parser() -> Parser:
         "--world",
         choices=["people", "affect"],
         default="people",
-        help="the world to draw (default: people)",
+        help="the kind of scenes to draw (default: people)",
     )
     parser.add_argument(
         "--captioner",
@@ -49,7 +49,7 @@ def data_draw_parser() -> Parser:
         choices=sorted({*CAPTIONERS, *AFFECT_CAPTIONERS}),
         default=["amplifier", "faithful"],
         metavar="NAME",
-        help="captioners whose captions are written too (default: amplifier faithful)",
+        help="names of captioners whose captions are written too (default: amplifier faithful)",
     )
     return parser
 

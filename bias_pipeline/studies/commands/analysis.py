@@ -71,7 +71,9 @@ def metrics_command(words: list[str]) -> int:
 def metrics_parser() -> Parser:
     parser = Parser(f"{PROGRAM} metrics", description="Print what each metric can detect")
     parser.add_argument(
-        "--cards", action="store_true", help="print a page in Markdown: docs/metrics.md"
+        "--cards",
+        action="store_true",
+        help="print a Markdown page with a card for each metric: docs/metrics.md",
     )
     return parser
 
@@ -118,14 +120,14 @@ def power_parser() -> Parser:
         type=_halves,
         dest="sizes",
         metavar="N",
-        help="number of images that have a label and captions, half of them of each group",
+        help="number of images with a label and captions; half of them belong to each group",
     )
     sizes.add_argument(
         "--groups",
         type=_pair,
         dest="sizes",
         metavar="N,N",
-        help="number of images of each of two groups",
+        help="number of images in each of two groups",
     )
     return parser
 
@@ -144,7 +146,9 @@ def _pair(text: str) -> tuple[int, int]:
 
 def _runs_parser(word: str, about: str) -> Parser:
     parser = Parser(f"{PROGRAM} analysis {word}", description=about)
-    parser.add_argument("outputs", type=Path, help="a folder of finished runs; nothing is trained")
+    parser.add_argument(
+        "outputs", type=Path, help="a folder of finished runs; the command trains nothing"
+    )
     help_text = (
         f"what varies: {', '.join(KEYS)}, or a setting in which the runs differ, such as "
         f"encoder.order or seeds (default: {' '.join(OVER)})"
@@ -194,7 +198,7 @@ def sensitivity_parser() -> Parser:
     parser.add_argument(
         "--against",
         metavar="METRIC",
-        help="also print by how much the other metrics vary less than this metric",
+        help="also print how much less the other metrics vary than this metric",
     )
     return parser
 
@@ -321,19 +325,20 @@ def rebalance_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="the data to which a captioner is fitted, as for fit",
+        help="settings of the data that the captioner learns from, as for fit",
     )
     parser.add_argument(
         "--out",
         type=file_of("Parquet", ".parquet"),
         required=True,
-        help="the table, with the columns image and weight",
+        help="the table to write, with the columns image and weight",
     )
     parser.add_argument(
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="human captions, or the captions of captioner=..., as for fit (default: human)",
+        help="compare with human captions, or with the captions of captioner=..., as for fit "
+        "(default: human)",
     )
     return parser
 
@@ -392,13 +397,16 @@ def pairs_parser() -> Parser:
         "two pictures that show the same scene, each with a person of another group",
     )
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="the captions and labels, as for run"
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="settings of the captions and labels, as for run",
     )
     parser.add_argument(
         "--out",
         type=file_of("CSV", ".csv"),
         required=True,
-        help="the file to write; it must not exist",
+        help="the file to write, which must not exist yet",
     )
     parser.add_argument(
         "--n",
@@ -411,7 +419,7 @@ def pairs_parser() -> Parser:
         "--groups",
         default="",
         metavar="A,B",
-        help="the two groups of a pair, if the attribute has more than two groups",
+        help="the two groups that a pair shows, if the attribute has more than two groups",
     )
     return parser
 
