@@ -1,10 +1,10 @@
-"""Amplification that takes the direction of a bias from other images than its size.
+"""Measures amplification with the direction of a bias from other images than its size.
 
 The published formulas take direction and size from the same labels. In that case noise in the
-labels decides the direction, and is subtracted as if it were a bias that captions lack. So the
-result lies the further below the truth, the fewer images there are. Here images are split into F
-folds, and each fold uses the directions of the other folds. This is ours; ``experiments/inference``
-measures both ways.
+labels decides the direction. It is then subtracted as if it were a bias that captions lack. So with
+fewer images the result lies further below the truth. Here images are split into F folds, and each
+fold uses the directions of the other folds. This method is ours; ``experiments/inference`` measures
+both ways.
 
 All functions take counts whose first axis is the fold; the other leading axes are free.
 """
@@ -32,7 +32,7 @@ def sum_folds(folds: Counts) -> Counts:
 
 
 def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """For each fold, the fold and the sum of the other folds."""
+    """Each fold, with the sum of the other folds."""
     together = sum_folds(folds)
     for k in range(len(folds.total)):
         values = {field.name: getattr(folds, field.name)[k] for field in fields(folds)}
@@ -41,7 +41,7 @@ def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
 
 
 def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
-    """(..., K, T) what each pair adds to BA-> T→A; NaN where a probability is undefined.
+    """(..., K, T) the value that each pair adds to BA-> T→A; NaN where a probability is undefined.
 
     Example:
         One image of each group in each fold; both folds and the captions agree.
@@ -76,5 +76,5 @@ def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64
 
 
 def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
-    """BA_MALS, the mean of what each of (..., T) tasks adds."""
+    """BA_MALS, the mean of the values that (..., T) tasks add."""
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)
