@@ -170,7 +170,7 @@ class CorpusView:
         return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) for each labelled image, how many captions ``happened`` flags, and all captions."""
+        """(N, 2) for each labelled image, the captions that ``happened`` flags and all captions."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))

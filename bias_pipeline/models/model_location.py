@@ -275,7 +275,7 @@ def _asking(name: str, revision: str) -> Iterator[None]:
 
 
 def licence_of(name: str, folder: Path) -> str:
-    """The licence that a model's README or package states; empty if neither states a licence.
+    """The licence that a model's README or package states; empty if there is none.
 
     Example:
         >>> licence_of("mine", Path("nowhere"))
@@ -344,7 +344,7 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse preprocessing to pictures of no size or of a huge size; keys of videos are ignored."""
+    """Refuse preprocessing to pictures without size or of a huge size; video keys are ignored."""
     for name, part in _entries({"pictures": config}):
         if not isinstance(part, Mapping) or name == "video_processor":
             continue
@@ -365,7 +365,7 @@ def _names_code(key: str, value: Any) -> bool:
 
 
 def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key with its value. The key of a list goes with each of its items."""
+    """Every key with its value. The key of a list is repeated for each of its items."""
     if key:
         yield key, node
     if isinstance(node, Mapping):

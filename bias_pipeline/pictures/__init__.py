@@ -1,1 +1,4 @@
-"""Captioners that see pictures: prompted, fitted, served; ImageCaptioner2 and Grad-CAM."""
+"""Captioners that see pictures (prompted, fitted, or behind a server).
+
+Also ImageCaptioner2 and Grad-CAM.
+"""

@@ -1,6 +1,6 @@
-"""``dataset=artemis``: what people feel in front of paintings, and why.
+"""``dataset=artemis`` reads what people feel in front of paintings, and why.
 
-ArtEmis' release is a CSV of utterances with mojibake; its captioners ("speakers") were fitted to
+ArtEmis' release is a CSV of utterances with mojibake. Its captioners ("speakers") were fitted to
 some of the utterances. Formats: Achlioptas et al., ArtEmis (CVPR 2021), and Mohamed et al., It is
 Okay to Not Be Okay (CVPR 2022), which calls its table of contrastive annotations version 2.
 """

@@ -1,4 +1,4 @@
-"""``anonymous``: pictures without any mark of a group, and the groups that captions assume."""
+"""``anonymous``: makes pictures without any sign of a group, and finds the groups captions name."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def _people(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """The rows on what raters named; prints how to ask about captioners without answers."""
+    """Rows on groups that raters named; prints how to ask about captioners without answers."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE
@@ -354,7 +354,7 @@ def _people(
 
 
 def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
-    """The command that asks raters about captions, which lie in the folder of the answers."""
+    """The command that asks raters about captions in the folder of the answers."""
     listed = [{"image_id": image, "caption": text} for image, text in captions.items()]
     try:
         study.mkdir(parents=True, exist_ok=True)
@@ -368,7 +368,7 @@ def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
 def _attack_rows(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
-    """The rows on what attackers guess from each captioner's captions."""
+    """Rows on the groups that attackers guess from each captioner's captions."""
     from bias_pipeline.people.anonymous import (
         LARGEST,
         anonymous_attack,

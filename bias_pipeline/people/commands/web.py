@@ -225,7 +225,7 @@ def _check(options: Namespace) -> None:
 
 
 def _check_pairs(options: Namespace) -> None:
-    """Refuse options that do not fit a study of pairs."""
+    """Refuse options that contradict a study of pairs."""
     others = (
         *("folder", "captions", "attribute", "answers", "ordinal", "mask_captions"),
         *("image_masking", "crop", "regions"),
@@ -390,7 +390,7 @@ class ScoredFiles:
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _with_moved_file(self, word: str) -> str:
-        """An override that names a file in the folder in place of a moved file of the same name."""
+        """An override that replaces a moved file by the file of the same name in the folder."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"
@@ -400,7 +400,7 @@ class ScoredFiles:
         return f"{key}={quote_value(str((self.data / name).absolute()))}"
 
     def _moved_root(self, words: Sequence[str]) -> list[str]:
-        """The override that moves the data set's folder, if the data set has a folder."""
+        """The override that gives the data set its moved folder, if it has a folder."""
         if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
             return []
         return [f"dataset.root={quote_value(str(self.data.absolute()))}"]

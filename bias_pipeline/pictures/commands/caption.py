@@ -361,7 +361,7 @@ def _server(options: Namespace, masked: MaskedPhotos | None) -> ChatServer:
 
 
 def _store(options: Namespace, masked: MaskedPhotos | None) -> tuple[BlockStore, Decoding]:
-    """The store of blocks and the decoding; requests and batches use the same store."""
+    """The store of blocks and the decoding, which requests and batches share."""
     decoding: Decoding = options.decoding
     decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(""))
     recorded = {"decoding": str(decoding), **asdict(decoding)}

@@ -1,4 +1,4 @@
-"""``explain gradcam``: where a captioner looked when it wrote a caption."""
+"""``explain gradcam``: shows where a captioner looked when it wrote a caption."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def gradcam_command(words: Sequence[str]) -> int:
 
 
 def forced_captioner(model: Pretrained, device: str, prompt: str = "") -> ForcedCaptioner[Any]:
-    """A captioner of any kind that ``caption`` takes, ready to read its captions with gradients."""
+    """A captioner of any kind that ``caption`` takes, prepared to read captions with gradients."""
     if model.kind in FITTED:
         from bias_pipeline.pictures.forced_captions import FittedForced
 
