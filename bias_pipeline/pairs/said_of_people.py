@@ -113,7 +113,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """For each class, (C,) whether captions state it of the person; ``codes`` (N,) are groups."""
+        """For each class, (C,) whether captions say it of the person; ``codes`` (N,) are groups."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {

@@ -71,7 +71,7 @@ def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> N
 
 
 async def wait_for_read(read: Future[T], what: str) -> T:
-    """The result of a read, or a page that reloads itself if the read takes long."""
+    """The result of a read, or, if it is slow, a page that reloads itself."""
     waiting: Any = asyncio.shield(asyncio.wrap_future(read))
     with anyio.move_on_after(_PATIENCE_S):
         result: T = await waiting

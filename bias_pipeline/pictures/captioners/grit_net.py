@@ -130,7 +130,7 @@ class CaptionAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Map queries (B, Q, C) to the same shape; ``visible`` limits what they see of (B, S, C)."""
+        """Map queries (B, Q, C) to their shape; ``visible`` limits what they see of (B, S, C)."""
         q, k, v = (
             vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
             for vectors in (self.fc_q(queries), *self._keys_and_values(context))

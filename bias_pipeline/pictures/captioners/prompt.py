@@ -157,7 +157,7 @@ class Prompted:
 
     @property
     def whole_lengths(self) -> IntArray:
-        """(N,) the number of words in each prompt with its longest answer and the words after it."""
+        """(N,) how many words each prompt has, with its longest answer and the words after it."""
         after = np.array(list(map(len, self._lines[1])), np.int64)
         return self.lengths + max(map(len, self._answers), default=0) + after
 

@@ -1,4 +1,4 @@
-"""Show, Attend and Tell (Xu et al. 2015) with a prompt, in all published versions. Needs PyTorch."""
+"""Show, Attend and Tell (Xu et al. 2015) with a prompt, in published versions. Needs PyTorch."""
 
 from __future__ import annotations
 

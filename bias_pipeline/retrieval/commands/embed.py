@@ -98,7 +98,7 @@ def _embed_texts(options: Namespace) -> None:
 
 
 def _text_model(options: Namespace) -> tuple[Mapping[str, object], Callable[[], Model]]:
-    """What decides the vectors of a model, and the function that loads it."""
+    """The settings that decide the vectors of a model, and the function that loads the model."""
     apart = is_fiber(options.model) or is_open_clip(options.model)
     model = None
     if not apart:
