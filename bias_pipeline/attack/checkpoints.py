@@ -57,7 +57,7 @@ class Ordered(Protocol):
 
 
 class Checkpoint(callbacks.Checkpoint):
-    """Writes a checkpoint at the end of an epoch, if one is due, and resumes from it.
+    """Writes a checkpoint after an epoch, if the last is old enough, and resumes from it.
 
     Two checkpoints are at least ``every_s`` seconds apart. Besides Lightning's content, a
     checkpoint has the states of the random generators, so that a killed training ends with the same
@@ -122,7 +122,7 @@ class Checkpoint(callbacks.Checkpoint):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Writes a checkpoint after an epoch, if the last is old enough, and resumes from it."""
+        """Load the losses; random generators are restored when training starts."""
         assert isinstance(pl_module, Learner)
         self._state = checkpoint[_OUR_KEY]
         pl_module.losses = self._state["losses"][trainer.global_rank]

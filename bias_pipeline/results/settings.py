@@ -116,7 +116,7 @@ def deciding_seeds(result: Result) -> tuple[int, ...]:
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """The facts in which a result differs from results with equal ``names``, for each result.
+    """Seeds in the form for a command.
 
     Example:
         >>> seeds_text((0, 12)), seeds_text((456, 789))
@@ -134,7 +134,7 @@ def read_as(result: Result, text: Mapping[str, object]) -> Result:
 def _differing_within(
     results: Sequence[Result], names: Sequence[str], describe: Callable[[Result], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """For each result, the facts in which it differs from results with equal ``names``."""
+    """The facts in which a result differs from results with equal ``names``, for each result."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, result in enumerate(results):
         key = tuple(getattr(result.rows[0], name) for name in names)

@@ -1,4 +1,4 @@
-"""A card for every metric, and the list of behaviours that move each metric."""
+"""Makes a card for every metric, and the list of behaviours that change each metric."""
 
 from __future__ import annotations
 

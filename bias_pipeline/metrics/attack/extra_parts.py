@@ -96,7 +96,7 @@ def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str
 
 
 def smaller_shares(codes: IntArray) -> dict[str, float]:
-    """``codes`` (N,) are the groups of images; a group without images does not count.
+    """The shares of images that leave every group enough images to learn from.
 
     ``codes`` (N,) are the images' groups; a group without images does not count.
 

@@ -60,7 +60,7 @@ class SharedReads(Generic[T]):
 
 
 def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
-    """Do the read that was requested last. While the thread waits, it stores no result in memory."""
+    """Do the read that was requested last; while the thread waits, it stores no result."""
     future, read = waiting.get()
     try:
         future.set_result(read())
@@ -71,7 +71,7 @@ def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> N
 
 
 async def wait_for_read(read: Future[T], what: str) -> T:
-    """The result of a read, or, if it is slow, a page that reloads itself."""
+    """The result of a read; if it is slow, a page that reloads itself."""
     waiting: Any = asyncio.shield(asyncio.wrap_future(read))
     with anyio.move_on_after(_PATIENCE_S):
         result: T = await waiting

@@ -230,15 +230,15 @@ def relevance(examples: Examples) -> Float64Array:
 
 
 def most_relevant(scores: Float64Array, k: int) -> IntArray:
-    """(k,) the most relevant dimensions; of equal scores the first wins, and NaN comes last."""
+    """(k,) the most relevant dimensions; the first of equal scores wins, and NaN comes last."""
     order: IntArray = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
     return order[:k]
 
 
 def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray) -> Float64Array:
-    """(N, D) vectors with the most relevant dimensions moved to the other group's mean.
+    """(N, D) vectors whose most relevant dimensions are moved to the other group's mean.
 
-    Each vector keeps its deviation from its group's mean; only the mean is replaced by the other
+    Each vector keeps its deviation from its group's mean. Only the mean is replaced by the other
     group's mean. The function needs the group of each vector, so it is not a debiasing. Source:
     Chen and Dou, section 4.2, Figure 10.
 
@@ -291,7 +291,7 @@ class NeuronDebias(Debias, ABC):
 
     @abstractmethod
     def instead(self, means: Float64Array) -> Float64Array:
-        """(k,) the new values, computed from the groups' means (K, k)."""
+        """(k,) the new values, computed from the (K, k) means of the groups."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class ZeroNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class MeanNeuron(NeuronDebias):
-    """Overwrites the dimensions with the mean of the groups' means; all groups count equally."""
+    """Overwrites the dimensions with the mean of the groups' means, so all groups count equally."""
 
     def instead(self, means: Float64Array) -> Float64Array:
         return np.asarray(means.mean(axis=0))
@@ -315,10 +315,10 @@ class ClipClip(Debias):
     """Sets to 0 the k dimensions that have the most mutual information with the group.
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
-    as in the authors' code, a dimension that is cut from one side no longer counts in similarities,
-    so ``side`` changes no ranking. The authors cut 112 of 512 dimensions, which is not the default
-    here, since other vectors are shorter. The first release of their code cut the last 112
-    dimensions by mistake. A later release follows the paper, and so do we.
+    as in the authors' code, a dimension that is cut on one side no longer counts in similarities.
+    So ``side`` then changes no ranking. The authors cut 112 of 512 dimensions. This is not the
+    default here, since other vectors are shorter. The first release of their code cut the last 112
+    dimensions by mistake. A later release follows the paper, as this program does.
     """
 
     bins: Count = 64  # of the histogram that estimates the information
@@ -329,7 +329,7 @@ class ClipClip(Debias):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """``image`` alone, since the debiasing is fitted to pictures, whichever side is edited."""
+        """``image`` alone, since the debiasing is fitted to pictures, even if texts are edited."""
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:
@@ -339,7 +339,7 @@ class ClipClip(Debias):
         return Overwriting(most_relevant(scores, self.k), np.zeros(self.k))
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """See the base class; texts lose the same dimensions as pictures."""
+        """The pair of embedders with edits; texts lose the same dimensions as pictures."""
         overwriting = self.fit(examples["image"])
         return edit_encoder(
             dual, dict.fromkeys(super().sides, overwriting), renormalise=self.renormalise

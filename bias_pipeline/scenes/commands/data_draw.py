@@ -1,4 +1,4 @@
-"""``data draw``: the embedded data set with its pictures, as files."""
+"""``data draw``: writes the embedded data set and its pictures as files."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _draw_people(options: Namespace) -> None:
 
 
 def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
-    """The dials of each captioner whose captions are written."""
+    """The dials of each captioner whose captions are written to files."""
     for name in options.captioner:
         if name not in known:
             raise UsageError(

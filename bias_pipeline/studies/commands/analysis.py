@@ -1,4 +1,4 @@
-"""``metrics`` and ``analysis``: what metrics detect, power, and how far scores vary."""
+"""``metrics`` and ``analysis``: print what metrics detect, power, and how far scores vary."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def sensitivity_parser() -> Parser:
 def _opponents(
     all_scores: Sequence[Variants], against: str | None
 ) -> list[tuple[Variants, Variants]]:
-    """Pairs of numbers: each number, and the number with which it is compared."""
+    """Pairs of numbers: each number, and the number that it is compared with."""
     if against is None:
         return []
     others = [scores for scores in all_scores if scores.setting.headline == against]
@@ -283,7 +283,7 @@ def feature_sensitivity_command(words: Sequence[str]) -> int:
 
 
 def _caption_command() -> Command:
-    """The command ``caption``, which belongs to another wing."""
+    """The command ``caption``, which another wing has."""
     from bias_pipeline.commands.main import resolve_command
 
     command, _ = resolve_command(["caption"])
@@ -296,7 +296,7 @@ def _is_setting(word: str) -> bool:
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
-    """The files of captions: of the pictures as they are, then of each change."""
+    """The files of captions, first of unchanged pictures, then of each change."""
     caption = _caption_command()
     (folder / "captioners").mkdir(parents=True, exist_ok=True)
     files = []
