@@ -116,7 +116,6 @@ class Range:
 
     @property
     def words(self) -> str:
-        """The bounds in words."""
         named = {
             "at least": self.low,
             "above": self.above,

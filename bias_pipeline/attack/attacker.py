@@ -46,7 +46,6 @@ NumberedBatches = list[tuple[int, Batch]]
 
 
 def tensors(inputs: Inputs, rows: IntArray, device: torch.device = CPU) -> dict[str, Tensor]:
-    """The inputs of some captions as tensors on a device."""
     return {name: torch.from_numpy(array).to(device) for name, array in inputs.batch(rows).items()}
 
 

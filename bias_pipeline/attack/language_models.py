@@ -54,7 +54,6 @@ class Published(NetEncoder):
 
     @property
     def pretrained_model(self) -> Pretrained:
-        """The model on disk."""
         return find_pretrained(self.model, KINDS, revision=self.revision)
 
     def require(self) -> None:
@@ -229,7 +228,6 @@ class Frozen(Published, FeatureEncoder):
         return _load_sentences(model, self.device, pooling, self.dtype)
 
     def read(self, data: LabelledCaptions) -> Vectors:
-        """The vectors of N captions."""
         texts, rows = distinct_texts(data.captions)
         vectors = self.vectors(texts)
         if self.debias is not None and self.attribute is not None:
@@ -304,11 +302,9 @@ class VectorInputs:
         return np.ones(len(self.items.rows), np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``vectors`` (B, D)."""
         return {"vectors": self._standardise(rows)}
 
     def matrix(self, rows: IntArray) -> Float64Array:
-        """(B, D)."""
         return self._standardise(rows).astype(np.float64)
 
     def _standardise(self, rows: IntArray) -> Float32Array:

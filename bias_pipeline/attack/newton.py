@@ -354,7 +354,6 @@ class _Fits:
         return weights
 
     def take(self, which: IntArray) -> _Fits:
-        """Some of the regressions."""
         return _Fits(*(getattr(self, field.name).take(which, axis=1) for field in fields(self)))
 
     def gradient(self, design: _Design) -> Float64Array:
@@ -402,7 +401,6 @@ class _System:
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
-        """The system of regressions at their current weights."""
         probs = fits.probs.astype(np.float32)
         curvatures = fits.counts.astype(np.float32) * probs
         curvatures *= np.float32(design.items.inverse_penalty)
@@ -411,7 +409,6 @@ class _System:
         return cls(design, fits.known, fits.levels, probs, curvatures)
 
     def take(self, which: IntArray) -> _System:
-        """The system of some of the regressions."""
         parts = (self.known, self.levels, self.probs, self.curvatures)
         return _System(self.design, *(part.take(which, axis=1) for part in parts))
 

@@ -99,7 +99,6 @@ class Probe(Configurable, ABC):
         jobs: Sequence[TrainingJob],
         results: tuple[Sequence[ProbeResult], Training],
     ) -> Predictions:
-        """The predictions of one set of splits."""
         fitted, training = results
         seeds = seeds_in(splits)
         folds = [[i for i, job in enumerate(jobs) if job.seed == seed] for seed in seeds]

@@ -290,7 +290,6 @@ Inputs = Sequence[Mapping[str, Tensor]]
 
 
 def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
-    """Whether attackers of this kind can be stacked."""
     return (
         type(encoder) in _ENCODERS
         and isinstance(head, nn.Sequential)

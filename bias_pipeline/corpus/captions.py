@@ -375,7 +375,6 @@ class Captions(ReadCache):
 
 
 def add_numbers(sha: _Hash, column: IntArray | Int32Array) -> None:
-    """Add a column of numbers to a hash."""
     for start in range(0, len(column), _BLOCK):
         sha.update(column[start : start + _BLOCK].astype("<i8").tobytes())
 

@@ -297,7 +297,6 @@ class ObjectsRead:
 
 
 def _quote(name: str) -> str:
-    """A name in a sentence."""
     return repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
 
 

@@ -101,7 +101,6 @@ class Predictions:
         return zip(self.images, self.truth, self.probs, strict=True)
 
     def of_first_seed(self) -> Predictions:
-        """The predictions of the first seed."""
         return replace(
             self,
             seeds=self.seeds[:1],

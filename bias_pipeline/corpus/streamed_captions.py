@@ -172,7 +172,6 @@ class CaptionsWriter:
 
 
 def _join_results(parts: Sequence[Any]) -> Any:
-    """The results of all blocks, joined to one result."""
     first = parts[0]
     if isinstance(first, tuple):
         return tuple(map(_join_results, zip(*parts, strict=True)))

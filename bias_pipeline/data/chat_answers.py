@@ -90,7 +90,6 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
 
 
 def _all_captions(image: Any, answers: Sequence[Answer]) -> Answer:
-    """The captions of several answers to one request."""
     whole = [answer for answer in answers if not answer.absent]
     if not whole:
         return answers[0] if answers else Answer(image, absent="empty")

@@ -251,7 +251,6 @@ class _Numbered:
     origins: set[tuple[str, str]] = field(default_factory=set)
 
     def blocks(self) -> Iterator[Block]:
-        """The rows that are taken."""
         for block in self.rows.blocks:
             if DECODING not in block.columns:
                 yield block

@@ -129,7 +129,6 @@ class StreamedCocoDataset(CocoDataset):
         return corpus.noting_blanks(self.blank_limit)
 
     def _open_files(self, path: Path, attribute: Attribute, layout: Layout) -> _Files:
-        """The columns of all files."""
         place = self.files["attributes"]
         if place is None:
             raise UsageError("--stream needs a table of labels (--attributes LABELS.parquet)")
@@ -312,7 +311,6 @@ class _ReadLabels:
         return [*repetition_note(self.repeated, "labels"), *strata_note(strata, self.map)]
 
     def of_range(self, number: int) -> Labels:
-        """The labels of one range of images."""
         ends = [0, *np.searchsorted(self.images, self.edges).tolist(), len(self.images)]
         some = slice(ends[number], ends[number + 1])
         labels = map(self.names.__getitem__, self.codes[some].tolist())

@@ -219,7 +219,6 @@ def _names_of_classes(numbers: ChunkedArray, names: list[str]) -> ChunkedArray:
 
 
 def is_several(item: object) -> TypeGuard[Iterable[Any]]:
-    """Whether the item holds several values."""
     return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping)
 
 

@@ -128,7 +128,6 @@ class ImageMasking(Configurable):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether nothing is painted over."""
         return self.person == "none" and not self.objects
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:

@@ -42,7 +42,6 @@ _SENTENCES = re.compile(r"[.!?]\s+[A-Z]")
 
 
 def _numbered_parts(text: str) -> list[str]:
-    """The items of a list that begins with 1."""
     places = [(0, 0)]
     for match in _NUMBER.finditer(text):
         if int(match[1]) == len(places):

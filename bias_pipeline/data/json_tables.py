@@ -73,7 +73,6 @@ def _values_of(value: Any) -> Sequence[Any]:
 
 
 def _has_id(value: object) -> bool:
-    """Whether the value is a mapping with an image id."""
     return isinstance(value, Mapping) and any(map(_is_id, value))
 
 
@@ -151,7 +150,6 @@ def _split(data: Mapping[str, Any]) -> ColumnsTable | None:
 
 
 def _are_mappings(columns: Sequence[Any]) -> bool:
-    """Whether all columns are mappings with the same keys."""
     return all(isinstance(c, Mapping) and c.keys() == columns[0].keys() for c in columns)
 
 

@@ -182,7 +182,6 @@ class RawLabels(NamedTuple):
     repeated: int  # equal repetitions that were collapsed
 
     def first_with(self, label: str) -> str:
-        """The first image with a label."""
         return next(image for image, written in self.raw.items() if written == label)
 
 
@@ -222,7 +221,6 @@ class LabelColumns:
     def interpret(
         self, counts: Counter[str], first_with: Callable[[str], str], layout: Layout
     ) -> LabelMap:
-        """The label map, extended to all labels that occur."""
         self.rows.note_mended(layout)
         path, field = self.rows.path, self.field
         return _interpret(path, field, counts, first_with, self.labels, self.attribute, layout)
@@ -358,7 +356,6 @@ def _interpret(
     attribute: Attribute,
     layout: Layout,
 ) -> LabelMap:
-    """The label map, extended to all labels that occur."""
     whole, read = recognise_labels(counts, labels, attribute, layout.label_map)
     if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
         example = first_with(unknown[0])

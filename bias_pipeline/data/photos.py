@@ -215,7 +215,6 @@ def _open_photo(path: Path, formats: Sequence[str]) -> Image:
 
 
 def _formats() -> list[str]:
-    """The supported formats that this Pillow has."""
     from PIL import Image
 
     Image.init()  # otherwise only a few are loaded

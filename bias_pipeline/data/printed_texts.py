@@ -154,7 +154,6 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value that begins with a token."""
     match token.lastgroup:
         case "string":
             return _string(token[0])

@@ -59,7 +59,6 @@ class ProgramOutput(ABC):
 
     @classmethod
     def wrote(cls, first: Mapping[str, Any]) -> bool:
-        """Whether this program wrote a file with this first entry."""
         return cls.marks <= set(map(str, first))
 
     @abstractmethod
@@ -177,7 +176,6 @@ def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _flatten(value: Any) -> list[Any]:
-    """The items of lists within lists."""
     return (
         [item for part in value for item in _flatten(part)] if isinstance(value, list) else [value]
     )

@@ -84,7 +84,6 @@ def caption_bias(
 
 
 def _samples(captions: str, files: dict[str, str]) -> list[Sample]:
-    """A sample for each labelled image of a file of captions."""
     dataset = {**files, "strict": False}
     settings = {"captioner": captions, "attribute": GROUP, "dataset": dataset}
     keep_refusals = {"text": {"declined": "keep"}}

@@ -76,10 +76,7 @@ def included_packages() -> tuple[str, ...]:
 
 @contextmanager
 def including(words: Sequence[str]) -> Iterator[list[str]]:
-    """The words of a command without ``--include NAME``.
-
-    Inside the block, package NAME is included.
-    """
+    """A command's words without ``--include NAME``; inside the block, NAME is included."""
     names, rest = _split(words)
     before = os.environ.get(VARIABLE)
     try:

@@ -257,7 +257,6 @@ def whole_configurations() -> Iterator[None]:
 
 
 def trace_of(error: BaseException) -> list[str]:
-    """The lines of a traceback."""
     return [
         printable(line)
         for part in traceback.format_exception(error)

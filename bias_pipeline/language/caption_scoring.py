@@ -73,7 +73,6 @@ class Contexts:
         )
 
     def images_with_objects(self, n_images: int) -> BoolArray:
-        """(N,) images with any object."""
         flags = np.zeros(n_images, bool)
         flags[self.images] = True
         return flags

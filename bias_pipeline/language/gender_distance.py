@@ -54,15 +54,14 @@ _COSINE = (-1.0, 1.0)
 class GenderDistance(TaskMetric):
     """Bias ratio of the objects that captions name, by word vectors (Sabir and Padro 2023).
 
-    ``distance:GROUP:model`` and ``:human`` are mean cosines between the objects that a side names
-    and the group's word. ``model`` and ``human`` are the first group's share in the sum of these
-    cosines (eq. 1), and ``score`` is their difference on the images that both sides describe. The
-    group that a caption names plays no part, except in ``cooccurrence`` and ``leakage``.
+    ``distance:GROUP:model`` and ``:human`` are mean cosines of a side's objects and the group's
+    word. ``model`` and ``human`` are the first group's share in the sum of these cosines (eq. 1).
+    ``score`` is their difference on the images that both sides describe. The group that a caption
+    names plays no part, except in ``cooccurrence`` and ``leakage``.
 
-    * ``to_neutral:GROUP:model``, ``:human``: the group's mean cosine divided by the neutral word's
-      (eq. 2).
-    * ``object:NAME``: the first group's share in the cosines of one object, or NaN unless all
-      cosines are above 0.
+    * ``to_neutral:GROUP:model``, ``:human``: the group's cosine divided by the neutral word's (eq.
+      2).
+    * ``object:NAME``: the first group's share in an object's cosines; NaN unless all are above 0.
     * ``cooccurrence:*``: the first group's share among pairs of an object and a group in the same
       caption.
     * ``leakage:GROUP``: how many of the captioner's captions name the group, divided by how many
@@ -210,7 +209,6 @@ class GenderDistance(TaskMetric):
         return [line for line in lines if line["captions"]]
 
     def _terms(self, view: CorpusView) -> list[str]:
-        """The word of each group, and the neutral word."""
         return [
             *(term_of(group, self.attribute, self.terms or {}) for group in view.groups),
             self.neutral,

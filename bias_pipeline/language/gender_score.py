@@ -63,9 +63,9 @@ class GenderScore(CountingMetric):
       ``:human``: ``gs:GROUP`` divided by ``gs:person`` (Table 3).
     * ``estimate:model``, ``:human``: the share of captions that score highest when they are written
       about the first group (Table 5). ``ties`` counts the captioner's captions in which groups tie.
-    * ``lm:model``, ``similarity:model`` and so on: the same shares, computed from only one factor.
-      ``lm:own_bias``: the language model's own bias on the captioner's captions, when each is
-      written about every group.
+    * ``lm:model``, ``similarity:model`` and so on: the same shares from only one factor.
+      ``lm:own_bias``: the language model's own bias on the captioner's captions, each written about
+      every group.
     * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: shares of one object (Table 4).
 
     Without ``:model`` or ``:human``, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are

@@ -88,7 +88,6 @@ class Likelihoods:
         return numbers
 
     def _tokens(self, text: str) -> Tokens:
-        """The tokens of a text, after checks."""
         row = self._row(text)
         check_tokens(self._name, [row or (0,)], self._network.config.vocab_size)
         if len(row) > self._positions:
@@ -108,7 +107,6 @@ class Likelihoods:
         return tuple(ids) if self._first is None else (self._first, *ids)
 
     def _scored_places(self, row: Tokens) -> list[int]:
-        """The places of the tokens that are scored."""
         if self._kind == "causal":
             return list(range(1, len(row)))
         special = self._tokenizer.get_special_tokens_mask(row, already_has_special_tokens=True)
@@ -230,7 +228,6 @@ class Likelihoods:
         return numbers
 
     def _cap_logits(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits with the bounds of Gemma 2."""
         import torch
 
         most = getattr(self._network.config, "final_logit_softcapping", None)

@@ -219,7 +219,6 @@ def content_of(source: str) -> object:
 
 
 def _read_detections(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
-    """Labels from a file for the images of a corpus."""
     layout = Layout()
     by_id = detections_by_id(path, layout)
     rows = {image: row for row, image in enumerate(corpus.ids)}

@@ -121,7 +121,6 @@ class CorpusView:
         return self._group_places(one_of(mentions))
 
     def _group_places(self, named: IntArray) -> IntArray:
-        """The place of each group of `_every_group` in `groups`."""
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])
@@ -219,7 +218,6 @@ class CorpusView:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, T)."""
         return len(self.corpus), len(self.tasks)
 
     @cached_property

@@ -71,11 +71,10 @@ _TOO_FEW = (
 class Quality(CountingMetric):
     """CIDEr-D of the captioner minus the annotators' CIDEr-D, with the same references.
 
-    For ``score``, each human caption in turn is taken out. Both this caption and the captioner's
-    caption are then compared with the remaining human captions (``human:paired``,
-    ``model:paired``). A captioner that writes like one more annotator scores 0. ``model`` compares
-    the captioner's caption with all human captions, as papers do. ``human`` compares each human
-    caption with the other human captions.
+    For ``score``, each human caption in turn is taken out and, like the captioner's caption,
+    compared with the remaining human captions (``human:paired``, ``model:paired``). A captioner
+    that writes like one more annotator scores 0. ``model`` compares the captioner's caption with
+    all human captions, as papers do. ``human`` compares each human caption with the others.
 
     * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
     * ``group:NAME``: the score of a group's images. ``gap``: the largest of these scores minus the
@@ -354,7 +353,6 @@ class _Values:
 
 
 def _cider(sums: Float64Array) -> Float64Array:
-    """(...) from (..., 12) sums."""
     return share(sums[..., 1], sums[..., 0])
 
 

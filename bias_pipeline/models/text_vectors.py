@@ -27,10 +27,7 @@ WHOLE, CUT = 0, 1  # stamps: the text was read completely, or cut
 
 
 class TextEmbedder(Protocol):
-    """A frozen model that gives a vector for each text.
-
-    After a call, ``cut`` has the indices of texts that were too long.
-    """
+    """A frozen model; after a call, ``cut`` has the indices of texts that were too long."""
 
     @property
     def cut(self) -> Collection[int]: ...

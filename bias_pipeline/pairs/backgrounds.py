@@ -86,7 +86,6 @@ def _gap(measure: str, contrasts: Contrasts, values: Float64Array) -> MeasuredGa
 
 
 def _outer_columns(width: int) -> BoolArray:
-    """(W,) the columns of the outer quarters."""
     columns: IntArray = np.arange(width)
     return (columns < width // 4) | (columns >= width - width // 4)
 

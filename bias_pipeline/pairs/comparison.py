@@ -133,7 +133,6 @@ class GroupsCompared:
 
     @property
     def first_group(self) -> str:
-        """The group that is subtracted in differences."""
         return self.pictures.groups[self.compared[0]]
 
     @property
@@ -147,7 +146,6 @@ class GroupsCompared:
 
     @property
     def n_sets(self) -> int:
-        """J."""
         return len(self.contrasts)
 
     @property

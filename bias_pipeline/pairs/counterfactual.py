@@ -47,10 +47,10 @@ class Counterfactual(Metric):
       or describe the person (``agency`` and so on). If annotators describe all the captioner's
       pictures, the difference in their captions is subtracted. ``class:NAME:GROUP`` is the share of
       one group.
-    * ``score``: the largest difference in a class about the person. The p and the lower end of the
-      score are corrected for the number of classes, so its interval is wider than the class's
-      interval. If there are more than two groups, ``class:NAME`` is the largest share minus the
-      smallest, with the p of Cochran's Q. ``class:NAME:GROUP against OTHER`` compares two groups.
+    * ``score``: the largest difference in a class about the person. Its p and its lower end are
+      corrected for the number of classes, so its interval is wider than the class's interval. With
+      more than two groups, ``class:NAME`` is the largest share minus the smallest, with the p of
+      Cochran's Q. ``class:NAME:GROUP against OTHER`` compares two groups.
     * ``samples``, ``beyond_samples``: the distance between two captions of one picture, and the
       additional distance between captions of two groups. Words for persons are masked.
     * ``edits``, ``beyond_edits``: the same distances if captions of a picture's edits (crops) count

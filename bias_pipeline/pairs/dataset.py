@@ -82,7 +82,6 @@ class PairsDataset(CocoDataset):
         )
 
     def _scenes(self) -> list[_Picture]:
-        """The pictures of each scene, which are four."""
         check_folder(self.root, self.name)
         by_scene: dict[str, list[_Picture]] = defaultdict(list)
         unknown: list[str] = []

@@ -36,7 +36,6 @@ class GroupGap(Estimate):
 
     @property
     def n_differing(self) -> int:
-        """The number of sets that have a difference."""
         return sum(abs(value) > 1e-12 for value in self.by_set.values())
 
 

@@ -73,7 +73,6 @@ class SaidOfPeople:
 
     @property
     def pictures(self) -> IntArray:
-        """(C,) the picture of each caption."""
         return self.captions.image_rows
 
     @cached_property
@@ -93,7 +92,6 @@ class SaidOfPeople:
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """The V content words."""
         return self._content.types
 
     @cached_property

@@ -96,7 +96,6 @@ class CompleteSets:
     def of_pictures(
         cls, pictures: SetPictures, codes: Sequence[int], used: BoolArray
     ) -> CompleteSets:
-        """The sets of the pictures that are used."""
         cells: dict[str, dict[int, dict[int, list[int]]]] = defaultdict(dict)
         names = pictures.corpus.set_ids or ()
         for row in np.flatnonzero(used & np.isin(pictures.codes, codes)).tolist():

@@ -115,8 +115,7 @@ class PromptedPicture(NamedTuple):
 def usual_prompts() -> list[str]:
     """500 prompts with 10 people whose group cannot be told, each in 50 scenes.
 
-    AnonymousBench has 500 prompts that people wrote and that are not published. These prompts are
-    ours.
+    The 500 prompts of AnonymousBench are handwritten and not published. These prompts are ours.
 
     Example:
         >>> len(set(usual_prompts()))

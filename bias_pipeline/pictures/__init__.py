@@ -1,4 +1,1 @@
-"""Captioners that see pictures (prompted, fitted, or behind a server).
-
-Also ImageCaptioner2 and Grad-CAM.
-"""
+"""Captioners that see pictures, also as attackers (ImageCaptioner2), and Grad-CAM."""

@@ -196,7 +196,6 @@ _COUNT = "captions:"
 
 
 def _mark_words(line: Line) -> Weighted:
-    """A caption whose marked words have weights."""
     marked = set(line["marked"].split())
     words = line["caption"].split(" ")
     return Weighted(tuple((word, _MARK * (str(k) in marked)) for k, word in enumerate(words)))

@@ -455,7 +455,6 @@ class Comparison:
 
     @property
     def decided(self) -> list[Decision]:
-        """The decisions without doubts."""
         return [decision for decision in self.decisions if not decision.doubts]
 
     @property

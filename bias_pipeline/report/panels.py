@@ -214,7 +214,6 @@ def _order(line: PanelLine, better: bool) -> float:
 
 
 def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Finding]]:
-    """The findings on an attribute by panel, in the order of panels."""
     panels: dict[str, list[Finding]] = {kind: [] for kind in PANELS}
     for finding in findings:
         if finding.row.attribute == attribute:

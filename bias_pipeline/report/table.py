@@ -124,7 +124,6 @@ class Weighted:
 
     @property
     def text(self) -> str:
-        """The caption without weights."""
         return " ".join(word for word, _ in self.words)
 
     def levels(self) -> list[tuple[str, int]]:

@@ -318,7 +318,6 @@ def _unjudged_finding(question: str, rows: Mapping[str, Row], headline: str) -> 
 def _by_the_metric(
     result: Result, question: str, rows: Mapping[str, Row], headline: str
 ) -> Finding:
-    """The finding of a metric that answers its question by itself."""
     stored, row = OwnAnswer.of_result(result), rows[headline]
     doubt = stored.why_unanswered if stored else conclusion_checks.NO_VALUE
     return Finding(

@@ -90,7 +90,6 @@ def panel_of(question: str, headline: str) -> str:
 
 
 def rank(metric: str) -> int:
-    """The rank of a metric among leading metrics."""
     return LEADS.index(metric) if metric in LEADS else len(LEADS)
 
 

@@ -43,7 +43,6 @@ class Contrast(Learner):
         return loss
 
     def _of_all(self, vectors: Tensor) -> Tensor:
-        """(B, D) the vectors of all processes."""
         if self.trainer.world_size == 1:
             return vectors
         gathered = self.all_gather(vectors, sync_grads=True)

@@ -74,17 +74,16 @@ class RetrievalFairness(Metric):
     The score is 1 if every query retrieves all groups equally often, and 0 if every query retrieves
     a single group (Chen and Dou 2022, section 3.1).
 
-    * ``concept:NAME``: the score of one query, with an exact p.
+    * ``concept:NAME``: the score of a query, with an exact p.
     * ``null``: the score of a ranker that ignores groups, which is below 1.
-    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the score of the same rankings for other
-      attributes, and its null.
-    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: skews, each with ``null:skew:*``.
+    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings, scored for other attributes.
+    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: skews, with ``null:skew:*``.
     * ``attacker:linear``, ``:kernel``, ``:text:*``: the accuracy of fresh attackers on vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
     Entropy ignores which group a query prefers. So p does not come from entropy (ours). Instead,
-    counts of groups are compared with counts under permuted labels of the same rankings. Each seed
-    splits the images. A debiasing is fitted to one part, and queries retrieve from the other part.
+    counts of groups are compared with counts under permuted labels. Each seed splits the images. A
+    debiasing is fitted to one part, and queries retrieve from the other part.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -374,6 +374,5 @@ def _p_of_sum(pmfs: Sequence[Float64Array], k: int) -> float:
 
 
 def _summary(values: Float64Array, chances: Float64Array, level: float) -> Interval:
-    """Expectation and interval of a distribution."""
     low, high = tail_ends(values, chances, level)
     return Interval(float(values @ chances), low, high)

@@ -90,7 +90,6 @@ class TokenBatch(NamedTuple):
     there: torch.Tensor
 
     def take(self, text: torch.Tensor) -> TokenBatch:
-        """The tokens of some texts, by their numbers."""
         return TokenBatch(self.numbers[text], self.there[text])
 
 

@@ -348,7 +348,7 @@ def _check_labelled(
 
 
 def read_or_refused(source: Source, attribute: str) -> Corpus | DataError:
-    """The corpus, or the error that reading the corpus raised."""
+    """The corpus, or the error that was raised when it was read."""
     try:
         return source.corpus(attribute)
     except DataError as error:

@@ -503,10 +503,7 @@ class Repository(ConfigRepository):
         self.versions: dict[str, object] = {}  # by loaded path, also of absent files
 
     def __deepcopy__(self, memo: object) -> Repository:
-        """The repository itself, instead of a copy.
-
-        Hydra asks for a copy in case a job changes the search path.
-        """
+        """The repository itself; Hydra asks for a copy in case a job changes the search path."""
         return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:

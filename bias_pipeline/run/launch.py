@@ -299,7 +299,6 @@ def _sweep_of_experiment(options: Namespace) -> list[str]:
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """``majority`` and the names of all annotators."""
     from bias_pipeline.data.label_files import MAJORITY
 
     rest = [override for override in overrides if override != ALL_CAPTIONERS]

@@ -124,10 +124,7 @@ class SweepBar(Bar):
         self.done = len(self._ended)
 
     def seconds_left(self) -> float | None:
-        """Expected seconds until the last cell ends, as in :class:`Bar`.
-
-        A process that works on a cell is expected to finish the cell.
-        """
+        """Expected seconds; a process that works on a cell is expected to finish the cell."""
         known = self._refused | {kind for kind, seconds in self._expected.items() if seconds}
         left = [number for number in range(self.total) if number not in self._ended]
         if any(self.costs[number][1] not in known for number in left):

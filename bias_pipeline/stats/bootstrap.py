@@ -252,7 +252,6 @@ def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
 
 
 def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
-    """(2 P, I) the counts of P pairs of resamplings."""
     counts = np.empty((len(pairs), 2, pairs.shape[1]))
     np.bitwise_and(pairs, np.uint8(15), out=counts[:, 0], casting="unsafe")
     np.right_shift(pairs, np.uint8(4), out=counts[:, 1], casting="unsafe")

@@ -115,7 +115,6 @@ def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> E
 
 
 def _widen_by_choices(estimate: Estimate, std: float, n_choices: int, level: float) -> Estimate:
-    """The estimate with the error of the choices added."""
     if not std > 0:
         return replace(estimate, choice_std=std)
     added = std**2 / n_choices

@@ -74,7 +74,8 @@ INTRODUCTION = """\
 Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) has the
 questions. `python -m bias_pipeline metrics` lists what each metric detects.
 
-* **range**: fractions are printed in per cent on screens, but not in files.
+* **range**: fractions are printed in per cent on screens, but not in files. No bias gives 0 unless
+  the card has another number.
 * **conclusions**: whether `audit` concludes anything from a number although the captioner writes
   differently from annotators, as published captioners do. *Only a yes*: if no bias is found, there
   may still be bias. *None*: the number changes with style, or decides nothing (`audit --notes`).
@@ -120,7 +121,8 @@ def card(name: str) -> str:
     ]
     facts = {
         "score": info.direction,
-        "range": f"{bounds}, {unit}. No bias gives {info.neutral:g}",
+        "range": f"{bounds}, {unit}"
+        + (f". No bias gives {info.neutral:g}" if info.neutral else ""),
         "needs": "".join([", ".join(info.needs) or alone, *absent]),
         "conclusions": ". ".join(
             f"`{answer.part}` allows {ALLOWS[answer.answer]}" for answer in usability(info)

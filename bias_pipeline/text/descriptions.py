@@ -83,7 +83,6 @@ class ConceptTable(Configurable):
 
     @cached_property
     def class_of(self) -> dict[str, str]:
-        """The class of each concept, by the concept."""
         listed = {concept: kind for kind, of in self.adjectives.items() for concept in of}
         return listed | {word: kind for kind, of in self.alone.items() for word in words_of(of)}
 
@@ -94,7 +93,6 @@ class ConceptTable(Configurable):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes, each once."""
         return tuple(dict.fromkeys(self.class_of.values()))
 
     @cached_property
@@ -286,7 +284,6 @@ class AdjectiveSlots(Neighbours):
         return (self.is_before_person() | behind) & ~unlike
 
     def is_before_person(self) -> BoolArray:
-        """Rule a."""
         table = self.table
         passed = self.chain | word_set([table.looks, table.people.between])
         heads, roles = self.nouns | word_set(table.carriers), word_set(table.roles)
@@ -300,7 +297,6 @@ class AdjectiveSlots(Neighbours):
         return head & ~self.is_among(word_set(table.people.other_heads) - self.nouns, behind)
 
     def behind_verb(self) -> BoolArray:
-        """Rule b, with a verb."""
         table = self.table
         subjects = table.persons | word_set(table.carriers)
         ends = _STOPS | word_set(table.non_persons)
@@ -312,7 +308,6 @@ class AdjectiveSlots(Neighbours):
         return subject
 
     def behind_comma(self) -> BoolArray:
-        """Rule b, with a comma."""
         comma = self.is_among(frozenset(","), self.verb + 1) & (self.verb + 1 < self.places)
         return comma & self.closes() & self.is_among(self.nouns, self.verb)
 
@@ -323,11 +318,9 @@ class AdjectiveSlots(Neighbours):
         return (following == self.end) | self.is_among(closing, following)
 
     def appearing(self) -> BoolArray:
-        """Rule c."""
         return self.with_person & self.is_among(word_set(self.table.appearing), self.verb)
 
     def only_person(self) -> BoolArray:
-        """Rule d."""
         return self.with_person & self.is_among(word_set(self.table.only_persons), self.places)
 
 

@@ -366,7 +366,6 @@ def _declining(corpus: Corpus) -> BoolArray:
 
 
 def _preambles(captions: Captions) -> Counter[str]:
-    """Each preamble, with the number of captions that begin with it."""
     return captions.read(_openings_read)[1]
 
 
@@ -395,7 +394,6 @@ def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
 
 
 def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
-    """The notes on the beginnings of captions."""
     preambles = _preambles(corpus.model)
     begun, n_captions = preambles.total(), len(corpus.model)
     notes = []

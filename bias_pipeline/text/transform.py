@@ -69,7 +69,6 @@ class Identity(TextTransform):
     """Leaves captions unchanged (``masking=none``, ``alignment=none``)."""
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of the side, unchanged."""
         return corpus.side(side)
 
 
@@ -137,7 +136,6 @@ def _block(captions: Captions, first: int, last: int) -> Captions:
 
 
 def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Array, IntArray]:
-    """The words of the edited captions, and the number of words of each caption."""
     caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
     keys = caption_of * len(captions.types) + captions.tokens
     remaining = ~_numbers_in(np.sort(removed.keys(len(captions.types))), keys)[1]

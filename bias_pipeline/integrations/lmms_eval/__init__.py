@@ -1,4 +1,1 @@
-"""A task for lmms-eval.
-
-``lmms_eval --include_path`` takes this folder, or a folder whose task includes it.
-"""
+"""A task for lmms-eval; ``--include_path`` takes this folder, or a folder that includes it."""

@@ -13,7 +13,6 @@ METRICS = ("gender_error", "lic")
 
 
 def picture(doc: Mapping[str, Any]) -> list[Any]:
-    """The picture that the model sees."""
     return [doc["image"].convert("RGB")]
 
 
@@ -54,10 +53,7 @@ def lic(entries: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
-    """A metric's score.
-
-    Without a score the result is NaN, with a warning, so that other tasks go on.
-    """
+    """A metric's score; without a score NaN, with a warning, so that other tasks go on."""
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.integrations.epochs import CaptionBias
 

@@ -52,7 +52,6 @@ def analysis_words_command(arguments: Sequence[str]) -> int:
 
 
 def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
-    """The cells, one per captioner."""
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:

@@ -262,7 +262,6 @@ class CaptionAttack(Metric, ABC):
         name: PartName,
         images: BoolArray,
     ) -> Number:
-        """The score of one side on all its images."""
         table = ScoreTable.from_predictions(predictions, self.scoring)
         combinations: Mapping[PartName, Combination] = {name: lambda scores: scores}
         estimate = self.stats.estimate(
@@ -273,7 +272,6 @@ class CaptionAttack(Metric, ABC):
         )
 
     def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Number:
-        """The comparison of the sides without any other numbers."""
         tables = [
             ScoreTable.from_predictions(side, self.scoring) for side in (pair.model, pair.human)
         ]
@@ -330,7 +328,6 @@ class CaptionAttack(Metric, ABC):
         return Score(compared, notes=notes)
 
     def _with_scoring_unit(self, part: Number) -> Number:
-        """A part that has the unit and range of the scoring function."""
         unit = self.scoring.unit
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 

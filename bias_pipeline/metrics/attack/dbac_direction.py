@@ -146,7 +146,6 @@ class Direction:
 
     @cached_property
     def transformed_corpus(self) -> Corpus:
-        """The captions that attackers read."""
         return apply_transforms(self.settings.transforms[self.name], self.corpus)
 
     @property
@@ -254,7 +253,6 @@ class Direction:
         return (weights @ counts / captions)[:, None, :]
 
     def part(self, what: str = "", **fields: str) -> PartName:
-        """The name of a number of this direction."""
         return PartName(what, direction=self.name, **fields)
 
     def pair(self, g: int, o: int) -> PartName:
@@ -315,7 +313,6 @@ class DirectionAttackers:
 
     @cached_property
     def blocks(self) -> dict[str, list[GuessBlock]]:
-        """The attackers' guesses, by side."""
         return {side: list(self._blocks(side)) for side in self.predictions}
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:

@@ -58,7 +58,6 @@ class PredictionTask:
     note: str = ""  # a sentence for readers, empty if there is none
 
     def part(self, what: str = "", **fields: str) -> PartName:
-        """The name of a number of this direction."""
         return PartName(what, direction=self.name, **fields)
 
     @property
@@ -126,7 +125,6 @@ class VectorAttackers:
         )
 
     def _noisy(self, seed: int) -> IntArray:
-        """The labels with the noise of one seed."""
         question = self.question
         equalise = EQUALISE[self.settings.equalise]
         images = self.view.corpus.keys[question.images]

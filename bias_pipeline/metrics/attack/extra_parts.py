@@ -139,7 +139,6 @@ NO_SECOND_PERSON = (
 
 
 def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
-    """The transform of equal style among a metric's transforms, if there is one."""
     return next((each for each in transforms if isinstance(each, MatchedAlignment)), None)
 
 

@@ -63,9 +63,9 @@ class AssumedGroup(CorrectedByGold):
     ``score`` is ``model:paired`` minus ``human:paired``, which are shares on the images that both
     sides describe. ``model`` and ``human`` use all images of their side.
 
-    * ``whole``, ``whole:model``, ``whole:human``: the same for whole captions, so a "he" in a later
-      sentence counts. A caption with several sentences on persons is compared with equally many
-      annotators' captions.
+    * ``whole``, ``whole:model``, ``whole:human``: the same for whole captions, so a later "he"
+      counts. A caption with several sentences on persons is compared with equally many annotators'
+      captions.
     * ``group:NAME``: the share of captions that name NAME. ``both``, ``both:human``: the share of
       captions that name several groups at once.
     * ``ratio``, ``ratio:human``, ``ratio:labelled``: captions that name the first group, divided by

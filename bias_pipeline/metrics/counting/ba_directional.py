@@ -136,7 +136,6 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
         )
 
     def _averaged_pairs(self, pairs: Float64Array) -> Float64Array:
-        """The pairs that means are taken over."""
         return np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs
 
     def _mean(self, pairs: Float64Array) -> Float64Array:

@@ -30,13 +30,13 @@ UNDEFINED = PartName("undefined")
 class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), measured on captions.
 
-    The usual groups of an object are the groups with more than 1/K of its labelled images. The
-    growth of an object is the increase in the share of its usual groups from labels to captions.
-    ``score`` is the mean growth, and ``object:NAME`` is the growth of one object.
-    ``predictions:joint``, ``:task`` and ``:group`` are the score when captions give group and
-    object, only the object, or only the group. The metric ignores how frequent each group is in the
-    labels. The usual groups and the growth come from different images. ``published:*`` takes both
-    from the same images, as in the paper.
+    The usual groups of an object are the groups with more than 1/K of its labelled images. An
+    object's growth is the rise of its usual groups' share from labels to captions. ``score`` is the
+    mean growth, and ``object:NAME`` is the growth of one object. ``predictions:joint``, ``:task``
+    and ``:group`` are the score when captions give group and object, only the object, or only the
+    group. The metric ignores how frequent each group is in the labels. The usual groups and the
+    growth come from different images. ``published:*`` takes both from the same images, as in the
+    paper.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -73,7 +73,6 @@ class CountingMetric(Metric):
     words: str | None = None
 
     def see(self, corpus: Corpus) -> CorpusView:
-        """The groups that the metric reads."""
         return CorpusView(corpus, self.attribute, self.words)
 
     @abstractmethod
@@ -180,7 +179,6 @@ def example_lines(
 
 
 def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:
-    """Refuse an unknown name."""
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
 

@@ -43,7 +43,6 @@ class GroupContrast:
 
     @property
     def others(self) -> str:
-        """The other groups in words."""
         return self.other_groups[0] if len(self.other_groups) == 1 else "the others"
 
 

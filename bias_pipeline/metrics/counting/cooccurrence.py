@@ -54,18 +54,16 @@ UNDEFINED = PartName("undefined")
 class Cooccurrence(TaskMetric, CountedInOneStep):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
-    A group's share is taken among captions that name the object and one group. Equal shares give 0.
-    A group's share is taken among captions that name the object and one group; equal shares give 0.
-    ``model`` and ``human`` are mean skews over objects, weighted by how often annotators name the
-    object. ``score`` is the mean increase from annotators to the captioner. Human captions alone
-    decide which objects count.
+    An object's skew is half the sum over groups of |share - 1/K|. A group's share is taken among
+    captions that name the object and one group. Equal shares give 0. ``model`` and ``human`` are
+    mean skews over objects, weighted by how often annotators name the object. ``score`` is the mean
+    increase from annotators to the captioner. Human captions alone decide which objects count.
 
     * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: the share of
       the first group in a side's captions that name the object and one group.
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
     * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
-    * ``undefined``: the number of objects that the captioner never names together with exactly one
-      group.
+    * ``undefined``: the number of objects that the captioner never names with exactly one group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -41,22 +41,21 @@ _LEAST_SPELLED = 10  # how many captions must have a spelling for it to be liste
 class GroupDescriptions(ComparedGroups):
     """Difference between captions' descriptions of the groups' persons, beyond annotators.
 
-    Words of one meaning are joined to a concept (``conf/concepts``). The difference in a concept is
-    measured on pictures with the same objects and the same words of annotators. The metric
-    subtracts the difference that annotators would show if they used the concept as often.
+    Words of one meaning form a concept (``conf/concepts``). A concept's difference is measured on
+    pictures with the same objects and the same words of annotators. The difference that annotators
+    would show at the same rate is subtracted.
 
-    * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, as the second group minus
-      the first.
+    * ``concept:NAME``, ``class:NAME``: the second group's difference from the first, beyond
+      annotators.
     * ``own:NAME``: the captioner's own difference.
-    * ``score``: half the sum of the concepts' differences; each is multiplied by its sign (+1 or
-      -1) on other images. ``null``: the amount that noise alone would add, which is already
-      subtracted.
+    * ``score``: half the sum of the concepts' differences, each multiplied by its sign on other
+      images. ``null``: the effect of noise, which is already subtracted.
     * ``model``, ``human``: the shares of captions that describe a person at all. ``counted``: the
       share that descriptions count, among the words that the captioner uses more often than
       annotators.
     * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
 
-    If there are more than two groups, each group is compared with the rest (``concept:NAME:GROUP``,
+    With more than two groups, each group is compared with the rest (``concept:NAME:GROUP``,
     ``group:NAME``).
     """
 

@@ -92,9 +92,8 @@ class OutcomeMetric(CorrectedByGold):
 class GenderError(OutcomeMetric):
     """Share of labelled images whose caption names another group than the label.
 
-    A caption that names no group or several is not wrong, so a captioner that names nobody has a
-    low error. ``named`` is the error over captions that name exactly one group, so other captions
-    do not lower it.
+    A caption that names no group or several is not wrong, so naming nobody lowers the error.
+    ``named`` is the error over captions that name exactly one group.
 
     * ``human``, ``named:human``: annotators' errors.
     * ``named:increase``: the captioner's error minus the annotators', on the images that both

@@ -34,11 +34,11 @@ INCREASE = PartName("captions", detail="increase")
 class GenderRatio(CountingMetric):
     """Captions that name the first of two groups, divided by captions that name the second.
 
-    ``model`` is this ratio in the captioner's captions that name exactly one group, and ``human``
-    is the ratio in the labels. ``score`` is their difference. ``captions:human`` is the ratio in
-    human captions. ``captions:increase`` is the captioner's ratio minus the annotators' ratio on
-    the images that both describe. Each image counts once. Human captions do not have the ratio of
-    the labels either, so the p of ``score`` tests ``captions:increase``.
+    ``model`` is this ratio in captions that name exactly one group, and ``human`` is the ratio in
+    the labels. ``score`` is their difference. ``captions:human`` is the ratio in human captions.
+    ``captions:increase`` is the captioner's ratio minus the annotators' ratio on the images that
+    both describe. Each image counts once. Human captions also differ from the labels, so the p of
+    ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

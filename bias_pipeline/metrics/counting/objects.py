@@ -59,22 +59,21 @@ _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # levels whose parts have another name
 class InventedObjects(ComparedGroups):
     """How often captions name an object that is not in the picture, by group.
 
-    The objects of an image are its annotated objects and the objects that annotators' captions
-    name.
+    An image has its annotated objects and the objects that annotators name.
 
     * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also for each
       group.
     * ``gap``: the second group's share minus the first group's share, over all pictures.
       ``gap:number``, ``gap:alike``, ``gap:words``: the gap on pictures with equally many objects,
       with the same objects, and with the same objects and the same annotators' words.
-    * ``object:NAME``: the difference for one object. ``score``: half the sum of the differences;
-      each is multiplied by its sign (+1 or -1) on other images. ``null``: the amount that noise
-      alone would add, which is already subtracted.
+    * ``object:NAME``: the difference for one object. ``score``: half the sum of the differences,
+      each multiplied by its sign on other images. ``null``: the effect of noise, which is already
+      subtracted.
     * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: the share of an image's
       objects that captions name.
 
-    If there are more than two groups, each group is compared with the rest (``gap:NAME``,
-    ``group:NAME``). The table ``invented_captions`` has examples.
+    With more than two groups, each group is compared with the rest (``gap:NAME``, ``group:NAME``).
+    The table ``invented_captions`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -208,7 +208,6 @@ class CaptionSides:
 
     @classmethod
     def from_view(cls, view: CorpusView, positions: int) -> CaptionSides:
-        """The sides of a corpus."""
         human = view.corpus.human
         places = human.positions[view.labelled[human.image_rows]]
         most = int(places.max(initial=-1)) + 1
@@ -252,11 +251,9 @@ class CaptionSides:
         return tables
 
     def position_sums(self, part: PartName, sums: Sums, prefix: str = "") -> list[Float64Array]:
-        """The sums of a part's tables, one for each position."""
         return [sums[prefix + name] for name in self.keys(part)]
 
     def keys(self, part: PartName) -> list[str]:
-        """The names of a part's tables, one for each position."""
         return [key(part, k) for k in range(self._positions(part))]
 
     def _positions(self, part: PartName) -> int:
@@ -264,7 +261,6 @@ class CaptionSides:
 
 
 def key(part: PartName, position: int) -> str:
-    """Name of a part's table."""
     return f"{part}:{position}"
 
 

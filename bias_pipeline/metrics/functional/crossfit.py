@@ -27,12 +27,10 @@ from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 
 
 def sum_folds(folds: Counts) -> Counts:
-    """The counts of all folds together."""
     return Counts(**{field.name: getattr(folds, field.name).sum(axis=0) for field in fields(folds)})
 
 
 def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Each fold, with the sum of the other folds."""
     together = sum_folds(folds)
     for k in range(len(folds.total)):
         values = {field.name: getattr(folds, field.name)[k] for field in fields(folds)}

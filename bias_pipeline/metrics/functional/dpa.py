@@ -94,7 +94,7 @@ EQUALISE: Mapping[Equalise, Callable[[IntArray, IntArray, int, UIntArray], IntAr
 
 
 def ideal_accuracy(table: Float64Array) -> Float64Array:
-    """The value is ``sum over given values of max over classes of P(given, class)``.
+    """The accuracy of always predicting the most frequent class of the given value.
 
     ``sum over given values of max over classes of P(given, class)``.
 

@@ -271,7 +271,6 @@ class FittedNet:
         return np.asarray(photo.resize((self.side, self.side), reducing_gap=2.0))
 
     def picture(self, pixels: Sequence[Pixels]) -> dict[str, torch.Tensor]:
-        """The network's input for B pictures (side, side, 3)."""
         import torch
 
         table = PixelInputs(np.stack(pixels))

@@ -136,7 +136,6 @@ class Prompted:
 
     @cached_property
     def _lines(self) -> tuple[list[list[int]], list[list[int]]]:
-        """(N,) numbers of the words before each answer, and (N,) numbers of the words after it."""
         captions, number = self.data.captions, self.vocabulary
         table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
         ends = captions.starts[1:-1]

@@ -164,7 +164,7 @@ class Shares:
 
 
 def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
-    """How much of a map lies outside people; ``people`` (h, w) is the people's share of each place.
+    """How much of a map lies outside people; ``people`` (h, w) is each place's share.
 
     Example:
         >>> shares_outside(np.array([[3.0, 1.0]]), np.array([[1.0, 0.0]]))
@@ -195,7 +195,6 @@ def area_means(values: Float64Array, grid: tuple[int, int]) -> Float64Array:
 
 
 def _overlaps(n_pixels: int, n_cells: int) -> Float64Array:
-    """(cells, pixels) the share of each cell that each pixel covers."""
     edges = np.arange(n_cells + 1) * (n_pixels / n_cells)
     pixels = np.arange(n_pixels)
     first = np.maximum(edges[:-1, None], pixels)

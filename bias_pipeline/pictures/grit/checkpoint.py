@@ -123,10 +123,7 @@ def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None
 def load_captions(
     net: nn.Module, checkpoint: GritCheckpoint, rows: Mapping[int, int], what: str
 ) -> None:
-    """Load the weights of the grid network and the decoder.
-
-    Words that are not in the file get new vectors.
-    """
+    """Load the weights of grid network and decoder; words absent from the file get new vectors."""
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
         name: v

@@ -278,7 +278,6 @@ class _Contributions:
 
 
 def _caption_counts(captions: Captions, words: tuple[str, ...]) -> IntArray:
-    """The number of captions in which each word occurs."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     cells = np.unique(owner * np.int64(max(len(captions.types), 1)) + captions.tokens)
     counts = np.bincount(cells % max(len(captions.types), 1), minlength=len(captions.types))

@@ -231,7 +231,6 @@ class FiberModel(TwoModeNet):
 
     @property
     def matches(self) -> bool:
-        """Whether the file has a matching head."""
         return self._net.size.matches
 
     def prepare(self, photo: Image.Image) -> Float32Array:

@@ -41,7 +41,6 @@ class TextAttention(nn.Module):
         return output
 
     def _heads(self, vectors: Tensor) -> Tensor:
-        """(B, N, C) to (B, heads, N, C / heads)."""
         return vectors.reshape(*vectors.shape[:2], self.n_heads, -1).transpose(1, 2)
 
 
@@ -252,5 +251,4 @@ class FiberNet(nn.Module):
 
 
 def _name(place: Place) -> str:
-    """The name of a block's gate."""
     return f"{place[0]}_{place[1]}"

@@ -283,7 +283,6 @@ def feature_sensitivity_command(words: Sequence[str]) -> int:
 
 
 def _caption_command() -> Command:
-    """The command ``caption``, which another wing has."""
     from bias_pipeline.commands.main import resolve_command
 
     command, _ = resolve_command(["caption"])
