@@ -2,9 +2,11 @@
 
 The dependence of choices on groups is the bias of the data set. A slot is one choice: the activity,
 what the person wears or carries, what is nearby, or the backdrop. The probabilities of a slot's
-options, given an image's groups, are known exactly:: P(option | gender, skin, age, emotion)
-proportional to weight x product of the leanings Groups are independent of each other. We invented
-the leanings; see :mod:`.activities`.
+options, given an image's groups, are known exactly::
+
+    P(option | gender, skin, age, emotion) proportional to weight x product of the leanings
+
+Groups are independent of each other. We invented the leanings; see :mod:`.activities`.
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ b. behind a verb that links it to a person ("he looks tired"), or behind a comma
 c. behind "looking", in a sentence with a person,
 d. in a sentence with a person, if only a person can be this ("smiling").
 
-A noun for a person that also describes ("girl") counts, unless an animal or a thing follows. e. A
-   noun, verb or adverb for what a person has or does ("hair", "smiles", "skillfully") counts if the
-   nearest possible owner in the sentence is a person. f. A sentence describes nobody if its first
-   person is a bystander, or "another" person.
+A noun for a person that also describes ("girl") counts, unless an animal or a thing follows.
+
+e. A noun, verb or adverb for what a person has or does ("hair", "smiles", "skillfully") counts if
+   the nearest possible owner in the sentence is a person.
+f. A sentence describes nobody if its first person is a bystander, or "another" person.
 
 No word counts within three words after a negation.
 """

@@ -49,7 +49,7 @@ class Reference(Enum):
 
 @dataclass(frozen=True)
 class HazardRatio:
-    """How much more often annotators mention a concept for the second group, as log hazard."""
+    """How much more often annotators mention a concept for the second group (log hazard ratio)."""
 
     log_ratio: float
     error: float
@@ -100,7 +100,7 @@ class Annotators:
 
     @property
     def n_joined(self) -> int:
-        """The number K that nine of ten images have as annotators, or exceed."""
+        """The largest K such that nine of ten images have at least K annotators."""
         return int(np.sort(self.numbers)[len(self.numbers) // 10])
 
     def share_of(self, speakers: int) -> Float64Array:

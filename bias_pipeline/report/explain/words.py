@@ -1,9 +1,10 @@
 """Finds which words reveal the attribute to the attackers of a score.
 
 An ``ngram`` attacker is a logistic regression, so its log-odds are exactly a sum over the n-grams
-of a caption. Every n-gram has two numbers: * its *coefficient* says by how much the n-gram moves
-the log-odds towards a group at each place;
-* its *gain* is the value that the n-gram adds to the log-odds of the true group, as a mean over the
+of a caption. Every n-gram has two numbers.
+
+* Its *coefficient* says by how much the n-gram moves the log-odds towards a group at each place.
+* Its *gain* is the value that the n-gram adds to the log-odds of the true group, as a mean over the
   test captions of a split. A strong word that nobody writes gains nothing. The gains of all n-grams
   and of the intercept sum to the mean log-odds of the true group.
 

@@ -3,10 +3,10 @@
 An image generator such as Stable Diffusion is conditioned on the state of every token of a CLIP's
 text model after the last norm. CLIP's vector is a projection of the last token's state, but such a
 generator does not have the projection. So the debiasing of vectors must be transferred to states,
-in one of two ways (:data:`Reading`). Every token is then changed in the same way: * ``outputs``
-changes a state as little as possible such that its projection is the debiased vector. CLIP's vector
-of a prompt is then exactly the debiased vector, as in Chen and Dou's paper.
+in one of two ways (:data:`Reading`). Every token is then changed in the same way.
 
+* ``outputs`` changes a state as little as possible such that its projection is the debiased vector.
+  CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou's paper.
 * ``states`` fits the same method to the input of the generator, which means to the states of the
   last tokens of the definition sets.
 
