@@ -87,7 +87,7 @@ class Constraint(Protocol):
     """A requirement on a parameter besides its type."""
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase that says what the value must be; None if the value is right."""
+        """A phrase that says what the value must be, or None if the value is right."""
 
 
 @dataclass(frozen=True)

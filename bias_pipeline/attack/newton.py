@@ -97,7 +97,7 @@ def _width(n_fits: int) -> int:
 
 
 def _remaining(going: BoolArray) -> IntArray | None:
-    """Unfinished regressions, filled up with finished regressions; None if none is finished."""
+    """Unfinished regressions, filled up with finished regressions, or None if none is finished."""
     width = _width(int(going.sum()))
     first = np.argsort(~going, kind="stable")[:width]
     return None if width == len(going) else np.sort(first)

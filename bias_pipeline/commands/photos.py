@@ -147,7 +147,7 @@ def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | None:
-    """The masking that paints over parts of photos; None if photos are shown whole."""
+    """The masking that paints over parts of photos, or None if photos are shown whole."""
     if not (options.image_masking or settings or options.crop or options.regions):
         return None
     named = [word for word in settings if word.startswith(f"{_GROUP}=")]
@@ -170,7 +170,7 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
 
 
 def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos | None:
-    """The reader that masks photos; None if photos are shown whole."""
+    """The reader that masks photos, or None if photos are shown whole."""
     if options.masking is None:
         return None
     layout = Layout()

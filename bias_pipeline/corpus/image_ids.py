@@ -61,7 +61,7 @@ def canonical_id(raw: object) -> str:
 
 
 def plain_ids(raw: Sequence[object]) -> list[str] | None:
-    """The canonical forms of ids that are all whole numbers or all digits; None for other ids.
+    """The canonical forms of ids that are all whole numbers or all digits, or None for other ids.
 
     Example:
         >>> plain_ids([42, 7]), plain_ids(["000042", "0"]), plain_ids(["42.jpg"])

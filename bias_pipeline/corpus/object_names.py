@@ -211,7 +211,7 @@ class ObjectNames:
                 self._meanings[_letters(name)] = meaning
 
     def meaning_of(self, name: str) -> str | None:
-        """The name that a name means; None if it is unknown, or stands for no object."""
+        """The name that a name means, or None if it is unknown, or stands for no object."""
         if name in self._names:
             return name
         return next((self._meanings[s] for s in _spellings(name) if s in self._meanings), None)
@@ -301,7 +301,7 @@ def _quote(name: str) -> str:
 
 
 def coco_number(label: str) -> int | None:
-    """COCO's own number of a label, 1 to 90; None if COCO has no such category.
+    """COCO's own number of a label, 1 to 90, or None if COCO has no such category.
 
     Example:
         >>> coco_number("Person"), coco_number("diningtable"), coco_number("sofa")

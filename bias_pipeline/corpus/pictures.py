@@ -149,7 +149,7 @@ class Pictures:
         files: Sequence[Picture | None],
         regions: Sequence[tuple[Region, ...] | None] = (),
     ) -> Pictures | None:
-        """The pictures of a data set; None if no image has one."""
+        """The pictures of a data set, or None if no image has one."""
         known = tuple(regions) if any(item is not None for item in regions) else None
         return cls(tuple(files), known) if any(item is not None for item in files) else None
 
@@ -177,7 +177,7 @@ class Pictures:
 
     @cached_property
     def contents(self) -> tuple[str | None, ...]:
-        """SHA-256 (hex) of each picture; None for a picture that is not on disk."""
+        """SHA-256 (hex) of each picture, or None for a picture that is not on disk."""
         files = [file for file in self.files if isinstance(file, Path)]
         read = dict(zip(files, digests_of(files), strict=True))
         return tuple(

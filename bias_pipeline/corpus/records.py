@@ -34,7 +34,7 @@ class Record:
         human: the captions annotators wrote, possibly none.
         labels: attribute name to raw label, as the data set writes it.
         objects: the objects in the image by task name, None if unknown.
-        image: where the picture is, or what draws it; None if there is none.
+        image: where the picture is, or what draws it, or None if there is none.
         regions: the annotated regions of the picture, None if it was not annotated.
         picture_id: the picture that this record shares with others; empty if it has its own.
         set_id: the set of pictures that differ in a person's group alone; empty if it is in none.

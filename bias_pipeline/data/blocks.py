@@ -44,7 +44,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
         return self.table.num_columns
 
     def whole_numbers(self, name: str) -> IntArray | None:
-        """The whole numbers of a column; None if a cell has another value."""
+        """The whole numbers of a column, or None if a cell has another value."""
         import pyarrow as pa
 
         column = self.table.column(name)
@@ -72,7 +72,7 @@ class Block:
         return len(self.numbers)
 
     def cells(self, name: str) -> Sequence[Any]:
-        """The values of a column; None for rows without it."""
+        """The values of a column, or None for rows without it."""
         return self.columns.get(name) or [None] * len(self)
 
     def whole_numbers(self, name: str) -> IntArray | None:

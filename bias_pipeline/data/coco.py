@@ -147,7 +147,7 @@ class CocoDataset(Dataset):
         self._file_of(captioner)
 
     def _file_of(self, captioner: str) -> Path | None:
-        """The file of a captioner; None for ``captioner=none``, which has only pictures."""
+        """The file of a captioner, or None for ``captioner=none``, which has only pictures."""
         return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -313,7 +313,7 @@ class CocoDataset(Dataset):
 
 
 class _Sources(NamedTuple):
-    """The file of each kind of contents; None without a file."""
+    """The file of each kind of contents, or None without a file."""
 
     labels: Path | None
     model: Path | None

@@ -305,7 +305,7 @@ def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
 
 
 def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | None:
-    """A table without quotation marks as Arrow reads it; None unless every line is a row."""
+    """A table without quotation marks as Arrow reads it, or None unless every line is a row."""
     import pyarrow as pa
     from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 

@@ -131,7 +131,7 @@ class ImageMasking(Configurable):
         return self.person == "none" and not self.objects
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
-        """What a picture lacks for the masking, in words; None if it lacks nothing."""
+        """What a picture lacks for the masking, in words, or None if it lacks nothing."""
         return None if self.changes_nothing or self._knows(regions, file) else self._what_is_sought
 
     @property
@@ -385,7 +385,7 @@ class MaskedPhotos:
         return shown if person is None else crop_to_square(shown, person)
 
     def absent(self, path: Path) -> str | None:
-        """What a photo lacks for masking or cropping, in words; None if it lacks nothing."""
+        """What a photo lacks for masking or cropping, in words, or None if it lacks nothing."""
         regions = self._regions(path)
         if self.crop == "person" and self._person(in_size(regions or (), path)) is None:
             return "box of a person"
@@ -395,5 +395,5 @@ class MaskedPhotos:
         return self.regions.get(short_id(image_id(path.name)))
 
     def _person(self, regions: tuple[Region, ...]) -> Region | None:
-        """The person to which the photo is cropped; None without cropping or people."""
+        """The person to which the photo is cropped, or None without cropping or people."""
         return largest_person(self.masking.certain(regions)) if self.crop == "person" else None

@@ -47,7 +47,7 @@ def read_weights(path: Path, corpus: Corpus) -> Float64Array:
 
 
 def _number(cell: object) -> float:
-    """A cell as a number; NaN if the cell is not a number."""
+    """A cell as a number, or NaN if the cell is not a number."""
     try:
         return float(str(cell))
     except ValueError:

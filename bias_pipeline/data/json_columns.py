@@ -63,7 +63,7 @@ def load_lists(path: Path, *, what: str, wanted: Collection[str] | None) -> obje
 
 
 def _with_lists(data: bytes, path: Path, wanted: Collection[str] | None) -> object:
-    """The contents of a file, with lists of objects as columns; None if this is not possible."""
+    """The contents of a file, with lists of objects as columns, or None if this is not possible."""
     apart = lists_apart(data.removeprefix(_MARK), wanted) if _is_utf_8(data) else None
     if apart is None or not apart[1]:
         return None
@@ -99,7 +99,7 @@ def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColum
 def lists_apart(
     data: bytes, wanted: Collection[str] | None
 ) -> tuple[bytes, dict[str, ObjectColumns]] | None:
-    """JSON with a mark for each list of objects, and the lists; None if this is impossible.
+    """JSON with a mark for each list of objects, and the lists, or None if this is impossible.
 
     Example:
         >>> rest, lists = lists_apart(b'{"images": [{"id": 7}, {"id": 8}]}', ["id"])
@@ -171,7 +171,7 @@ def object_columns(
 
 
 def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | None:
-    """The columns of plain values; None if a wanted column has other values or gaps."""
+    """The columns of plain values, or None if a wanted column has other values or gaps."""
     import pyarrow as pa
 
     names = []

@@ -20,7 +20,7 @@ _LISTED = 8
 def list_within(
     data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
 ) -> str | None:
-    """The key under which the list of rows is; None if the object maps ids to values."""
+    """The key under which the list of rows is, or None if the object maps ids to values."""
     if key is not None and key in data:
         return key
     lists = [name for name, value in data.items() if _has_rows(value)]
@@ -88,7 +88,7 @@ class ColumnsTable(NamedTuple):
 
 
 def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> ColumnsTable | None:
-    """The rows of a table written by its columns; None for other data.
+    """The rows of a table written by its columns, or None for other data.
 
     Example:
         >>> by_columns = {"image": {"0": "7.jpg"}, "caption": {"0": "a dog"}}

@@ -69,7 +69,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
 
 
 def _pack(texts: Sequence[str]) -> bytes | None:
-    """Texts as bytes; None if there are too many, or if they could not be separated again."""
+    """Texts as bytes, or None if there are too many, or if they could not be separated again."""
     together = "\0".join(texts)
     if not together or len(together) > _MOST or together.count("\0") != len(texts) - 1:
         return None

@@ -167,7 +167,7 @@ def _has_exif(image: Image) -> bool:
 
 
 def fault_of(path: Path) -> str | None:
-    """The reason why a photo cannot be read; None if it seems readable.
+    """The reason why a photo cannot be read, or None if it seems readable.
 
     A JPEG with a valid beginning and end is not decoded, since decoders mostly ignore damage in
     between. All other photos are read, once per process unless their size or time changes.

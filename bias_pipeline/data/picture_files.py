@@ -69,7 +69,7 @@ class PictureFiles:
         return self.photos.get(short_id(image))
 
     def regions_of(self, image: str) -> tuple[Region, ...] | None:
-        """The annotated regions of an image; None if it was not annotated."""
+        """The annotated regions of an image, or None if it was not annotated."""
         return self.regions.get(short_id(image))
 
     def with_ids_of_labels(self, images: LabelledImages, source: Path | None) -> PictureFiles:

@@ -63,7 +63,7 @@ class ProgramOutput(ABC):
 
     @abstractmethod
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
-        """The answer of an entry; None if the entry is about no image."""
+        """The answer of an entry, or None if the entry is about no image."""
 
     def plain_rows(self) -> Rows:
         """The file as rows of ``image_id``, ``caption`` and human captions, if it has them."""
@@ -385,7 +385,7 @@ COLUMNS = sorted({name for program in _PROGRAMS for name in program.columns})
 
 
 def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows | None:
-    """A program's output as plain rows; None if the program is unknown."""
+    """A program's output as plain rows, or None if the program is unknown."""
     keys = set(map(str, first))
     if {"custom_id", "body"} <= keys and "response" not in keys:
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")

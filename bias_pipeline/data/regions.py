@@ -36,7 +36,7 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:
-    """The person with the largest box within the picture; None without people.
+    """The person with the largest box within the picture, or None without people.
 
     Example:
         >>> small, large = (Region("person", (0, 0, side, side), (9, 9)) for side in (2, 5))
@@ -208,7 +208,7 @@ def _decode(counts: bytes, height: int, width: int) -> BoolArray:
 
 
 def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, float, float] | None:
-    """Left, top, width and height of a run-length mask; None if the mask is empty.
+    """Left, top, width and height of a run-length mask, or None if the mask is empty.
 
     Example:
         >>> box_of_runs(b"131", 1, 5)  # one pixel without, three within, one without

@@ -49,7 +49,7 @@ class ArrayCache:
         self.root = Path(root)
 
     def get(self, key: str) -> Float64Array | None:
-        """The array stored under a key; None if it is absent or damaged."""
+        """The array stored under a key, or None if it is absent or damaged."""
         path = self._path(key)
         try:
             # A checksum, then the number of axes, their lengths and the values

@@ -98,7 +98,7 @@ class _Ledger:
         self.fresh = 0  # bytes that were read and are not recorded yet
 
     def recorded_digest(self, name: str) -> str | None:
-        """The recorded SHA-256 of a file; None if no record is newer than the file."""
+        """The recorded SHA-256 of a file, or None if no record is newer than the file."""
         traits, digest = self.noted.get(name, (None, None))
         return digest if traits == Traits.read(self.folder / name) else None
 
@@ -148,7 +148,7 @@ def digest_of(path: Path) -> str:
 
 
 def digests_of(paths: Iterable[Path]) -> list[str | None]:
-    """SHA-256 of many files; None for a file that cannot be read."""
+    """SHA-256 of many files, or None for a file that cannot be read."""
     digests: list[str | None] = []
     ledgers: set[_Ledger] = set()
     for path in paths:

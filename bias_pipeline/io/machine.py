@@ -56,7 +56,7 @@ def let_threads_sleep() -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes available without swapping; None if the system does not report them."""
+    """Bytes available without swapping, or None if the system does not report them."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
@@ -141,7 +141,7 @@ def extras() -> dict[str, list[Extra]]:
 
 
 def package_folder(module: str) -> Path | None:
-    """The folder of an installed package, without importing it; None if it is absent.
+    """The folder of an installed package, without importing it, or None if it is absent.
 
     Example:
         >>> package_folder("json").name, package_folder("no_such_pen")

@@ -141,7 +141,7 @@ class _IncludedFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of an included package; None for all other modules."""
+        """The spec of an included package, or None for all other modules."""
         del path, target
         if fullname not in included_packages():
             return None

@@ -65,7 +65,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error through which standard output lost text; None if all readers got all text."""
+    """The error through which standard output lost text, or None if all readers got all text."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)

@@ -79,7 +79,7 @@ def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
 
 
 def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array:
-    """(...) s(group) / s(person), eq. 2; NaN unless both scores are above 0.
+    """(...) s(group) / s(person), eq. 2, or NaN unless both scores are above 0.
 
     Source: Sabir and Padro 2023, eq. 2.
 
@@ -117,7 +117,7 @@ def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
 
 
 def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
-    """(T, K) cosines; NaN where either vector is missing or 0.
+    """(T, K) cosines, or NaN where either vector is missing or 0.
 
     Args:
         objects: (T, D) vectors; NaN or 0 for an object without a vector.

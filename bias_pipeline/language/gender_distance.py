@@ -59,9 +59,8 @@ class GenderDistance(TaskMetric):
     ``score`` is their difference on the images that both sides describe. The group that a caption
     names plays no part, except in ``cooccurrence`` and ``leakage``.
 
-    * ``to_neutral:GROUP:model``, ``:human``: the group's cosine divided by the neutral word's (eq.
-      2).
-    * ``object:NAME``: the first group's share in an object's cosines; NaN unless all are above 0.
+    * ``to_neutral:GROUP:model``, ``:human``: the group's cosine over the cosine of the neutral word (eq. 2).
+    * ``object:NAME``: the first group's share in an object's cosines (NaN unless all are above 0).
     * ``cooccurrence:*``: the first group's share among pairs of an object and a group in the same
       caption.
     * ``leakage:GROUP``: how many of the captioner's captions name the group, divided by how many
@@ -75,8 +74,8 @@ class GenderDistance(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: it names objects as near to each group as annotators do; above 0 it names "
-        "objects nearer to the first group",
+        direction="at 0 captions name objects as near to each group as annotators do; above 0 they "
+        "name objects nearer to the first group",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},

@@ -79,7 +79,7 @@ class GenderScore(CountingMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: a language model finds captions of both groups as likely as human captions; "
+        direction="at 0 a language model finds captions of both groups as likely as human captions; "
         "above 0 it finds captions of the first group more likely",
         family="language",
         question="tasks",
@@ -208,7 +208,7 @@ class GenderScore(CountingMetric):
 
     @property
     def without_group(self) -> Neutral | None:
-        """The settings that neutral captions have; None if no neutral captions are scored."""
+        """The settings that neutral captions have, or None if no neutral captions are scored."""
         if self.neutral is None:
             return None
         return Neutral(self.neutral, self.neutral_words or {}, self.neutral_captions)

@@ -31,7 +31,7 @@ def infos() -> dict[str, MetricInfo]:
 
 
 def info_of(name: str) -> MetricInfo | None:
-    """The info of a metric; None if no metric has this name.
+    """The info of a metric, or None if no metric has this name.
 
     Example:
         >>> info_of("lic").title

@@ -90,7 +90,7 @@ class Quality(CountingMetric):
         unit=_UNIT,
         range=(-CIDER_SCALE, CIDER_SCALE),
         neutral=0.0,
-        direction="higher is better; 0: describes as one more annotator would",
+        direction="higher is better; at 0 captions are as good as one more annotator's captions",
         family="language",
         question="quality",
         sources={
@@ -196,7 +196,7 @@ class Quality(CountingMetric):
         return table
 
     def _meteor(self, described: _Described, images: BoolArray, *, fits: bool) -> sparse.csr_array:
-        """(N, 2) the number 1, and METEOR of each image; NaN if unfit for the language."""
+        """(N, 2) the number 1, and METEOR of each image, or NaN if unfit for the language."""
         scored = described.candidates(MODEL, images, 0)
         rows = described.references(described.images[scored], None)
         texts: dict[int, list[str]] = {}

@@ -215,7 +215,7 @@ def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> I
 
 
 def read_block(path: Path) -> pa.Table | None:
-    """The columns ``id stamp value reason`` of a file; None if it is absent or damaged."""
+    """The columns ``id stamp value reason`` of a file, or None if it is absent or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -101,7 +101,7 @@ class Detector(ABC):
 def _box(
     proposed: Candidates, row: int, outline: dict[str, Any] | None, size: tuple[int, int]
 ) -> list[float] | None:
-    """Left, top, width and height within the picture; None for a box outside the picture."""
+    """Left, top, width and height within the picture, or None for a box outside the picture."""
     from pycocotools import mask as coco
 
     if outline and not coco.area(outline):

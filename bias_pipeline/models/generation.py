@@ -106,7 +106,7 @@ class Captioner:
         self._check_length(text, self._prepare(Image.new("RGB", (40, 30)), ""))
 
     def _question(self) -> str | None:
-        """The text that accompanies every photo; None without a text."""
+        """The text that accompanies every photo, or None without a text."""
         kind, prompt = self._model.kind, self._decoding.prompt
         if kind == PAIR or not (prompt or usual_prompt(kind)):
             return None

@@ -62,14 +62,14 @@ class SetPictures:
 
     @cached_property
     def with_edits(self) -> SaidOfPeople | None:
-        """The same with captions of the pictures' edits; None if no picture was edited."""
+        """The same with captions of the pictures' edits, or None if no picture was edited."""
         samples = self.corpus.each_sample
         edits = [edit for sample in samples for edit in sample.edits]
         return SaidOfPeople.of_model([*samples, *edits], self.wordings) if edits else None
 
     @cached_property
     def people(self) -> SaidOfPeople | None:
-        """What annotators say; None if they describe only some of the captioner's pictures."""
+        """What annotators say, or None if they describe only some of the captioner's pictures."""
         described = np.unique(self.model.pictures)
         if not len(self.corpus.human) or not has_captions(self.corpus, "human")[described].all():
             return None
@@ -176,7 +176,7 @@ class GroupsCompared:
         return np.where(sets > 0, sums / np.where(sets > 0, sets, 1), np.nan)
 
     def mean_over_sets(self, of_pairs: Float64Array) -> float:
-        """The mean over sets of the values of pairs; NaN if no set has a value."""
+        """The mean over sets of the values of pairs, or NaN if no set has a value."""
         by_set = self.by_set(of_pairs)
         by_set = by_set[~np.isnan(by_set)]
         return float(by_set.mean()) if len(by_set) else math.nan

@@ -68,7 +68,7 @@ class Counterfactual(Metric):
         unit="fraction",
         range=(0.0, math.inf),
         neutral=0.0,
-        direction="lower is fairer; 0: persons of all groups are described alike in the same scene",
+        direction="lower is fairer; at 0 captions of a scene describe persons of all groups alike",
         family="counting",
         question="changing",
         sources={FRASER_2024: "sets of pictures"},
@@ -175,7 +175,7 @@ def _groups_of_a_set(pictures: SetPictures) -> str:
 def _several_groups(
     pictures: SetPictures, comparisons: Sequence[GroupsCompared]
 ) -> SeveralGroups | None:
-    """All groups compared at once; None for two groups, or if too few sets have all groups."""
+    """All groups compared at once, or None for two groups, or if too few sets have all groups."""
     groups = sorted({code for one in comparisons for code in one.compared})
     several = SeveralGroups(pictures, groups)
     return several if len(groups) > 2 and several.has_enough_sets else None

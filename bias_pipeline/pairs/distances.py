@@ -138,14 +138,14 @@ class BeyondPictures:
 
     @property
     def by_set(self) -> Float64Array:
-        """(J,) the mean over each set; NaN if the set has only one pair."""
+        """(J,) the mean over each set, or NaN if the set has only one pair."""
         of, n_sets = self.contrasts.set_of[self.contrasts.crossings[:, 0]], len(self.contrasts)
         sums = np.bincount(of, self.weights * self.crossed, n_sets)
         return np.where(np.bincount(of, minlength=n_sets) > 0, sums, np.nan)
 
     @property
     def value(self) -> float:
-        """The mean over sets with two pairs or more; NaN if there is no such set."""
+        """The mean over sets with two pairs or more, or NaN if there is no such set."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         return float(by_set.mean()) if len(by_set) else float("nan")
 

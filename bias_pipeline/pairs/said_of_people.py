@@ -137,7 +137,7 @@ class SaidOfPeople:
         }
 
     def by_picture(self, values: BoolArray | IntArray, n_pictures: int) -> Float64Array:
-        """(N,) the mean over the captions of each picture; NaN if it has none."""
+        """(N,) the mean over the captions of each picture, or NaN if it has none."""
         counts = np.bincount(self.pictures, minlength=n_pictures)
         sums = np.bincount(self.pictures, values.astype(np.float64), n_pictures)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

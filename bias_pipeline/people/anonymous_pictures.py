@@ -67,7 +67,7 @@ class AnonymousPictures:
         return {image: texts[image] for image in self.photos}
 
     def groups(self, attribute: Attribute) -> dict[str, str] | None:
-        """The true groups by image id, although pictures do not show them; None if unknown."""
+        """The true groups by image id, although pictures do not show them, or None if unknown."""
         labels = attribute.labels.get(SCENES)
         if labels is None or not all(labels.field in line for line in self.lines.values()):
             return None

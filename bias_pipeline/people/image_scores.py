@@ -36,7 +36,7 @@ class ImageScores:
     _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) how much each image adds to a part; None if the part is not a sum over images.
+        """(N,) how much each image adds to a part, or None if the part is not a sum over images.
 
         ``model`` and ``human`` are sums, so their difference ``score`` is a sum too.
         """

@@ -68,7 +68,7 @@ class ForcedCaptioner(Protocol[PictureT]):
         """(B, L + 1, V) logits at each token of a caption, and at the end token after it."""
 
     def first_token(self, word: str) -> int | None:
-        """A word's first token within a caption; None if the captioner cannot write the word."""
+        """A word's first token within a caption, or None if the captioner cannot write the word."""
 
 
 class PublishedForced(Captioner):

@@ -57,7 +57,7 @@ class ImageCaptioner2(CaptionAttack):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it leaks more than annotators do",
+        direction="lower is fairer; above 0 captions leak more than human captions",
         family="attack",
         question="leakage",
         sources={BAKR_2024: "eq. 2"},
@@ -180,7 +180,7 @@ class ImageCaptioner2(CaptionAttack):
     def _pictures_alone(
         self, kind: str, transformed: Corpus, rows: IntArray
     ) -> LabelledCaptions | None:
-        """Pictures of one kind without captions; None if there are no such pictures."""
+        """Pictures of one kind without captions, or None if there are no such pictures."""
         grouping = transformed.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
         data = LabelledCaptions(

@@ -21,7 +21,7 @@ from bias_pipeline.text.mending import mended_records
 
 
 def load_vocabulary(path: Path) -> list[str] | None:
-    """The words of a vocabulary list; None if there is no such file."""
+    """The words of a vocabulary list, or None if there is no such file."""
     if not path.is_file():
         return None
     words = load_pickle(path)

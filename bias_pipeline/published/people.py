@@ -178,7 +178,7 @@ class CelebADataset(PeopleDataset):
                 yield Label(f"{folder}/{picture}", column, value, f"{path}, line {number}")
 
     def _parts(self) -> Mapping[str, str] | None:
-        """Parts by picture; None if all parts are read."""
+        """Parts by picture, or None if all parts are read."""
         if self.part == "all":
             return None
         path = self.existing(_PARTITION)[0]

@@ -43,7 +43,7 @@ def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
 
 
 def value_cell(answer: Answer) -> NumberCell | None:
-    """The number that decides, with its interval; None if there is no number."""
+    """The number that decides, with its interval, or None if there is no number."""
     if math.isnan(answer.value):
         return None
     ends = (answer.ci_low, answer.ci_high)

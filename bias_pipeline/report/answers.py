@@ -41,12 +41,12 @@ class Answer:
             excludes more than negligible bias.
         metric: with ``part`` and ``run_id``, names the row of the number; empty without a number.
         value: the tested number (with its interval): the difference from annotators if their number
-            is known. A fraction, not per cent; NaN without a number.
-        at_most: how far above no bias the interval ends; NaN if nothing is tested.
+            is known. A fraction, not per cent, or NaN without a number.
+        at_most: how far above no bias the interval ends, or NaN if nothing is tested.
         negligible: the largest bias that counts as no bias.
         annotators: the annotators' number; for ``mentions`` the labels' number.
         unit: the unit as in rows, such as ``fraction`` or ``nat``.
-        p_value: p of no bias, after Holm within the question; NaN if nothing is tested.
+        p_value: p of no bias, after Holm within the question, or NaN if nothing is tested.
         n_images: how many images the number is about.
         coverage: the share of these images among the images that the number might be about.
         by_group: the model's number with its interval, by group.

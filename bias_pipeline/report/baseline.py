@@ -89,7 +89,7 @@ class Baseline:
     skipped: Mapping[str, str]  # cell, such as `metric=lic attribute=age`, to the reason
 
     def reason(self, metric: str, attribute: str) -> tuple[str, str] | None:
-        """The skipped cell of a metric and an attribute, and the reason; None if it has run."""
+        """The skipped cell of a metric and an attribute, and the reason, or None if it has run."""
         for cell, reason in self.skipped.items():
             settings = dict(word.partition("=")[::2] for word in cell.split())
             named = settings.get("metric"), settings.get("attribute", attribute)
@@ -186,7 +186,7 @@ def _differing(one: Result, two: Result) -> str:
 
 
 def _comparable_facts(result: Result) -> dict[str, object]:
-    """The facts that must agree before resamples can be subtracted; None if they are unknown."""
+    """The facts that must agree before resamples can be subtracted, or None if they are unknown."""
     row = result.rows[0]
     settings = deciding(result.facts.config, row.dataset)
     assert isinstance(settings, dict)

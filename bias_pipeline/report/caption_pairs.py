@@ -269,7 +269,7 @@ class PairAnswers:
 def pair_answers(
     pairs: Sequence[CaptionPair], ballots: Mapping[str, Sequence[str]]
 ) -> PairAnswers | None:
-    """The raters' answers about pairs; None if no rater could tell anything."""
+    """The raters' answers about pairs, or None if no rater could tell anything."""
     counts = {
         pair.pair: [ballots.get(pair.pair, ()).count(answer) for answer in (FIRST, SECOND, ALIKE)]
         for pair in pairs

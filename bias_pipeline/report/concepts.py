@@ -156,5 +156,5 @@ def _fairness(line: Line) -> NumberCell:
 
 
 def _value(cell: str) -> float:
-    """A number of a table; NaN for an empty cell."""
+    """A number of a table, or NaN for an empty cell."""
     return float(cell) if cell else math.nan

@@ -76,7 +76,7 @@ def reach_of(result: Result, headline: str) -> float:
 
 
 def _matched_share(result: Result, headline: str, detail: str) -> float:
-    """The value of a headline's part ``matched:DETAIL``; NaN without this part."""
+    """The value of a headline's part ``matched:DETAIL``, or NaN without this part."""
     part = f"matched:{detail}"
     return _value_of(result, part if headline == SCORE else sibling_name(headline, part))
 
@@ -283,7 +283,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
 
 
 def _images_tested(result: Result, reading: EvidenceRule) -> float:
-    """The number of images behind an attackers' number; NaN without attackers."""
+    """The number of images behind an attackers' number, or NaN without attackers."""
     if not result.facts.attackers:
         return math.nan
     return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)

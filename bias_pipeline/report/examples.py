@@ -187,7 +187,7 @@ def _cell(tile: Tile) -> str:
 
 
 def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
-    """The grid of the pictures in a run's table; None without pictures."""
+    """The grid of the pictures in a run's table, or None without pictures."""
     if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
         return None
     if len(lines) > _MOST:

@@ -226,7 +226,7 @@ def _slug(title: str) -> str:
 
 
 def half_width(runs: Runs) -> float:
-    """Half the width of the 95 % interval of a mean over runs (Student's t); NaN of one run.
+    """Half the width of the 95 % interval of a mean over runs (Student's t), or NaN of one run.
 
     Example:
         >>> round(half_width(Runs(std=0.02, count=10)), 4)

@@ -349,7 +349,7 @@ def _difference(
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
 ) -> Estimate:
-    """The first captioner minus the other, in a ranked part; NaN unless both have draws."""
+    """The first captioner minus the other, in a ranked part, or NaN unless both have draws."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         return Estimate(math.nan)

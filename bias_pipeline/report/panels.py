@@ -55,7 +55,7 @@ class Axis:
     ticks: Sequence[float]  # values that are written below the axis
 
     def place_of(self, value: float | None) -> float | None:
-        """The place of a value in per cent of the width; None without a value.
+        """The place of a value in per cent of the width, or None without a value.
 
         Example:
             >>> Axis(-1.0, 1.0, False, ()).place_of(0.5)

@@ -71,7 +71,7 @@ class OwnAnswer:
 
     @classmethod
     def of_result(cls, result: Result) -> OwnAnswer | None:
-        """The answer in the manifest of a result; None if there is no answer."""
+        """The answer in the manifest of a result, or None if there is no answer."""
         stored = mapping_in(result.facts.audit, result.rows[0].metric)
         if not stored.get("answer"):
             return None
@@ -193,7 +193,7 @@ class Verdict:
         return [finding for finding in self.findings_on(question, attribute) if not finding.doubt]
 
     def findings_without_annotators(self, question: str, attribute: str) -> list[Finding]:
-        """The findings on a question that lack only human captions."""
+        """The findings on a question that need only human captions."""
         return [
             finding for finding in self.findings_on(question, attribute) if finding.lacks_annotators
         ]

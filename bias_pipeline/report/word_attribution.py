@@ -266,7 +266,7 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
 
 
 def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
-    """The group that an n-gram points to; None in the line for the sum of all n-grams.
+    """The group that an n-gram points to, or None in the line for the sum of all n-grams.
 
     Example:
         >>> speaks = Interval(-0.5, -0.6, -0.4)

@@ -176,7 +176,7 @@ def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, ob
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:
-    """A digest of the order of captions in the file; None unless splits depend on the order."""
+    """A digest of the order of captions in the file, or None unless splits depend on the order."""
     split = tree.get("split")
     if not isinstance(split, Mapping) or split.get("order") != "file":
         return None

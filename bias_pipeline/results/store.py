@@ -60,7 +60,7 @@ class ResultStore:
         self.root = Path(root)
 
     def read(self, run_id: str) -> Result | None:
-        """A finished result without its predictions; None if the run is not finished.
+        """A finished result without its predictions, or None if the run is not finished.
 
         Raises:
             DataError: if the result is damaged.
@@ -77,7 +77,7 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({error}); run the job again") from error
 
     def load(self, run_id: str) -> Result | None:
-        """A finished result; None if the run is not finished or, with a warning, damaged."""
+        """A finished result, or None if the run is not finished or, with a warning, damaged."""
         try:
             return self.read(run_id)
         except DataError as error:

@@ -286,7 +286,7 @@ class Skews:
         return parts
 
     def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, Interval]:
-        """The nulls, averaged over splits; NaN if ties decide the first k."""
+        """The nulls, averaged over splits, or NaN if ties decide the first k."""
         if any(ranking.cut for ranking in ranked):
             absent = Interval(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)

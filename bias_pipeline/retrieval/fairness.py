@@ -338,7 +338,7 @@ class RetrievalFairness(Metric):
         rows: IntArray,
         pictures: Float32Array,
     ) -> Recall | None:
-        """The recall of the first images in drawn order; None if no image has a caption."""
+        """The recall of the first images in drawn order, or None if no image has a caption."""
         rows, pictures = rows[: self.recall_images], pictures[: self.recall_images]
         described, captions = first_captions(view.corpus.human, rows)
         if not self.recall or not captions:

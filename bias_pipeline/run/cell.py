@@ -317,7 +317,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
 
 
 def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
-    """How names of objects were interpreted; None if the metric or the corpus has no objects."""
+    """How names of objects were interpreted, or None if the metric or the corpus has no objects."""
     if corpus.objects is None or metric.object_tasks is None:
         return None
     return corpus.read(objects_read, tuple(metric.object_tasks.tasks), tuple(metric.exclude_tasks))

@@ -154,7 +154,7 @@ class Cell:
 
     @cached_property
     def gold(self) -> GoldLabels | None:
-        """The true labels of some images, from the configuration; None without them."""
+        """The true labels of some images, from the configuration, or None without them."""
         file = self.tree["gold"]
         if file is None:
             return None
@@ -170,7 +170,7 @@ class Cell:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """The shares of further label errors, from the configuration; None without them."""
+        """The shares of further label errors, from the configuration, or None without them."""
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             from bias_pipeline.data.rating_tables import read_label_errors

@@ -410,7 +410,7 @@ class Loader(ConfigLoaderImpl):
 
 @lru_cache(maxsize=1000)
 def _plain_setting(word: str) -> tuple[Sequence[str], Any] | None:
-    """The path and the value that an override sets; None unless it sets a plain value."""
+    """The path and the value that an override sets, or None unless it sets a plain value."""
     try:
         parsed = parsed_override(word)
     except HydraException:
@@ -507,7 +507,7 @@ class Repository(ConfigRepository):
         return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        """The content of a file; None if the file does not exist."""
+        """The content of a file, or None if the file does not exist."""
         if config_path not in self.versions:
             self._warn_of_namesakes(config_path)
         key = self.versions[config_path] = self.version(config_path)
@@ -519,7 +519,7 @@ class Repository(ConfigRepository):
         return result
 
     def version(self, config_path: str) -> tuple[object, ...] | None:
-        """A value that changes with the file; None for plugins' schemas, which are no files."""
+        """A value that changes with the file, or None for plugins' schemas, which are no files."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":
             return None

@@ -250,7 +250,7 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 
 
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
-    """The outcome of a job; None before the job has ended.
+    """The outcome of a job, or None before the job has ended.
 
     An unchanged file is not read again. Content that is not JSON raises a ValueError.
     """

@@ -206,7 +206,7 @@ _SOUND: set[tuple[bytes, tuple[str, ...]]] = set()  # digests of parts that were
 
 
 def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
-    """A key that is equal for parts with equal content; None if it is no plain data."""
+    """A key that is equal for parts with equal content, or None if it is no plain data."""
     try:
         content = marshal.dumps(part, 2)  # later formats depend on who else refers to the part
     except ValueError:
@@ -280,7 +280,7 @@ def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: st
 
 
 def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence on the fault of a value; None if the value is right."""
+    """A sentence on the fault of a value, or None if the value is right."""
     if isinstance(kind, typing.ForwardRef):  # an annotation that contains itself
         kind = kind.__forward_arg__
     if isinstance(kind, str):  # an annotation given as its name

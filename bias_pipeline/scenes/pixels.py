@@ -347,7 +347,7 @@ def _stands_behind(box: Box) -> bool:
 
 
 def _region(category: str, mask: BoolArray) -> Region | None:
-    """The visible part of an object; None if it is hidden."""
+    """The visible part of an object, or None if it is hidden."""
     from pycocotools import mask as coco
 
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))

@@ -460,7 +460,7 @@ def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[flo
     images.
 
     Args:
-        seed_std: standard deviation over seeds; NaN for a single seed.
+        seed_std: standard deviation over seeds, or NaN for a single seed.
         image_std: standard deviation under resampling of images.
         n_seeds: S; 0 if nothing was trained.
 

@@ -172,7 +172,7 @@ FEWEST_CORRELATED = 3  # two points always lie on a line
 
 
 def pearson(one: Sequence[float], two: Sequence[float]) -> Estimate:
-    """Pearson's correlation of N pairs, in [-1, 1]; NaN for N < 3 or constant values.
+    """Pearson's correlation of N pairs, in [-1, 1], or NaN for N < 3 or constant values.
 
     Example:
         >>> pearson([1, 2, 3, 4], [2, 4, 5, 9]).value.__round__(2)

@@ -120,7 +120,7 @@ def card(name: str) -> str:
         for lines in shifts_of(info.name, answer.part)
     ]
     facts = {
-        "score": info.direction,
+        "score": _sentences(info.direction),
         "range": f"{bounds}, {unit}"
         + (f". No bias gives {info.neutral:g}" if info.neutral else ""),
         "needs": "".join([", ".join(info.needs) or alone, *absent]),
@@ -128,11 +128,16 @@ def card(name: str) -> str:
             f"`{answer.part}` allows {ALLOWS[answer.answer]}" for answer in usability(info)
         ),
         "background": ". ".join(texts),
-        "source": info.reference,
+        "source": _sentences(info.reference),
     }
     facts = {key: text for key, text in facts.items() if text}
     lines = "".join(f"* **{key}**: {text}.\n" for key, text in facts.items())
     return f"## `{name}`: {info.title}\n\n{prose_of(metric)}\n\n{lines}"
+
+
+def _sentences(text: str) -> str:
+    first, *others = text.split("; ")
+    return ". ".join([first, *(clause[:1].upper() + clause[1:] for clause in others)])
 
 
 def prose_of(documented: Any) -> str:

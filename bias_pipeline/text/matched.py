@@ -33,7 +33,7 @@ class Change:
         removed: words removed, counted once per caption.
         added: words added.
         reach: coverage of the captioner's vocabulary, the share of its words that human captions
-            have as often, in [0, 1]; NaN without words.
+            have as often, in [0, 1], or NaN without words.
         retained: share of the captioner's words that are left in its captions, in [0, 1].
     """
 
@@ -131,7 +131,7 @@ class MatchedAlignment(TextTransform):
         Annotators can use a word for an image if one of them does.
 
         Returns:
-            In [0, 1]; NaN without words or without human captions.
+            In [0, 1], or NaN without words or without human captions.
         """
         return self.usage(corpus).reach
 

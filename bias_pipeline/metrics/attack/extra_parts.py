@@ -154,7 +154,7 @@ def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Sc
 
 
 def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
-    """The corpus with one annotator as the captioner; None if no image has two annotators."""
+    """The corpus with one annotator as the captioner, or None if no image has two annotators."""
     human = corpus.human
     several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
     images = several & (corpus.groupings[attribute].codes >= 0)

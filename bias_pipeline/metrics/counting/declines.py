@@ -49,7 +49,7 @@ class Declines(CorrectedByGold):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0: it declines to describe all groups equally often",
+        direction="lower is fairer; at 0 it declines equally often for all groups",
         family="counting",
         streams=True,
         question="declining",

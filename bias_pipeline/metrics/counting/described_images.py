@@ -63,7 +63,7 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def counted_share(self) -> float:
-        """The share of surplus words that count as descriptions; NaN without annotators.
+        """The share of surplus words that count as descriptions, or NaN without annotators.
 
         A surplus word is a word that annotators use less often than the captioner.
         ``alignment=matched_both`` removes such words, so no other metric compares them.

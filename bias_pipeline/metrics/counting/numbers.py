@@ -94,7 +94,7 @@ class CountedNumber:
 def counted_share(
     events: Float64Array, observations: Float64Array, images: BoolArray, side: str = "model"
 ) -> CountedNumber:
-    """Events as a share of observations, both (B, ...); NaN without observations."""
+    """Events as a share of observations, both (B, ...), or NaN without observations."""
     return CountedNumber(
         values=share(events, observations),
         images=images,

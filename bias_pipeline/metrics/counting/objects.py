@@ -181,7 +181,7 @@ class InventedObjects(ComparedGroups):
         )
 
     def _recall(self, images: ObjectImages, members: BoolArray) -> Amount | None:
-        """How much recall differs beyond annotators' recall; None without annotators."""
+        """How much recall differs beyond annotators' recall, or None without annotators."""
         if not len(images.corpus.human):
             return None
         more = images.model.recall - images.human.recall

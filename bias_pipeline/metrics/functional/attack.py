@@ -148,7 +148,7 @@ def difference(model: Float64Array, human: Float64Array) -> Float64Array:
 
 
 def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
-    """Model divided by human, which is 1 without bias; NaN if the human score is 0.
+    """Model divided by human, which is 1 without bias, or NaN if the human score is 0.
 
     Example:
         >>> float(ratio(np.float64(0.5), np.float64(0.4)))

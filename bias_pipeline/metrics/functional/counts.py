@@ -74,7 +74,7 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
-    """The weighted mean over the last axis without NaN; NaN if no value with a weight is finite.
+    """The weighted mean over the last axis without NaN, or NaN if no value with a weight is finite.
 
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
@@ -86,7 +86,7 @@ def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
 
 
 def nanmean(values: Float64Array, axes: int) -> Float64Array:
-    """The mean over the last axes without NaN values; NaN if all values are NaN.
+    """The mean over the last axes without NaN values, or NaN if all values are NaN.
 
     Example:
         >>> nanmean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()

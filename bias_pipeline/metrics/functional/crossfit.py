@@ -61,7 +61,7 @@ def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images
 
 
 def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64Array:
-    """(..., T) what each task adds to BA_MALS; NaN where labels or predictions lack the task."""
+    """(..., T) what each task adds to BA_MALS, or NaN where labels or predictions lack the task."""
     together = sum_folds(folds)
     predicted = predicted_pairs(together, predictions).sum(axis=-2, keepdims=True)
     labelled = together.labels.sum(axis=-2, keepdims=True)

@@ -97,7 +97,7 @@ def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Arr
 
 
 def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
-    """(...) the count of one group divided by the count of the other; NaN if the divisor is 0.
+    """(...) the count of one group divided by the count of the other, or NaN if the divisor is 0.
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
@@ -134,7 +134,7 @@ def _entropy(p: Float64Array) -> Float64Array:
 
 
 def named_shares(outcomes: Float64Array) -> Float64Array:
-    """(..., K) share of images whose caption names each group alone; NaN without images.
+    """(..., K) share of images whose caption names each group alone, or NaN without images.
 
     Args:
         outcomes: see the module.
@@ -162,7 +162,7 @@ def one_named(outcomes: Float64Array) -> Float64Array:
 
 
 def several_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names several groups, in [0, 1]; NaN without images.
+    """(...) share of images whose caption names several groups, in [0, 1], or NaN without images.
 
     Args:
         outcomes: see the module.
@@ -191,7 +191,7 @@ def joined_names_one(
         drawn: (N,) m, at most C.
 
     Returns:
-        In [0, 1]; NaN where an image has no caption.
+        In [0, 1], or NaN where an image has no caption.
 
     Example:
         >>> one = np.array([1])
@@ -268,7 +268,7 @@ def epsilons(
 def differential_fairness(
     joint: Float64Array, groups: Float64Array, prior: str = "proportional"
 ) -> Float64Array:
-    """Differential fairness, the largest of the :func:`epsilons`; NaN if all are unknown.
+    """Differential fairness, the largest of the :func:`epsilons`, or NaN if all are unknown.
 
     Example:
         >>> joint, groups = np.array([[20.0, 5], [10, 5]]), np.array([100.0, 100])

@@ -44,7 +44,7 @@ class NamedObjects:
 
     @property
     def recall(self) -> Float64Array:
-        """(M,) the share of the image's objects that captions name; NaN without objects."""
+        """(M,) the share of the image's objects that captions name, or NaN without objects."""
         there = self.present.sum(axis=1)
         named = (self.named * self.present).sum(axis=1)
         shares: Float64Array = np.where(there > 0, named / np.maximum(there, 1), np.nan)
@@ -64,7 +64,7 @@ class Amount:
 
 
 def mean(values: Float64Array) -> Amount:
-    """The mean of independent values; NaN without values.
+    """The mean of independent values, or NaN without values.
 
     Example:
         >>> mean(np.array([0.0, 1.0])).value
@@ -87,7 +87,7 @@ def mean_gap(values: Float64Array, members: BoolArray) -> Amount:
 
 
 def ratio_of_sums(numerators: Float64Array, denominators: Float64Array) -> Amount:
-    """A ratio of sums over images, with its standard error; NaN if the denominators are 0.
+    """A ratio of sums over images, with its standard error, or NaN if the denominators are 0.
 
     Example:
         >>> ratio_of_sums(np.array([1.0, 0.0]), np.array([2.0, 2.0])).value

@@ -315,7 +315,7 @@ def has_meteor() -> bool:
 
 
 def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Float64Array:
-    """(C,) METEOR 1.5 of each candidate against its references, in [0, 1]; NaN without Java.
+    """(C,) METEOR 1.5 of each candidate against its references, in [0, 1], or NaN without Java.
 
     About 60 captions are scored per second. Published tables have one value for all captions
     together, which differs a little from the mean over captions.

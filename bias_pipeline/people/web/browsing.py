@@ -161,7 +161,7 @@ def images_link(row: Row, result: Result) -> str:
 def _filters(
     part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
 ) -> dict[str, str] | None:
-    """The filters that show only the images of a part; None if the part has no images.
+    """The filters that show only the images of a part, or None if the part has no images.
 
     Example:
         >>> _filters("a_to_t:female:stop sign", ("male", "female"))

@@ -100,7 +100,7 @@ class Evidence:
         return np.array([of_id.get(image, -1) for image in ids], np.int64)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) how much each image adds to a part; None if the part is not a sum over images."""
+        """(N,) how much each image adds to a part, or None if the part is not a sum over images."""
         relation = self.result.facts.config.get("relation", "difference")
         if self.scores is None or (part == "score" and relation != "difference"):
             return None
@@ -131,7 +131,7 @@ class Evidence:
         return "image" if self.shares(part) is None else "-share"
 
     def _order(self, name: str, part: str) -> IntArray | None:
-        """(N,) the places of all images in a given order; None for the order of their ids."""
+        """(N,) the places of all images in a given order, or None for the order of their ids."""
         if name not in ORDERS:
             raise HTTPException(400, f"sort={name} is unknown; choose {', '.join(ORDERS)}")
         if name == "image":
@@ -194,7 +194,7 @@ def _index_of(name: str, names: Sequence[str]) -> int:
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
-    """The guesses of a run's attackers, added up by image; None if scores are not sums."""
+    """The guesses of a run's attackers, added up by image, or None if scores are not sums."""
     node = mapping_in(result.facts.config, "scoring")
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
@@ -297,7 +297,7 @@ class ShownImages:
         ]
 
     def captions(self, places: IntArray) -> list[ShownCaption | None]:
-        """The captioner's caption of each image; None for an image without a caption."""
+        """The captioner's caption of each image, or None for an image without a caption."""
         present = places[places >= 0]
         made = iter(self._captions(present))
         return [next(made) if place >= 0 else None for place in places.tolist()]
@@ -377,7 +377,7 @@ class WordVotes:
 
 
 def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
-    """The words that ``analysis words`` wrote for a run; None if there is no such file."""
+    """The words that ``analysis words`` wrote for a run, or None if there is no such file."""
     path = root / f"words-{run_id}.csv"
     if not path.is_file():
         return None

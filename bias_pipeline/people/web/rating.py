@@ -212,7 +212,7 @@ class RatingPages:
         return len(self.store.study.images) - len(self.unreadable)
 
     async def _content(self, image: str) -> bytes | None:
-        """A picture that a thread reads; None if it cannot be shown."""
+        """A picture that a thread reads, or None if it cannot be shown."""
         try:
             content = await anyio.to_thread.run_sync(self._picture, image)
         except UnreadableError as error:

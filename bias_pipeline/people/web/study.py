@@ -215,14 +215,14 @@ class AnswerStore:
             return token, fresh
 
     def rater(self, token: str) -> str | None:
-        """The rater with this token; None if no rater has it."""
+        """The rater with this token, or None if no rater has it."""
         digest = _digest(token)
         return next(
             (name for name, entry in self._raters.items() if digest in entry["visits"]), None
         )
 
     def value(self, rater: str, image: str) -> str | None:
-        """The answer of a rater; None before the rater's answer."""
+        """The answer of a rater, or None before the rater's answer."""
         rating = self._answers.get((rater, image))
         return None if rating is None else rating.value
 

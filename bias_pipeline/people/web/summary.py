@@ -254,7 +254,7 @@ class PairStudy(NamedTuple):
 
 
 def read_pair_study(folder: Path) -> PairStudy | None:
-    """The study in a folder; None if the study has no pairs."""
+    """The study in a folder, or None if the study has no pairs."""
     if not (folder / PAIRS_FILE).is_file():
         return None
     pairs = read_pairs(folder / PAIRS_FILE)

@@ -92,7 +92,7 @@ class ChatServer:
         }
 
     def upload_notice(self, *, has_key: bool) -> str | None:
-        """A notice that photos leave this machine; None if photos stay."""
+        """A notice that photos leave this machine, or None if photos stay."""
         if self.is_here:
             return None
         open_to_all = "" if self.url.startswith("https:") else ", without encryption"
@@ -262,7 +262,7 @@ def not_chat(server: ChatServer) -> UsageError:
 
 
 def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> UsageError | None:
-    """The error for an unknown address or model; None if the server knows both."""
+    """The error for an unknown address or model, or None if the server knows both."""
     if models is None:
         if fault.status not in _NO_SUCH_PLACE:
             return None
@@ -280,7 +280,7 @@ def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> Usage
 
 
 def fault_within(response: Any, server: ChatServer) -> Fault | None:
-    """The error in an answer of status 200, which routers send; None without an error."""
+    """The error in an answer of status 200, which routers send, or None without an error."""
     try:
         body = response.json()
     except (ValueError, RecursionError):

@@ -256,7 +256,7 @@ class ServedCaptioner:
         raise _RequestFailedError(fault.words)
 
     async def _models(self) -> list[str] | None:
-        """The names of the server's models; None if the server lists no models."""
+        """The names of the server's models, or None if the server lists no models."""
         import openai
 
         assert self._client is not None

@@ -186,7 +186,7 @@ class Attribution:
         return targets or [Target()]
 
     def _people(self, picture: Picture) -> Float64Array:
-        """(h, w) the share of each place of the map that people cover; NaN without outlines."""
+        """(h, w) the share of each place of the map that people cover, or NaN without outlines."""
         people = [one for one in picture.drawn.regions if one.category == PERSON]
         if not people or not all(one.has_outline for one in people):
             return np.full(self.layer.grid, np.nan)
