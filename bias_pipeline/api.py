@@ -1,7 +1,7 @@
 """The Python interface: takes data in memory or files, returns results with tables; no Hydra.
 
-``bias_pipeline`` itself offers these functions (``import bias_pipeline as bp``). They run the same
-code as the commands, with the same defaults (``conf/``) and numbers.
+``bias_pipeline`` itself offers these functions (``import bias_pipeline as bp``). The functions run
+the same code as the commands, with the same defaults (``conf/``) and numbers.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class ConvexProbe(Probe):
         attacker. ``truths`` (N, S, T, K) says how often each output is true of an item; see
         :func:`outputs_of`. ``known`` (F, S) marks the features that each attacker knows; by default
         an attacker knows all. ``near`` (F + 1, 1, 1, K) are weights of one attacker of one task,
-        see :func:`fit`.
+        from which all attackers start.
         """
         _, n_attackers, n_tasks, n_outputs = truths.shape
         if n_tasks > 1:

@@ -1,7 +1,8 @@
 """Several attackers in one pass over stacked weights. Needs PyTorch.
 
-Each network keeps its own weights. It draws its random numbers in the order in which it would draw
-alone. Each network gets its own gradients, so a network may have no batch, or its own vocabulary.
+Each network keeps its own weights. A network draws its random numbers in the order in which it
+would draw alone. Each network gets its own gradients, so a network may have no batch, or its own
+vocabulary.
 
 ``nn.LSTM`` cannot be batched over weights, so the recurrence is written out: S networks and both
 reading directions are one batch of matrices for ``torch.baddbmm``. For transformers,

@@ -141,7 +141,8 @@ def compared_lists(
 def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
     """Pairs of captions of the same image, one in each language, cut to the same number of words.
 
-    This is needed because longer captions describe more of the picture, which also shows the group.
+    Captions are cut because longer captions describe more of the picture, which also shows the
+    group.
 
     Raises:
         DataError: if one side has less than half as many words.

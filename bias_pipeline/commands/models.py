@@ -62,7 +62,7 @@ def _wings() -> list[WingWeights]:
 
 
 def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
-    """A model in a wing's format, with the key that takes it; None if no wing reads the model."""
+    """A model in a wing's format, with its key, or None if no wing reads the model."""
     for wing in _wings():
         for taker, find in wing.formats.items():
             if model := find(name, revision):

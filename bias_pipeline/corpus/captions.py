@@ -238,8 +238,8 @@ class Captions(ReadCache):
         """(M,) the row of the k-th caption (from 0) of each of M images.
 
         An image with fewer captions begins again with its first caption. Every position then has
-        all images. This matters because attackers learn more from more images, and because a
-        maximum or a skew is larger in fewer images.
+        all images. Attackers learn more from more images, and a maximum or a skew is larger in
+        fewer images.
 
         Example:
             >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])

@@ -61,9 +61,8 @@ class CocoDataset(Dataset):
     The images of the label file are scored. If human captions cover only a part of them, this part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
     every image that is labelled with a group, and no caption of an image that no other file has.
-    Files that are not named are looked for in ``root`` under their usual names. This is done only
-    if ``attributes`` is not named either, so your labels are never mixed with the files of
-    ``root``.
+    Files that are not named are looked for in ``root`` under their usual names. The search needs
+    ``attributes`` to be unnamed too, so your labels are never mixed with the files of ``root``.
     """
 
     name = "coco"

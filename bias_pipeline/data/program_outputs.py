@@ -1,8 +1,8 @@
 """Reads captions in the forms of other programs, recognised by the keys of a file's first entry.
 
-These are lmms-eval's samples, answers of a batch of OpenAI, Anthropic, Gemini and services like
-them, LLaVA's conversations and answers, chats, and VLMEvalKit's sheets. Each output becomes rows
-with image id, the model's captions and, if the file has them, human captions.
+The programs are lmms-eval (samples), batches of OpenAI, Anthropic, Gemini and similar services,
+LLaVA (conversations and answers), chats, and VLMEvalKit (sheets). Each output becomes rows with
+image id, the model's captions and, if the file has them, human captions.
 """
 
 from __future__ import annotations

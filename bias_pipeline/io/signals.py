@@ -69,8 +69,8 @@ def exit_code() -> int:
     """The exit code of a stopped process; under Slurm, the exit code that requeues the job.
 
     If Ctrl-C comes during an ``exec``, such as the definition of a dataclass, CPython counts the
-    signal as unhandled. It then kills itself at the end instead of exiting with a code. Another
-    ``exec`` clears this state.
+    signal as unhandled. CPython then kills itself at the end instead of exiting with a code.
+    Another ``exec`` clears this state.
     """
     exec("")  # noqa: S102 - see above
     if _requested in (None, signal.SIGINT):  # None: another handler got the Ctrl-C

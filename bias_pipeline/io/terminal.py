@@ -1,10 +1,10 @@
 """The only module that writes to a terminal or a log.
 
 Control characters in data are escaped. Ids, columns, keys, paths, names and texts of exceptions
-come from files of unknown origin. They may move the cursor, hide text or begin a line that looks
-like ours. Secrets of the environment are replaced by the names of their variables, since a command
-may contain a secret by mistake, and errors, logs and manifests repeat commands. A command keeps
-running when a standard stream is closed, full or no longer read.
+come from files of unknown origin. Such texts may move the cursor, hide text or begin a line that
+looks like ours. Secrets of the environment are replaced by the names of their variables, since a
+command may contain a secret by mistake, and errors, logs and manifests repeat commands. A command
+keeps running when a standard stream is closed, full or no longer read.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def print_out(*lines: object) -> None:
 
 
 def warn(*lines: object) -> None:
-    """Print lines to standard error; see :func:`print_out`."""
+    """Print lines to standard error, in the way of :func:`print_out`."""
     _write(sys.stderr, lines)
 
 

@@ -110,8 +110,8 @@ class ContextualAlignment(ConstantAlignment):
     With several sets of vectors, scores are averaged over the sets. Their spread is a third source
     of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
     was chosen for GloVe and does not carry over to other vectors. ``auto`` is the smallest delta at
-    which 60 % of the running words to replace have a near word (the paper's appendix A). This delta
-    is found for each captioner and each side, and a note gives its value.
+    which 60 % of the running words to replace have a near word (the paper's appendix A). Each
+    captioner and each side has its own delta, and a note gives its value.
     """
 
     def __init__(
@@ -197,7 +197,10 @@ class ContextualAlignment(ConstantAlignment):
         return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
     def _delta(self, distances: Float64Array, counts: IntArray) -> float:
-        """The limit of distances; ``auto`` gives a limit just above the largest accepted one."""
+        """The limit of distances; ``auto`` sets it just above the largest accepted distance.
+
+        ``auto`` gives a limit just above the largest accepted one.
+        """
         if self.delta != "auto":
             return self.delta
         far = distance_of(ENOUGH, distances, counts)

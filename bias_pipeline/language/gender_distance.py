@@ -59,7 +59,8 @@ class GenderDistance(TaskMetric):
     ``score`` is their difference on the images that both sides describe. The group that a caption
     names plays no part, except in ``cooccurrence`` and ``leakage``.
 
-    * ``to_neutral:GROUP:model``, ``:human``: the group's cosine over the cosine of the neutral word (eq. 2).
+    * ``to_neutral:GROUP:model``, ``:human``: the group's cosine over the neutral word's cosine
+      (eq. 2).
     * ``object:NAME``: the first group's share in an object's cosines (NaN unless all are above 0).
     * ``cooccurrence:*``: the first group's share among pairs of an object and a group in the same
       caption.

@@ -79,8 +79,8 @@ class GenderScore(CountingMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="at 0 a language model finds captions of both groups as likely as human captions; "
-        "above 0 it finds captions of the first group more likely",
+        direction="at 0 a language model finds captions of both groups as likely as human "
+        "captions; above 0 it finds captions of the first group more likely",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 3"},

@@ -35,10 +35,10 @@ _WINDOWS = ("sliding_window", "window_size")  # the second name is GPT-Neo's; No
 class Likelihoods:
     """Computes the five numbers of :data:`COLUMNS` for texts, with one model.
 
-    Captions share many prefixes. A causal model computes each distinct prefix once. This includes
-    the head over the vocabulary, which is the most expensive part. Nothing is padded. A ``causal``
-    model gives P(token | tokens before it). A ``masked`` model gives P(token | all other tokens),
-    the pseudo-likelihood (Salazar et al. 2020), and has no end token.
+    Captions share many prefixes. A causal model computes each distinct prefix once. The computation
+    of prefixes includes the head over the vocabulary, which is the most expensive part. Nothing is
+    padded. A ``causal`` model gives P(token | tokens before it). A ``masked`` model gives P(token |
+    all other tokens), the pseudo-likelihood (Salazar et al. 2020), and has no end token.
     """
 
     cut = ()  # texts that are too long are refused

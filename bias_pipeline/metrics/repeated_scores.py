@@ -3,7 +3,7 @@
 Label noise shows how far a score moves if labels err more often. Labels are drawn anew at given
 rates, as if the present labels were true, and every score is computed again. If labels already err
 that often, the score under true labels lies about as far in the opposite direction, provided that
-changes are small. This measures sensitivity and corrects nothing.
+changes are small. Label noise measures sensitivity and corrects nothing.
 
 A captioner may write several captions of each image. The k-th captions of all images form a sample,
 which is scored as if there were no other samples. Every number is the mean over samples. Resamples

@@ -1,9 +1,9 @@
 """Finds a model in a folder, an installed package or the hub's cache, or downloads it.
 
-Only ``models prefetch`` uses the network. It checks every file against the hub's digest, and
-downloads neither code nor weights in formats that can run code. All other commands raise an error
-that says how to get the model. A model's folder and configuration are checked before loading, since
-a configuration is foreign data and must neither fill the memory nor fetch code.
+Only ``models prefetch`` uses the network. This command checks every file against the hub's digest,
+and downloads neither code nor weights in formats that can run code. All other commands raise an
+error that says how to get the model. A model's folder and configuration are checked before loading,
+since a configuration is foreign data and must neither fill the memory nor fetch code.
 """
 
 from __future__ import annotations

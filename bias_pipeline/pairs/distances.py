@@ -121,10 +121,10 @@ class BeyondPictures:
     """How much more captions of different groups differ than captions of equal groups, in one set.
 
     For two pairs of a set, (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a')
-    - D(b, b'). This is the effect of the group in one pair times its effect in the other pair.
-    Chance differences between pictures are independent in the two pairs and cancel on average, so
-    the mean is 0 if the group has no effect. Exchanging the pictures of one pair flips the sign of
-    the value.
+    - D(b, b'). The value is the effect of the group in one pair times its effect in the other pair.
+      Chance differences between pictures are independent in the two pairs and cancel on average, so
+      the mean is 0 if the group has no effect. Exchanging the pictures of one pair flips the sign
+      of the value.
     """
 
     contrasts: Contrasts

@@ -24,7 +24,7 @@ class GroupGap(Estimate):
     """How much a class of captions differs between the groups, as a mean over sets.
 
     The value is the second group minus the first, minus the annotators' difference if it is known.
-    The p comes from flipped signs. It is NaN if too few sets differ.
+    The p comes from flipped signs. The p is NaN if too few sets differ.
     """
 
     name: str
@@ -103,8 +103,8 @@ def share_difference_ends(
     """The interval of a difference of means of (J,) shares, which holds even if few sets differ.
 
     The interval is by Newcombe's method, from the ends of Wilson's intervals at ``z`` standard
-    errors. The number of trials that a mean is worth follows from its variance over sets. It is at
-    least one per set and at most one per caption.
+    errors. The number of trials that a mean is worth follows from its variance over sets. A mean is
+    worth at least one trial per set and at most one per caption.
     """
     n_sets = len(first)
     ends = []

@@ -3,7 +3,7 @@
 Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene. If
 so, they ask whether gender and race are anonymous. We ask both questions as one question with three
 answers; "cannot tell" means yes to both. GT says how often raters name a group when they read a
-caption. It is the share of a caption's raters, averaged over captions. The paper does not say how
+caption. GT is the share of a caption's raters, averaged over captions. The paper does not say how
 this average is taken.
 """
 

@@ -1,4 +1,4 @@
-"""ImageCaptioner2 measures whether a captioner leaks the attribute, beyond the masked picture."""
+"""ImageCaptioner2 measures leaks of the attribute to an attacker that also sees the picture."""
 
 from __future__ import annotations
 

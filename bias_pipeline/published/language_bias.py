@@ -38,8 +38,8 @@ class LanguageBiasDataset(Dataset):
     task and group, which were picked by hand). Levels share as many captions as possible.
 
     Picked captions may also differ between groups in other ways. ``retold`` removes these
-    differences. It assigns captions to groups at random, and every word that names a group becomes
-    a word of the assigned group. Then only the verb differs.
+    differences. ``retold`` assigns captions to groups at random, and every word that names a group
+    becomes a word of the assigned group. Then only the verb differs.
     """
 
     name = "language_bias"

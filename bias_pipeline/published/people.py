@@ -275,8 +275,8 @@ _OLDEST = 116
 class UTKFaceDataset(PeopleDataset):
     """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, or ``.jpg.chip.jpg`` if aligned.
 
-    Pictures may be in subfolders of ``root``. A few published names lack a field. These files are
-    skipped, and a note says how many they are. Ages become FairFace's ranges.
+    Pictures may be in subfolders of ``root``. A few published names lack a field. Files without a
+    field are skipped, and a note says how many they are. Ages become FairFace's ranges.
     """
 
     name = "utkface"

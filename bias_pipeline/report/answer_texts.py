@@ -2,7 +2,7 @@
 
 The headline contains a Yes only if it is still a Yes after a correction for all questions and
 attributes (Holm). If no bias was found, the headline says how much bias is still possible and on
-which questions. It also says how many of the captioner's words could not be compared.
+which questions. The headline also says how many of the captioner's words could not be compared.
 """
 
 from __future__ import annotations

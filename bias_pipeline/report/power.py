@@ -56,7 +56,7 @@ class Measurement:
 
     @property
     def detectable(self) -> float:
-        """The score that is above chance in four of five cases; see :func:`detectable`."""
+        """The score that is above chance in four of five cases, by :func:`detectable`."""
         return detectable(self.error)
 
 

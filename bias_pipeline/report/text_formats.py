@@ -2,11 +2,11 @@
 
 Text from data is escaped, so that it cannot become commands.
 
-The LaTeX needs the package booktabs. It also needs a LaTeX of 2020 or later, which reads UTF-8 and
-has the text companion signs in its base. Chinese names and emoji are written without changes. They
-need LuaLaTeX or XeLaTeX, and a font that has them. In JUnit XML, which CI reads, a decision that is
-lost, or undecided within a margin, is a failure. A number that decides nothing, or a metric that
-does not apply, is skipped.
+The LaTeX needs the package booktabs. LaTeX must be of 2020 or later, to read UTF-8 and to have the
+text companion signs in its base. Chinese names and emoji are written without changes. Chinese names
+and emoji need LuaLaTeX or XeLaTeX, and a font that has them. In JUnit XML, which CI reads, a
+decision that is lost, or undecided within a margin, is a failure. A number that decides nothing, or
+a metric that does not apply, is skipped.
 
 A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
 The interval is among the result's settings, since the hub has no field for intervals. The hub's

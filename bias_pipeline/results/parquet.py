@@ -168,8 +168,8 @@ def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
 def _words(words: Sequence[str], codes: IntArray) -> Any:
     """(N,) the word of each code, as an Arrow array.
 
-    The array is made from buffers, since ``pyarrow.array`` would import pandas. This import takes a
-    tenth of the time that a small cell needs to start.
+    The array is made from buffers, since ``pyarrow.array`` would import pandas. Importing pandas
+    takes a tenth of the time that a small cell needs to start.
     """
     import pyarrow as pa
 

@@ -123,8 +123,8 @@ class ResultStore:
     def draws(self, result: Result) -> dict[str, Draws]:
         """The values under every resampling of each headline of a finished run.
 
-        They are empty for a run without a headline, such as LIC without human captions. Draws that
-        the result still has in memory are not read from disk.
+        There are no values for a run without a headline, such as LIC without human captions. Draws
+        that the result still has in memory are not read from disk.
 
         Raises:
             DataError: if the draws are damaged, or not of this run.
@@ -245,7 +245,7 @@ class ResultStore:
     def _sweep(self, claimed_run: str) -> None:
         """Remove the unfinished folders of killed processes.
 
-        These are folders of the run that this process claims, and old folders of runs that no
+        Such folders belong to the run that this process claims, or are old folders of runs that no
         process claims.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):

@@ -5,8 +5,8 @@ and Recommendation Systems (KDD 2019), section 3.3. Source of Bias@k: Wang, Liu 
 Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section 3.
 
 A ranker that ignores groups shows what chance gives. The group counts among the first k of a random
-ranking are multivariate hypergeometric. They are like independent binomials whose sum is known to
-be k.
+ranking are multivariate hypergeometric. Such counts are like independent binomials whose sum is
+known to be k.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def skews(
 
     The skew is NaN for a group that is not in the target. MaxSkew and MinSkew are the largest and
     the smallest skew of a query. Some published code starts the search for the largest skew at 0.
-    This changes nothing: shares and targets both sum to 1, so at least one group is not below its
-    target.
+    Starting at 0 changes nothing: shares and targets both sum to 1, so at least one group is not
+    below its target.
 
     Args:
         counts: (..., K) images of each group at the top. If ties make them more than k,
@@ -98,8 +98,8 @@ def ranking_divergence(
 def bias_at(counts: Float64Array) -> Float64Array:
     """(...) Bias@k: first group's minus second group's images at the top, over their sum.
 
-    The value is in [-1, 1]. It is above 0 if the first group has more images, and 0 if neither has
-    any.
+    The value is in [-1, 1]. Bias@k is above 0 if the first group has more images, and 0 if neither
+    has any.
 
     Args:
         counts: (..., 2).
@@ -122,7 +122,7 @@ def ndkl(places: Float64Array, target: Float64Array, k: int, log: Log) -> Float6
     """(...) normalised discounted divergence of all tops of a ranking up to k from the target.
 
     The value is ``1/Z sum_i KL(shares of the first i || target) / log2(i + 1)`` with ``Z = sum_(i
-    <= k) 1 / log2(i + 1)``. It is 0 if every top has the target shares.
+    <= k) 1 / log2(i + 1)``. The divergence is 0 if every top has the target shares.
 
     Args:
         places: (..., L, K) 1 for the group at each place, or the shares of several groups; all 0

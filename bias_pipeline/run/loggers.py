@@ -112,8 +112,8 @@ class WandbLogger(ResultLogger):
 
     The id of the run is the cell's identity, so a cell never becomes two runs. Runs are written
     offline for a later ``wandb sync``, and no server is contacted, unless the mode is ``online``
-    and a key is set. If the server does not answer, a process waits for ``timeout_s`` once. It then
-    writes this run and all later runs offline.
+    and a key is set. If the server does not answer, a process waits for ``timeout_s`` once. The
+    process then writes this run and all later runs offline.
     """
 
     reachable: ClassVar[bool] = True  # False after a server has not answered this process

@@ -78,7 +78,7 @@ def announced_seconds(expected: float, processes: int, slowdown: float) -> float
     """How long cells and their report take if the cells need ``expected`` processor seconds.
 
     Long work is shared among processes. ``slowdown`` says how many seconds pass while a process
-    computes for one second. It is above 1 on a busy machine.
+    computes for one second. The slowdown is above 1 on a busy machine.
 
     Example:
         >>> announced_seconds(60.0, 2, 1.5), announced_seconds(5.0, 2, 1.0)

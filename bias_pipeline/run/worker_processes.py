@@ -1,8 +1,8 @@
 """Runs helper processes, which take cells of a local sweep from its end, and checks devices.
 
 The sweep's process goes through all cells in order, as it would without helpers, and finds the
-later cells finished. It also runs every cell that a helper cannot run, so results never depend on
-helpers. The devices that networks will use are checked before any work.
+later cells finished. The sweep's process also runs every cell that a helper cannot run, so results
+never depend on helpers. The devices that networks will use are checked before any work.
 """
 
 from __future__ import annotations

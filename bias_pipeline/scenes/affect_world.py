@@ -1,8 +1,9 @@
 """The affective world: pictures that make people feel something, with utterances about them.
 
-Pictures have an emotion. Annotators mostly feel this emotion. They say so and give motifs as the
-reason. The bias of the pictures is that motifs depend on the emotion. We invented this dependence,
-so that the bias is known. A thought is not in the picture; it depends on what the annotator feels.
+Pictures have an emotion. Annotators mostly feel this emotion. Annotators say so and give motifs as
+the reason. The bias of the pictures is that motifs depend on the emotion. We invented this
+dependence, so that the bias is known. A thought is not in the picture; it depends on what the
+annotator feels.
 """
 
 from __future__ import annotations

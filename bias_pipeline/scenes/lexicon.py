@@ -1,7 +1,6 @@
 """The words and the small English grammar of our captions; frequent synonyms come first.
 
-Synonyms are written in one string with "|" between them. Synonyms are drawn by rank; see
-:func:`pick`.
+Synonyms are written in one string with "|" between them. Synonyms are drawn by rank (:func:`pick`).
 """
 
 from __future__ import annotations

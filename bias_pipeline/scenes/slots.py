@@ -6,7 +6,7 @@ options, given an image's groups, are known exactly::
 
     P(option | gender, skin, age, emotion) proportional to weight x product of the leanings
 
-Groups are independent of each other. We invented the leanings; see :mod:`.activities`.
+Groups are independent of each other. We invented the leanings (:mod:`.activities`).
 """
 
 from __future__ import annotations

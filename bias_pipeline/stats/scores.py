@@ -73,7 +73,7 @@ class ScoreTable:
         """For each group its images, lines of scores (0 for NaN), and lines with 1 where tested.
 
         Neighbouring images form a slice, which is not copied. If all images were tested, all scores
-        refer to one common line of ones.
+        refer to one common line with ones.
         """
         parts, columns = [], self._columns[0]
         for group in np.unique(self.group_of[self.group_of >= 0]):

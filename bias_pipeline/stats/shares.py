@@ -31,10 +31,10 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
 def effective_trials(share: float, error: float, observations: float, clusters: float) -> float:
     """The number of independent observations that tell as much as the clustered observations.
 
-    Observations on one image are similar, so their number is divided by the design effect. This is
-    the variance under resampling of images, divided by the variance of independent observations.
-    The design effect is kept between 1 and the number of observations per cluster. If resampling
-    changes nothing, the largest effect is assumed.
+    Observations on one image are similar, so their number is divided by the design effect. The
+    design effect is the variance under resampling of images, divided by the variance of independent
+    observations. The design effect is kept between 1 and the number of observations per cluster. If
+    resampling changes nothing, the largest effect is assumed.
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations

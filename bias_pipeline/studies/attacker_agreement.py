@@ -230,8 +230,7 @@ class Sensitivity:
     def one_sided(self) -> bool:
         """Whether an interval lies beside its number.
 
-        This happens because noise of images adds to the spread of attackers, which makes resampled
-        coefficients higher.
+        Noise of images adds to the spread of attackers, which makes resampled coefficients higher.
         """
         return any(
             not interval.low <= interval.value <= interval.high

@@ -129,7 +129,7 @@ class ConceptTable(Configurable):
     def about(self, attribute: Attribute) -> frozenset[str]:
         """The concepts that define an attribute, and so show nothing about its groups.
 
-        These are the attribute's own classes, and concepts that have an attribute's word as
+        The concepts are the attribute's own classes, and concepts that have an attribute's word as
         adjective.
         """
         names = {single.name for single in attribute.singles}

@@ -43,7 +43,7 @@ class Sentences:
 def split_sentences(captions: Captions) -> Captions:
     """(S,) the sentences of captions; the number of its caption is stored as a sentence's image.
 
-    A preamble ("Sure! Here it is:") is a sentence of its own.
+    A preamble ("Here it is:") is a sentence of its own.
 
     Example:
         >>> sentences = split_sentences(Captions.from_texts(["A hall. A man sits.", "a dog"]))

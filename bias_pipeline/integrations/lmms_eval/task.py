@@ -43,7 +43,7 @@ def entry(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str,
 
 
 def gender_error(entries: Sequence[Mapping[str, Any]]) -> float:
-    """The share of captions with the wrong gender, in [0, 1]; see :func:`_score`."""
+    """The share of captions with the wrong gender, in [0, 1], or NaN without a score."""
     return _score("gender_error", entries)
 
 

@@ -86,8 +86,8 @@ class DirectionScorer:
     def with_learning_curve(self, score: Score) -> Score:
         """The score with a learning curve, the scores of attackers that learn from fewer images.
 
-        The curve, with ``learning:all``, has no intervals. It uses only the first seed and the
-        first human caption of each image, since all seeds and positions would take longer than
+        The curve, with ``learning:all``, has no intervals. The curve uses only the first seed and
+        the first human caption of each image, since all seeds and positions would take longer than
         everything else. T→A has no learning curve, since its attackers would be a quarter of all
         attackers.
         """

@@ -82,7 +82,7 @@ class DPA(Metric, CorrectableByGold):
     """Directional predictability amplification (Tokas et al. 2024), in both directions.
 
     ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: attackers guess the group
-    from the labelled tasks. They guess what the model's caption names (Psi_M), and labels with
+    from the labelled tasks. Attackers guess what the model's caption names (Psi_M), and labels with
     equally many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
     ``a_to_t:object:NAME`` is the score of one task. ``a_to_t:accuracy`` is the accuracy of the

@@ -59,7 +59,7 @@ class AssumedGroup(CorrectedByGold):
     """Share of captions that name a group annotators could not see, minus the annotators' share.
 
     Only images labelled as unsure (``LabelMap.unsure``) count. In each caption only the first
-    sentence that mentions a person counts, so that long captions can be compared with short ones.
+    sentence that mentions a person counts, so that long and short captions can be compared.
     ``score`` is ``model:paired`` minus ``human:paired``, which are shares on the images that both
     sides describe. ``model`` and ``human`` use all images of their side.
 

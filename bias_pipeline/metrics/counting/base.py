@@ -1,8 +1,8 @@
 """The base of counting metrics.
 
-A counting metric turns a corpus into tables with a row per image. It computes numbers from the
-tables' sums (:class:`~bias_pipeline.metrics.counting.numbers.Tally`). Nothing is trained, and no
-seed is used.
+A counting metric turns a corpus into tables with a row per image. Numbers come from the tables'
+sums (:class:`~bias_pipeline.metrics.counting.numbers.Tally`). Nothing is trained, and no seed is
+used.
 """
 
 from __future__ import annotations

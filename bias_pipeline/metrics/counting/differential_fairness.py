@@ -56,7 +56,8 @@ class DifferentialFairness(TaskMetric):
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over all tasks t and all pairs of labelled
     groups. P(t | a) is the share of the group's captions that name the task, smoothed by a prior.
     ``model`` and ``human`` are the epsilons, and ``object:NAME`` is the difference for one task.
-    ``published`` is the score under the paper's prior. It depends on the number of images.
+    ``published`` is the score under the paper's prior. ``published`` also depends on the number of
+    images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

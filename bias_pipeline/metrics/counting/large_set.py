@@ -12,7 +12,7 @@ from bias_pipeline.metrics.functional.descriptions import HazardRatio
 
 @dataclass(frozen=True)
 class GroupRatios(Configurable):
-    """Annotators' log hazard ratios between two groups; see ``conf/annotators``."""
+    """Annotators' log hazard ratios between two groups, as in ``conf/annotators``."""
 
     groups: Sequence[str]  # ratios are of the second over the first
     ratios: Mapping[str, Sequence[float]]  # concept to log ratio and standard error

@@ -1,10 +1,10 @@
 """Measures amplification with the direction of a bias from other images than its size.
 
 The published formulas take direction and size from the same labels. In that case noise in the
-labels decides the direction. It is then subtracted as if it were a bias that captions lack. So with
-fewer images the result lies further below the truth. Here images are split into F folds, and each
-fold uses the directions of the other folds. This method is ours; ``experiments/inference`` measures
-both ways.
+labels decides the direction. The noise is then subtracted as if it were a bias that captions lack.
+So with fewer images the result lies further below the truth. Here images are split into F folds,
+and each fold uses the directions of the other folds. This method is ours; ``experiments/inference``
+measures both ways.
 
 All functions take counts whose first axis is the fold; the other leading axes are free.
 """

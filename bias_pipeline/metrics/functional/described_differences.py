@@ -285,7 +285,7 @@ class _Score:
         self.error = float(np.sqrt(error**2 + of_ratios))
 
     def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
-        """(B, F, Q) signs from the other folds, and whether the shown amount is the smaller one."""
+        """(B, F, Q) signs from the other folds, and whether the smaller amount is shown."""
         parts, folds = self.parts, excess.shape[1]
         left = (folds - 1) / folds
         beyond = excess.sum(axis=1, keepdims=True) - excess - left * parts.null_mean

@@ -2,9 +2,9 @@
 
 ``outcomes`` is (..., K, K + 1) and counts the images labelled with group a whose caption names
 group b alone. The last column counts captions that name no group or several. For images whose group
-annotators could not see, ``outcomes`` is (..., K + 2). It counts images whose caption names each of
-K groups alone, no group, and several groups. An image with many captions counts with a share in
-each column. ``pairs`` is (..., K, T): how often group a and object t are named together.
+annotators could not see, ``outcomes`` is (..., K + 2). These columns count images whose caption
+names each of K groups alone, no group, and several groups. An image with many captions counts with
+a share in each column. ``pairs`` is (..., K, T): how often group a and object t are named together.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ PRIORS: Mapping[str, float] = {
 
 
 def pseudo_counts(groups: Float64Array, prior: str) -> Float64Array:
-    """(..., K) alpha of each group, see :func:`epsilons`.
+    """(..., K) alpha of each group, which :func:`epsilons` uses.
 
     Args:
         groups: (..., K) captions of a group.

@@ -1,8 +1,8 @@
 """Backbones, which turn a picture into a captioner's visual input.
 
 The input comes from the pixels, through our network or a published network
-(``encoder.backbone=timm:NAME``). It can also come from the annotated objects, or from objects with
-their boxes (``encoder.backbone=boxes``).
+(``encoder.backbone=timm:NAME``). The input can also come from the annotated objects, or from
+objects with their boxes (``encoder.backbone=boxes``).
 """
 
 from __future__ import annotations

@@ -147,9 +147,9 @@ class CaptionAttention(nn.Module):
 class MemoryAttention(CaptionAttention):
     """Attention to the context and to M learnt slots that do not depend on the input.
 
-    This is the memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as in GRIT's
-    code until April 2023. Keys are scaled by the square root of a head's size, and values by the
-    square root of M.
+    The slots are the memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as in
+    GRIT's code until April 2023. Keys are scaled by the square root of a head's size, and values by
+    the square root of M.
     """
 
     def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
@@ -218,8 +218,8 @@ class GridNet(nn.Module):
 class ParallelLayer(nn.Module):
     """Words attend to earlier words, and then to the grid and the regions in parallel.
 
-    This is the parallel cross-attention of Nguyen et al. (2022). Gates that read the word and the
-    attended vectors give each number of the attended grid and regions a weight::
+    The layer is the parallel cross-attention of Nguyen et al. (2022). Gates that read the word and
+    the attended vectors give each number of the attended grid and regions a weight::
 
         a_g = sigmoid(W_1 [word, grid]), a_r = sigmoid(W_2 [word, regions])
         (a_g * grid + a_r * regions) / sqrt(2)

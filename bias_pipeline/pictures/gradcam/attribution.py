@@ -2,7 +2,7 @@
 
 For each picture, the captioner writes a caption and reads the caption again with gradients. Then
 the map of the word that names a group (:mod:`~bias_pipeline.pictures.gradcam.maps`) is compared
-with the mask of the people. This is the attribution score of Nair et al. (2025), table 4.
+with the mask of the people. The result is the attribution score of Nair et al. (2025), table 4.
 """
 
 from __future__ import annotations

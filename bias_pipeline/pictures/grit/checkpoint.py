@@ -4,7 +4,7 @@ A captioner's file has ``state_dict``, and a detector's file has ``model``. Ever
 (optimisers, scores, settings) is ignored. Names and shapes are those that the authors' modules
 write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory).
 Prefixes do not matter. Every weight must be present with the right size, and every name in the file
-must be known. This was written without access to a released file.
+must be known. We wrote this module without access to a released file.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Integrated gradients of a network's log-odds for the words of a caption.
 
 Integrated gradients (Sundararajan, Taly and Yan 2017) follow a straight line of word vectors, from
-a caption without information (the baseline) to the caption. They add up the gradients of the
-attacker's output on the way. The parts of the words sum to the output for the caption minus the
-output for the baseline, except for the error of a sum over ``steps`` points. This needs PyTorch and
-captum.
+a caption without information (the baseline) to the caption. Integrated gradients add up the
+gradients of the attacker's output on the way. The parts of the words sum to the output for the
+caption minus the output for the baseline, except for the error of a sum over ``steps`` points. This
+needs PyTorch and captum.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ A network's log-odds are not a sum over words, but integrated gradients approxim
 sum (``gradients.py``). The coefficient of a word is then the mean of the values that it adds at its
 places in test captions. The "intercept" is the prediction for a caption without information.
 
-Both methods use attackers like the score's attackers. These are new attackers for every seed, on
-both sides, on the same splits of the images that both sides describe. The human side is the mean
-over caption positions, and each position has its own attackers. The captioner's addition is the
-model's side minus the human side.
+Both methods use attackers like the score's attackers. New attackers learn for every seed, on both
+sides, on the same splits of the images that both sides describe. The human side is the mean over
+caption positions, and each position has its own attackers. The captioner's addition is the model's
+side minus the human side.
 """
 
 from __future__ import annotations

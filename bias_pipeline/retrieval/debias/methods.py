@@ -79,8 +79,8 @@ class Untouched(Debias):
 class MeanDifference(Debias):
     """Projects out the K - 1 directions between the means of K groups; ``k`` is ignored.
 
-    This is the simplest method without pairs: for two groups, the direction from one mean to the
-    other.
+    ``mean_difference`` is the simplest method without pairs: for two groups, it uses the direction
+    from one mean to the other.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)
@@ -164,7 +164,7 @@ _LEAST = 1e-6  # share of the largest variance; directions with less variance ar
 class Erasure(Debias):
     """The smallest change after which groups have the same mean (Belrose et al. 2023, LEACE).
 
-    This is the closed form of their theorem 4.3: whiten the vectors, remove the directions that
+    The edit is the closed form of their theorem 4.3: whiten the vectors, remove the directions that
     correlate with the group, and undo the whitening. Then no linear attacker beats chance on the
     examples. On other images this holds if there are many more examples than dimensions. ``k`` is
     ignored: K groups need K - 1 directions.
@@ -209,7 +209,7 @@ def relevance(examples: Examples) -> Float64Array:
 
     The groups' means are m, and their standard deviations s. With more than two groups, the value
     is the maximum over pairs of groups (our choice). The value is infinite if the means differ and
-    a group has no variance. It is NaN if the means are equal and a group has no variance.
+    a group has no variance. The value is NaN if the means are equal and a group has no variance.
 
     Example:
         >>> vectors = np.array([[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]])
@@ -316,9 +316,9 @@ class ClipClip(Debias):
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
     as in the authors' code, a dimension that is cut on one side no longer counts in similarities.
-    So ``side`` then changes no ranking. The authors cut 112 of 512 dimensions. This is not the
-    default here, since other vectors are shorter. The first release of their code cut the last 112
-    dimensions by mistake. A later release follows the paper, as this program does.
+    So ``side`` then changes no ranking. The authors cut 112 of 512 dimensions. We do not cut so
+    many by default, since other vectors are shorter. The first release of their code cut the last
+    112 dimensions by mistake. A later release follows the paper, as this program does.
     """
 
     bins: Count = 64  # of the histogram that estimates the information

@@ -6,7 +6,7 @@ are never read.
 
 The names of weights are those of Microsoft's Swin transformer and of RoBERTa; FIBER adds its own
 attention between the two. Every weight must be present with the right size, and every name in the
-file must be known. This was written without access to a released file.
+file must be known. We wrote this module without access to a released file.
 """
 
 from __future__ import annotations

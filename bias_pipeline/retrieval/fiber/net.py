@@ -3,8 +3,9 @@
 Source: Dou et al., Coarse-to-Fine Vision-Language Pre-training with Fusion in the Backbone (NeurIPS
 2022). In the dual mode (contrastive training) each side gives a vector, and the product of the
 vectors is the similarity. Each picture and text is encoded once. In the fused mode (trained to
-match) the sides attend to each other. This is more accurate but costs one pass for every pair. The
-text side is RoBERTa (Liu et al. 2019), whose last layers can read a picture too. Needs PyTorch.
+match) the sides attend to each other. The fused mode is more accurate but costs one pass for every
+pair. The text side is RoBERTa (Liu et al. 2019), whose last layers can read a picture too. Needs
+PyTorch.
 
 Vectors are (B, N, C); ``there`` (B, N) marks which of N tokens are not padding.
 """
