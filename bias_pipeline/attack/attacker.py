@@ -229,7 +229,7 @@ class Ensemble(pl.LightningModule):
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member a generator; on a processor it has the state of a training alone."""
+        """Give each member a generator, in the state that it would have in a training alone."""
         if self.device.type == "cpu":
             self.generators = [torch.Generator() for _ in self.states]
             for generator, state in zip(self.generators, self.states, strict=True):

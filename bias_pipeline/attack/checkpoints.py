@@ -57,7 +57,7 @@ class Ordered(Protocol):
 
 
 class Checkpoint(callbacks.Checkpoint):
-    """Writes a checkpoint after an epoch, if the last is old enough, and resumes from it.
+    """Writes a checkpoint after an epoch if the last one is old, and resumes from it.
 
     Two checkpoints are at least ``every_s`` seconds apart. Besides Lightning's content, a
     checkpoint has the states of the random generators, so that a killed training ends with the same

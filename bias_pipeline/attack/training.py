@@ -136,7 +136,7 @@ def prepare(
 
 
 def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResult:
-    """A trained attacker's predictions for some captions, made where it was trained.
+    """A trained attacker's predictions for some captions, on the device of its training.
 
     If a GPU has too little memory for the predictions, the processor makes them.
     """

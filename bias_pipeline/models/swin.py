@@ -236,7 +236,7 @@ def _relative_places(window: int, largest: int) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _separate_regions(height: int, width: int, window: int, shift: int) -> BoolArray:
-    """(windows, N, N) whether two patches are neighbours only as the grid was rolled (fig. 4)."""
+    """(windows, N, N) whether two patches are neighbours only in the rolled grid (figure 4)."""
     rows, columns = (  # the strip of a rolled edge that each patch lies in
         (np.arange(length) >= length - window).astype(np.int64)
         + (np.arange(length) >= length - shift)

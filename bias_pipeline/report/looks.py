@@ -91,7 +91,7 @@ def counted_look(folder: Path, comparison: Comparison) -> LookCount:
 
 
 def _place(look: Look, every: Sequence[Look]) -> int:
-    """The place of these captions among all captions compared on their pictures, from 1."""
+    """The place of these captions, from 1, among all captions compared on their pictures."""
     captions = dict.fromkeys(one.captions for one in every if one.pictures == look.pictures)
     return 1 + list(captions).index(look.captions)
 

@@ -2,7 +2,8 @@
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
 of two groups: q_M(o) for the captioner, q_H(o) for annotators. The captioner names an object and a
-group together too often if two intervals lie above 0. One interval is of the object's increase in skew, and the other of the mean over objects. Captions of a group g that name such an object are
+group together too often if two intervals lie above 0. One interval is of the object's increase in
+skew, and the other is of the mean over objects. Captions of a group g that name such an object are
 drawn r(g, o) = q_H(g | o) / q_M(g | o) times as often. r is kept between 1/5 and 5. The factor of a
 caption is the mean of r over such objects in the caption, or 1 without such an object. An image's
 weight is the mean of its captions' factors, divided by the mean over its group's images. So every

@@ -258,7 +258,7 @@ class AssumedGroup(CorrectedByGold):
     def _one_and_sentences(
         self, view: CorpusView, captions: Captions
     ) -> tuple[BoolArray, IntArray]:
-        """(C,) whether a caption's first sentences name one group, and how many are on persons.
+        """(C,) whether a caption's first sentences name one group; (C,) its sentences on persons.
 
         The function uses as many sentences on persons as the image has annotators.
         """

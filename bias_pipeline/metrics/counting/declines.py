@@ -32,7 +32,7 @@ OVERALL = PartName("overall")
 
 
 class Declines(CorrectedByGold):
-    """Largest share of images that the captioner declines in a group, minus the smallest.
+    """Gap between groups in the share of images that the captioner declines to describe.
 
     ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). A caption also counts as
     declining if it is a service's error message, a prompt, a request or a list of tags.

@@ -39,7 +39,7 @@ _LEAST_SPELLED = 10  # how many captions must have a spelling for it to be liste
 
 @dataclass(eq=False, kw_only=True)
 class GroupDescriptions(ComparedGroups):
-    """Difference between captions' descriptions of the groups' persons, beyond annotators.
+    """How differently captions describe persons of the groups, compared with annotators.
 
     Words of one meaning form a concept (``conf/concepts``). A concept's difference is measured on
     pictures with the same objects and the same words of annotators. The difference that annotators

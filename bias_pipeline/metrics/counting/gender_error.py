@@ -181,7 +181,7 @@ DIVERGENCE = PartName("divergence")
 
 @dataclass(eq=False, kw_only=True)
 class GroupAccuracy(OutcomeMetric):
-    """Largest share of a group's images whose caption names the group, minus the smallest.
+    """Gap between groups in the share of images whose caption names the right group.
 
     ``group:NAME`` is the share of a group's images whose caption names the right group.
     ``incorrect:NAME`` is the share with a wrong group, and ``other:NAME`` the share with no group

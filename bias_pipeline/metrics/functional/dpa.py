@@ -50,8 +50,9 @@ def exchange_labels(
     """Labels after exchanges between random images, until as many labels as predictions are wrong.
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
-    wrong labels may differ by one. With two classes and an odd number of wrong predictions it
-    always does. The number of wrong labels cannot be larger than after an exchange of all labels.
+    wrong labels may differ by one. The number always differs for two classes and an odd number of
+    wrong predictions. The number of wrong labels cannot be larger than after an exchange of all
+    labels.
 
     Args:
         labels: see :func:`flip_labels`.

@@ -313,10 +313,11 @@ def skew(pairs: Float64Array) -> Float64Array:
 
 
 def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
-    """(..., K, T) (PR_M - PR_H) / PR_H, with PR the share of object t among objects named with a.
+    """(..., K, T) (PR_M - PR_H) / PR_H, the relative difference between two shares.
 
-    The value is 0 if the object has the same share of the group's mentions, and 1 if it has twice
-    the share. The value is NaN where annotators never name the two together.
+    PR is the share of object t among the objects named with group a. The value is 0 if the object
+    has the same share of the group's mentions, and 1 if it has twice the share. The value is NaN
+    where annotators never name the two together.
 
     Args:
         model: pairs of the captioner.

@@ -206,7 +206,7 @@ def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:
-    """Sums over the shown images and over all images, and whether all make the run's number."""
+    """The sums over shown and over all images, and whether the second is the run's number."""
     total = float(np.nansum(shares))
     return {
         "shown": float(np.nansum(shares[places])),

@@ -46,10 +46,11 @@ def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
     The generator is an object with a ``text_encoder``, such as a StableDiffusionPipeline of
     diffusers, or a CLIPTextModel of transformers itself.
 
-    The states of all tokens are changed in the same way after the text encoder's last norm. The tokens may be tokens of the prompt, of the negative or empty prompt, and of padding. Nothing else
-    changes, and the weights stay the same. With ``fit debias --prompts=outputs``, the change is the
-    smallest after which CLIP's projection gives the debiased vector. With ``states``, it is a
-    debiasing that is fitted to states.
+    The states of all tokens are changed in the same way after the text encoder's last norm. The
+    tokens include the prompt, the negative or empty prompt, and padding. Nothing else changes, and
+    the weights stay the same. With ``fit debias --prompts=outputs``, the change is the smallest
+    after which CLIP's projection gives the debiased vector. With ``states``, it is a debiasing that
+    is fitted to states.
     """
     numbers, _ = _read(folder)
     if "prompt.mark" not in numbers:
