@@ -148,7 +148,7 @@ def named_shares(outcomes: Float64Array) -> Float64Array:
 
 
 def one_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names exactly one group, in [0, 1] or NaN without images.
+    """(...) share of images whose caption names only one group, in [0, 1], or NaN without images.
 
     Args:
         outcomes: see the module.
@@ -249,7 +249,7 @@ def epsilons(
             number of images, since the largest ratio is larger among few captions (ours).
 
     Returns:
-        (..., T), 0 or more or NaN if a group has no caption, or if there is no prior and no caption
+        (..., T), 0 or more; NaN if a group has no caption, or if there is no prior and no caption
         of a group names the task.
 
     Example:
