@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, named after the elements and, for floats, their number of bits."""
+"""Types of NumPy arrays, named after their elements and, for floats, the number of bits."""
 
 from __future__ import annotations
 

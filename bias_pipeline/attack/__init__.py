@@ -1,1 +1,1 @@
-"""Encoders, and attackers that guess the group from what an encoder makes of a caption."""
+"""Encoders of captions, and attackers that guess the group from an encoder's output."""

@@ -1,11 +1,11 @@
 """The attacker, its batches, its best epoch, and ensembles of attackers. Needs PyTorch.
 
 An attacker is an encoder and a head that guess the attribute. Batches have captions of almost equal
-length, as in RELIC's attacker. On a GPU a small attacker spends its time on starting small
-products. In a stack, all seeds share each start. Each seed keeps its own split, vocabulary, first
-weights, order of batches, dropout and clipped gradient. So an attacker is the same as if it were
-trained alone, except for the order of float sums. On a GPU dropout differs too, since ``nn.LSTM``
-draws it differently there.
+length, as in RELIC's attacker. A GPU needs more time to start the small products of an attacker
+than to compute them. In a stack, all seeds share each start of a product. Each seed keeps its own
+split, vocabulary, first weights, order of batches, dropout and clipped gradient. So an attacker is
+the same as if it were trained alone, except for the order of float sums. On a GPU dropout differs
+too, since ``nn.LSTM`` draws it differently there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ NumberedBatches = list[tuple[int, Batch]]
 
 
 def tensors(inputs: Inputs, rows: IntArray, device: torch.device = CPU) -> dict[str, Tensor]:
-    """The inputs of some captions as tensors on a device."""
     return {name: torch.from_numpy(array).to(device) for name, array in inputs.batch(rows).items()}
 
 
@@ -55,9 +54,9 @@ class LengthBatches:
 
     Each epoch permutes the captions, sorts pools of ``pool`` batches by length, cuts the pools into
     batches, and shuffles the batches. So a batch has captions of almost equal length. ``rows`` (N,)
-    are the training captions and ``targets`` (N, ...) their truth. With ``shares`` (N,), each epoch
-    draws N captions with these probabilities; otherwise each caption is taken once. The generator
-    ``order`` draws the permutations.
+    are the training captions, and ``targets`` (N, ...) are their true labels. With ``shares`` (N,),
+    each epoch draws N captions with these probabilities; otherwise each caption is taken once. The
+    generator ``order`` draws the permutations.
     """
 
     def __init__(
@@ -100,11 +99,11 @@ class LengthBatches:
 
 
 class SharedBatches:
-    """The rows of common batches on which one of several processes trains, cut into parts.
+    """The share of common batches on which one of several processes trains, cut into parts.
 
-    Gradients are averaged over processes and parts. A batch may not divide evenly, so parts have
-    weights. With these, the average is the mean over the whole batch, as in one process. A part
-    without rows gets one row with weight zero.
+    Gradients are averaged over processes and parts. Parts have weights, since a batch may not
+    divide evenly. With these weights, the average equals the mean over the whole batch in one
+    process. A part without rows gets one row with weight zero.
     """
 
     def __init__(self, batches: LengthBatches, share: Share, parts: int = 1) -> None:
@@ -205,7 +204,7 @@ class Attacker(Learner):
 def optimization(
     module: pl.LightningModule, optimizer: Optimizer, schedule: Schedule | None
 ) -> OptimizerLRScheduler:
-    """An optimiser and a learning rate that changes with each step, as Lightning takes them."""
+    """An optimiser and the learning rate after each step, in the form that Lightning takes."""
     built = optimizer.build(module)
     if schedule is None:
         return built
@@ -230,7 +229,7 @@ class Ensemble(pl.LightningModule):
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member a generator, whose state on a processor is as in a training alone."""
+        """Give each member a generator, in the state that it would have in a training alone."""
         if self.device.type == "cpu":
             self.generators = [torch.Generator() for _ in self.states]
             for generator, state in zip(self.generators, self.states, strict=True):

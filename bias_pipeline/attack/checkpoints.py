@@ -57,7 +57,7 @@ class Ordered(Protocol):
 
 
 class Checkpoint(callbacks.Checkpoint):
-    """Writes a checkpoint at the end of an epoch, if one is due, and resumes from it.
+    """Writes a checkpoint after an epoch if the last one is old, and resumes from it.
 
     Two checkpoints are at least ``every_s`` seconds apart. Besides Lightning's content, a
     checkpoint has the states of the random generators, so that a killed training ends with the same
@@ -71,7 +71,7 @@ class Checkpoint(callbacks.Checkpoint):
         self._state: Mapping[str, Any] | None = None
 
     def resumable(self, module: torch.nn.Module) -> Path | None:
-        """The checkpoint from which a training resumes; None if this network has no checkpoint."""
+        """The checkpoint from which a training resumes; there may be none."""
         if not self.path.is_file():
             return None
         try:

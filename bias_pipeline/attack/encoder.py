@@ -1,7 +1,7 @@
 """Base classes of encoders and heads, which are descriptions from which networks are built.
 
-An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them. For
-each attacker, the items are fitted to its training part (:meth:`Items.fit`). The result,
+An encoder reads captions once (:meth:`Encoder.read`) for any number of attackers. For each
+attacker, the items are fitted to its training part (:meth:`Items.fit`). The result,
 :class:`Inputs`, gives the inputs of any batch. :meth:`Encoder.build` makes the network that turns a
 batch into vectors. Attackers use nothing else from an encoder. Networks trained from scratch read
 captions as word ids (:class:`WordEncoder`).
@@ -66,7 +66,7 @@ class SharedFeatures:
     known: BoolArray
 
     def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
-        """Sum (M, ...) numbers of M positions over equal items, to (R, ...) of R distinct items."""
+        """Sum (M, ...) numbers of M positions over equal items, to (R, ...) sums of R items."""
         n_items, rows = self.matrix.shape[0], self.rows[positions]
         if numbers[:1].size == 1:
             total = np.bincount(rows, numbers.ravel(), n_items).astype(np.float64, copy=False)
@@ -77,7 +77,7 @@ class SharedFeatures:
 
 
 class Items(ABC):
-    """N items as an encoder has read them, not yet fitted to an attacker."""
+    """N items in the form in which an encoder has read them, not yet fitted to an attacker."""
 
     @abstractmethod
     def fit(self, train: IntArray) -> Any:
@@ -86,7 +86,7 @@ class Items(ABC):
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
         """The features of S attackers at once, if attackers differ only in the features they know.
 
-        Linear attackers then learn together, several times as fast.
+        Linear attackers then learn together, which is several times as fast.
 
         Args:
             trains: S training parts.
@@ -111,7 +111,7 @@ class Encoder(Configurable, ABC):
 
     @property
     def sees(self) -> str:
-        """What the encoder reads besides captions: ``pictures``, ``objects``, or nothing."""
+        """What the encoder reads besides captions: ``pictures``, ``objects`` or neither."""
         return ""
 
     def digest(self, data: LabelledCaptions) -> str:
@@ -119,7 +119,7 @@ class Encoder(Configurable, ABC):
         return data.digest
 
     def require(self) -> None:
-        """Check, before any work, that everything that the encoder needs is there.
+        """Check, before any work, that all files that the encoder needs are there.
 
         Raises:
             BiasPipelineError: naming what is missing.
@@ -131,7 +131,7 @@ class Encoder(Configurable, ABC):
         return []
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """Do slow work that all attackers share once, in one process.
+        """Do the slow work that all attackers share, once and in one process.
 
         Returns:
             An account of the work, None if there was none.
@@ -141,7 +141,7 @@ class Encoder(Configurable, ABC):
 
     @abstractmethod
     def read(self, data: LabelledCaptions) -> Items:
-        """The items of N captions; done once for any number of attackers."""
+        """The items of N captions, which are read once for any number of attackers."""
 
 
 def named_spec(encoder: Encoder) -> list[object]:
@@ -211,7 +211,7 @@ class TextEdits(Configurable, ABC):
 
     @abstractmethod
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """The settings of the edit (not of the encoder); None without an edit.
+        """The settings of the edit, without the encoder's settings; there may be no edit.
 
         Raises:
             BiasPipelineError: if texts of this attribute cannot be edited.
@@ -259,9 +259,10 @@ class Words(Items):
 class WordInputs:
     """Word ids of N captions, padded batch by batch.
 
-    Words of training captions get ids by falling frequency, ties by the alphabet, after the
-    special ids. Words that occur only in other captions are unknown. An empty caption has one pad,
-    whose vector is zero and never trained, so it does not affect <unk>.
+    Words of training captions get ids after the special ids, the most frequent word first; words of
+    equal frequency are in alphabetical order. Words that occur only in other captions are unknown.
+    An empty caption has one pad, whose vector is zero and never trained, so it does not affect
+    <unk>.
 
     Args:
         captions: all captions.
@@ -288,7 +289,7 @@ class WordInputs:
         self._numbers = table[captions.tokens]
 
     def batch(self, rows: IntArray) -> Mapping[str, IntArray]:
-        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        """``tokens`` (B, L), padded to the longest caption, and ``lengths`` (B,)."""
         lengths = self._captions.lengths[rows]
         tokens = np.full((len(rows), max(int(lengths.max(initial=0)), 1)), PAD, np.int64)
         inside = np.arange(tokens.shape[1]) < lengths[:, None]

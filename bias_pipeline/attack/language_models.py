@@ -1,7 +1,7 @@
 """Published language models as encoders, and edits that debias their vectors.
 
-``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` are frozen, ``encoder=bert`` is
-fine-tuned with a head on top.
+``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` are frozen. ``encoder=bert`` is
+fine-tuned, with a head on top.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ class Published(NetEncoder):
 
     @property
     def pretrained_model(self) -> Pretrained:
-        """The model on disk."""
         return find_pretrained(self.model, KINDS, revision=self.revision)
 
     def require(self) -> None:
@@ -98,7 +97,7 @@ class FineTuned(Published):
         self._pooling(self.pretrained_model)
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """Count the captions that are cut; nothing is stored."""
+        """Count the captions that are cut; the function stores nothing."""
         from bias_pipeline.models.text_vectors import Embedded
 
         tokens = self._tokens()
@@ -145,7 +144,7 @@ class TokenInputs(Items):
         return np.array([len(tokens) for tokens in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        """``tokens`` (B, L), padded to the longest caption, and ``lengths`` (B,)."""
         lengths = self.lengths[rows]
         tokens = np.full((len(rows), int(lengths.max(initial=1))), self.padding, np.int64)
         for place, row in zip(tokens, rows.tolist(), strict=True):
@@ -229,7 +228,6 @@ class Frozen(Published, FeatureEncoder):
         return _load_sentences(model, self.device, pooling, self.dtype)
 
     def read(self, data: LabelledCaptions) -> Vectors:
-        """The vectors of N captions."""
         texts, rows = distinct_texts(data.captions)
         vectors = self.vectors(texts)
         if self.debias is not None and self.attribute is not None:
@@ -237,7 +235,7 @@ class Frozen(Published, FeatureEncoder):
         return Vectors(vectors, rows, self.standardize)
 
     def vectors(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) the model's vectors of distinct texts; vectors in the cache are read."""
+        """(N, D) the model's vectors of distinct texts; vectors in the cache are read there."""
         from bias_pipeline.models.text_vectors import vectors_from
 
         self._embed_missing(texts)
@@ -304,11 +302,9 @@ class VectorInputs:
         return np.ones(len(self.items.rows), np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``vectors`` (B, D)."""
         return {"vectors": self._standardise(rows)}
 
     def matrix(self, rows: IntArray) -> Float64Array:
-        """(B, D)."""
         return self._standardise(rows).astype(np.float64)
 
     def _standardise(self, rows: IntArray) -> Float32Array:

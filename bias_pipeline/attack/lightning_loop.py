@@ -2,8 +2,8 @@
 
 Either each process trains its own attacker, or the processes train one attacker together, with a
 process for each device of this machine. Processes are started once and stay, since importing
-PyTorch takes seconds. Lightning finds them running, as under torchrun, and starts none itself. By
-default Lightning would run the program again, and so a whole sweep.
+PyTorch takes seconds. Lightning sees that they are running, as it does under torchrun, and starts
+no process. By default Lightning would run the whole program again in each process.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Share:
     world: int = 1  # number of processes
 
     def take(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Every ``world``-th row, so that all ranks together have each row once.
+        """Every ``world``-th row, so that each row belongs to exactly one rank.
 
         Example:
             >>> [Share(rank, 2).take(np.arange(5)).tolist() for rank in (0, 1)]
@@ -254,7 +254,7 @@ _share = WHOLE
 
 
 def _join(share: Share, port: int) -> None:
-    """Tell Lightning the number of this process and how many processes there are."""
+    """Tell Lightning the number of this process and the number of all processes."""
     global _share
     prepare_worker()
     _share = share

@@ -52,7 +52,7 @@ class ConvexProbe(Probe):
         }
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
-        """Fit attackers together if they share features, otherwise one by one."""
+        """Fit attackers together if they share features, otherwise each alone."""
         items = self.encoder.read(data)
         outputs = outputs_of(data)
         width = max(1, NUMBERS // max(1, outputs.size))
@@ -99,10 +99,11 @@ class ConvexProbe(Probe):
     ) -> Float64Array:
         """(F + 1, S, T, K) weights of S attackers of T tasks, intercepts last.
 
-        ``x`` has (N, F) features. ``counts`` (N, S) is how often each item counts for each
-        attacker, and ``truths`` (N, S, T, K) how often each output is true of an item, see
-        :func:`outputs_of`. ``known`` (F, S) are the features that each attacker knows, all if left
-        out. ``near`` (F + 1, 1, 1, K) are weights of one attacker of one task, see :func:`fit`.
+        ``x`` has (N, F) features. ``counts`` (N, S) says how often each item counts for each
+        attacker. ``truths`` (N, S, T, K) says how often each output is true of an item; see
+        :func:`outputs_of`. ``known`` (F, S) marks the features that each attacker knows; by default
+        an attacker knows all. ``near`` (F + 1, 1, 1, K) are weights of one attacker of one task,
+        from which all attackers start.
         """
         _, n_attackers, n_tasks, n_outputs = truths.shape
         if n_tasks > 1:

@@ -1,4 +1,4 @@
-"""The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
+"""The neural engine trains fresh attackers for all splits in parallel, as suits the device.
 
 A processor runs one single-threaded process on each core. On two cores this is faster than one
 process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over stacked
@@ -131,7 +131,7 @@ class NeuralProbe(Probe):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The recipe, the version, and which epoch's weights are used."""
+        """The recipe and the version, and which epoch's weights are used."""
         selected = {"select": self.select} if self.select != "last" else {}
         return {"probe": "neural", "version": VERSION, **self.recipe.spec, **selected}
 
@@ -161,7 +161,7 @@ class NeuralProbe(Probe):
             raise
 
     def attacker(self, data: LabelledCaptions, job: TrainingJob) -> Prepared:
-        """The attacker of a job, for inspection: trained alone, in this process.
+        """The attacker of a job, trained alone and in this process, for inspection.
 
         The attacker equals what :meth:`train` would train for the job, except for the order of
         float sums if :meth:`train` trains several at once.

@@ -49,11 +49,11 @@ def fit(
     single precision, which is several times as fast. Values and gradients decide when a regression
     stops; they are computed in double precision.
 
-    ``x`` has (N, F) features. ``counts`` (N, B) is how often each item counts in each regression;
-    0 leaves it out. ``truths`` (N, B, K) is how often each output is true of an item: K = 1 for a
-    sigmoid, else K groups under a softmax, which sum to ``counts``. ``known`` (F, B) are the
-    features that each regression may use, all if left out. ``near`` (F + 1, 1, K) are weights of a
-    similar regression, from which all start.
+    ``x`` has (N, F) features. ``counts`` (N, B) says how often each item counts in each regression;
+    0 leaves the item out. ``truths`` (N, B, K) says how often each output is true of an item. A
+    sigmoid has K = 1. A softmax has K groups, whose numbers sum to ``counts``. ``known`` (F, B)
+    marks the features that each regression may use; by default it may use all. ``near`` (F + 1, 1,
+    K) are weights of a similar regression, from which all start.
 
     Example:
         >>> x = sparse.csr_array(np.array([[1.0], [0.0]]))
@@ -97,7 +97,7 @@ def _width(n_fits: int) -> int:
 
 
 def _remaining(going: BoolArray) -> IntArray | None:
-    """Unfinished regressions, filled up to the width with finished ones; None if all remain."""
+    """Unfinished regressions, filled up with finished regressions, or None if none is finished."""
     width = _width(int(going.sum()))
     first = np.argsort(~going, kind="stable")[:width]
     return None if width == len(going) else np.sort(first)
@@ -128,7 +128,7 @@ def sum_items(terms: AnyFloat) -> AnyFloat:
 
 
 def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(1, B, 1) each regression's inner product of two (F, B, K) arrays; see `sum_items`."""
+    """(1, B, 1) the inner product of two (F, B, K) arrays for each regression; see `sum_items`."""
     n_items, n_fits, n_outputs = a.shape
     if n_items and n_fits * n_outputs == 1:
         return sum_items(a * b)[None]
@@ -138,7 +138,7 @@ def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
 
 
 def _by_item(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(N, B, 1) inner product of each item's outputs; NumPy is slow to sum a few numbers often."""
+    """(N, B, 1) the inner product of each item's outputs; NumPy is slow at many small sums."""
     return np.einsum("nbk,nbk->nb", a, b)[:, :, None]
 
 
@@ -167,7 +167,7 @@ def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
 
 
 class DesignMatrix:
-    """(N, F + 1) features of all regressions' items, with a column of ones; and C."""
+    """(N, F + 1) features of all regressions' items with a column of ones; also the setting C."""
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
         self.x = _with_ones(x)
@@ -176,7 +176,7 @@ class DesignMatrix:
 
     @cached_property
     def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
-        """(F + 1,) sums of squares, (M,) the most frequent features, (M, M) sums of their products.
+        """(F + 1,) sums of squares, (M,) most frequent features, and (M, M) sums of their products.
 
         The sums of products are estimated from a sample of items.
         """
@@ -209,14 +209,14 @@ def _with_ones(x: Matrix) -> Matrix:
 
 
 def _squares(x: Matrix) -> Matrix:
-    """Each number squared; SciPy's own product would compare all places of two matrices."""
+    """The square of each number; SciPy's own product would compare all places of two matrices."""
     if isinstance(x, np.ndarray):
         return x * x
     return sparse.csr_array((x.data * x.data, x.indices, x.indptr), shape=x.shape)
 
 
 def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
-    """Some columns in ascending order; faster than SciPy, which searches each row."""
+    """Some columns in ascending order; this is faster than SciPy, which searches each row."""
     if isinstance(x, np.ndarray):
         return x[:, chosen]
     place = np.full(x.shape[1], -1, x.indices.dtype)
@@ -238,9 +238,9 @@ def _invert(block: AnyFloat) -> AnyFloat:
 
 @dataclass(frozen=True, eq=False)
 class UsualInverse:
-    """The inverse of a usual regression's second derivatives, approximately and up to a factor.
+    """The approximate inverse of the second derivatives of a usual regression, up to a factor.
 
-    Conjugate gradients that use this inverse need a quarter to two thirds of the products. The most
+    With this inverse, conjugate gradients need a quarter to two thirds of the products. The most
     frequent features are inverted together, from the counts of items in which two of them occur.
     Each other feature is inverted alone. All items count, whatever items a regression uses, so that
     regressions of one level share the inverse.
@@ -337,7 +337,7 @@ class _Fits:
         return cls(*parts, *_loss(scores, counts, truths))
 
     def converged_weights(self, design: _Design) -> Float64Array:
-        """(F + 1, B, K) weights where all slopes are within the tolerance."""
+        """(F + 1, B, K) weights at which all slopes are within the tolerance."""
         fits, weights = self, self.weights.copy()
         for _ in range(MAX_STEPS):
             gradient = fits.gradient(design)
@@ -354,7 +354,6 @@ class _Fits:
         return weights
 
     def take(self, which: IntArray) -> _Fits:
-        """Some of the regressions."""
         return _Fits(*(getattr(self, field.name).take(which, axis=1) for field in fields(self)))
 
     def gradient(self, design: _Design) -> Float64Array:
@@ -402,7 +401,6 @@ class _System:
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
-        """The system of regressions at their current weights."""
         probs = fits.probs.astype(np.float32)
         curvatures = fits.counts.astype(np.float32) * probs
         curvatures *= np.float32(design.items.inverse_penalty)
@@ -411,7 +409,6 @@ class _System:
         return cls(design, fits.known, fits.levels, probs, curvatures)
 
     def take(self, which: IntArray) -> _System:
-        """The system of some of the regressions."""
         parts = (self.known, self.levels, self.probs, self.curvatures)
         return _System(self.design, *(part.take(which, axis=1) for part in parts))
 

@@ -134,5 +134,5 @@ def _runs(captions: Captions, width: int) -> IntArray:
 
 
 def _firsts(captions: Captions, width: int) -> IntArray:
-    """Where every run of ``width`` words inside a caption begins."""
+    """Where every run of ``width`` words begins inside a caption."""
     return ranges(captions.starts[:-1], np.maximum(captions.lengths - width + 1, 0))

@@ -53,7 +53,7 @@ class ProbeResult:
 
 
 class Probe(Configurable, ABC):
-    """Trains one attacker per split and returns what each predicts for its test images."""
+    """Trains one attacker per split, and returns each attacker's guesses for its test images."""
 
     encoder: Encoder  # gives its attackers' inputs
     # Whether training takes so little time that more attackers than a score needs are trained, for
@@ -99,7 +99,6 @@ class Probe(Configurable, ABC):
         jobs: Sequence[TrainingJob],
         results: tuple[Sequence[ProbeResult], Training],
     ) -> Predictions:
-        """The predictions of one set of splits."""
         fitted, training = results
         seeds = seeds_in(splits)
         folds = [[i for i, job in enumerate(jobs) if job.seed == seed] for seed in seeds]
@@ -179,7 +178,7 @@ def _training_record(trained: Sequence[ProbeResult]) -> Training:
 
 
 def _with_embedding(account: Training, took: Embedded | None) -> Training:
-    """The record, with the number of captions that were embedded, if any were."""
+    """The record with the number of captions that were embedded, if any were."""
     if took is None:
         return account
     return replace(account, embedded=took.fresh, embedded_before=took.reused, cut=took.cut)
@@ -236,7 +235,7 @@ class ZeroShotProbe(Probe):
         yield from (ProbeResult(probs[job.test], attempts=0) for job in jobs)
 
     def _probabilities(self, log_probs: Float64Array) -> Float64Array:
-        """(N, K), or (N, K + 1) with the probability of all other answers."""
+        """(N, K) probabilities, or (N, K + 1) with the probability of all other answers."""
         if self.renormalise:
             return np.asarray(special.softmax(log_probs, axis=1), np.float64)
         named = np.exp(log_probs)
@@ -245,7 +244,7 @@ class ZeroShotProbe(Probe):
 
 
 def outputs_of(data: LabelledCaptions) -> Float64Array:
-    """(N, T, K) the truth of K outputs at T tasks; groups are one task.
+    """(N, T, K) the true values of K outputs at T tasks; groups count as one task.
 
     Two groups have one output under a sigmoid; more groups have an output each, under a softmax.
     """

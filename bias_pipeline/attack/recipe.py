@@ -1,6 +1,6 @@
 """How an attacker is trained: ``probe.optimizer``, ``probe.schedule``, epochs and memory.
 
-These are descriptions; PyTorch is imported when they build the optimiser.
+These classes only describe the training; PyTorch is imported when they build the optimiser.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class AdamW(Optimizer):
 
 
 class Schedule(Configurable, ABC):
-    """A description of how the learning rate changes."""
+    """A description of how the learning rate changes during training."""
 
     @property
     def spec(self) -> list[object]:
@@ -129,7 +129,7 @@ class Warmup(Schedule):
 
 
 class TrainerFlags(TypedDict, total=False):
-    """Lightning's flags that a configuration may give; none of them leaves captions out."""
+    """Lightning's flags that a configuration may set; no flag leaves captions out."""
 
     accelerator: Literal["cpu", "gpu", "cuda", "mps", "auto"]
     strategy: Literal[
@@ -185,8 +185,8 @@ class Recipe:
     def spec(self) -> Mapping[str, object]:
         """All settings that change an attacker's weights, with the encoder's settings.
 
-        How many attackers or processes share the work does not matter. Stacking weights does
-        matter, since it changes the order of sums.
+        The number of attackers or processes that share the work does not change the weights.
+        Stacking weights does change them, since it changes the order of sums.
         """
         return {
             "encoder": named_spec(self.encoder),

@@ -1,7 +1,8 @@
 """Several attackers in one pass over stacked weights. Needs PyTorch.
 
-Each network keeps its own weights and random numbers, in the order in which it would draw alone.
-Each network gets its own gradients, so a network may have no batch, or its own vocabulary.
+Each network keeps its own weights. A network draws its random numbers in the order in which it
+would draw alone. Each network gets its own gradients, so a network may have no batch, or its own
+vocabulary.
 
 ``nn.LSTM`` cannot be batched over weights, so the recurrence is written out: S networks and both
 reading directions are one batch of matrices for ``torch.baddbmm``. For transformers,
@@ -34,8 +35,8 @@ def drop(
 ) -> Tensor:
     """Dropout in which each network draws its own part, in the shape that it would draw alone.
 
-    ``values`` are (S, ...), as is the result, which is zero outside the networks' parts. ``rate``
-    is the share of values that become zero, in [0, 1).
+    ``values`` are (S, ...). The result has the same shape and is zero outside the networks' parts.
+    ``rate`` is the share of values that become zero, in [0, 1).
 
     Example:
         >>> generators = [torch.Generator().manual_seed(seed) for seed in (0, 12)]
@@ -137,7 +138,7 @@ _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def _layer_weights(nets: Sequence[RecurrentNet], name: str, layer: int) -> Tensor:
-    """(S * ends, ...) a weight of a layer; both directions of a network follow each other."""
+    """(S * ends, ...) a weight of a layer, with both directions of a network in succession."""
     ends = ("", "_reverse")[: nets[0].n_ends]
     return torch.stack([getattr(net.rnn, f"{name}_l{layer}{end}") for net in nets for end in ends])
 
@@ -148,7 +149,7 @@ def _reverse(states: Tensor, backward: Tensor) -> Tensor:
 
 
 def _gates(inputs: Tensor, weights: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
-    """For each step, the inputs' part of all gates (B, N, G); and the weights of the states."""
+    """For each step, the inputs' share of all gates (B, N, G), and the weights of the states."""
     w_ih, w_hh, b_ih, b_hh = weights
     # The product gives the second bias its own gradient. A sum would share one piece of memory
     # between both, which clipping and accumulation would then change twice.
@@ -161,8 +162,8 @@ def _lstm(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[T
     """One layer of LSTMs (Hochreiter and Schmidhuber 1997, with forget gates), as ``nn.LSTM``.
 
     ``inputs`` are (B, N, L, D), ``weights`` (B, 4H, D), (B, 4H, H) and two biases (B, 4H).
-    ``present`` (B, N, L) says where there is a word. The result is the state after each word, (B,
-    N, L, H), and the state after the last word, (B, N, H).
+    ``present`` (B, N, L) is true where there is a word. The result is the state after each word,
+    (B, N, L, H), and the state after the last word, (B, N, H).
     """
     by_step, from_state = _gates(inputs, weights)
     state = memory = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
@@ -179,7 +180,7 @@ def _lstm(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[T
 
 
 def _elman(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
-    """One layer of Elman networks, as ``nn.RNN``; see :func:`_lstm` for shapes, with H for 4H."""
+    """One layer of Elman networks, as ``nn.RNN``; shapes are as in :func:`_lstm`, with H for 4H."""
     by_step, from_state = _gates(inputs, weights)
     state = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
     states = []
@@ -290,7 +291,6 @@ Inputs = Sequence[Mapping[str, Tensor]]
 
 
 def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
-    """Whether attackers of this kind can be stacked."""
     return (
         type(encoder) in _ENCODERS
         and isinstance(head, nn.Sequential)

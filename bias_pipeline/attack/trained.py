@@ -1,7 +1,7 @@
 """Encoders trained from scratch (``encoder=lstm|bilstm|rnn|birnn|transformer1|transformer5``).
 
-Also heads (``head=linear|mlp3|lic_bert``), which turn an encoder's vector into one number per
-class.
+The module also has heads (``head=linear|mlp3|lic_bert``), which turn an encoder's vector into one
+number per class.
 """
 
 from __future__ import annotations

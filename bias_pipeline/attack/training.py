@@ -1,7 +1,7 @@
-"""Training attackers on this device with Lightning; PyTorch is imported when it starts.
+"""Trains attackers on this device with Lightning.
 
-:func:`train_attacker` trains one attacker, :func:`train_ensemble` several at once over stacked
-weights.
+PyTorch is imported when training starts. :func:`train_attacker` trains one attacker.
+:func:`train_ensemble` trains several attackers at once over stacked weights.
 """
 
 from __future__ import annotations
@@ -136,9 +136,9 @@ def prepare(
 
 
 def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResult:
-    """A trained attacker's predictions for some captions, made where it was trained.
+    """A trained attacker's predictions for some captions, on the device of its training.
 
-    If a GPU has too little memory for them, the processor makes them.
+    If a GPU has too little memory for the predictions, the processor makes them.
     """
     attacker = prepared.attacker
     try:
@@ -174,7 +174,7 @@ def fit(
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
-    """Lightning's flags, which set the precision and make one step for all parts of a batch."""
+    """Lightning's flags, which set the precision and take one step for all parts of a batch."""
     trainer_flags = recipe.trainer
     steps = int(trainer_flags.get("accumulate_grad_batches") or 1) * recipe.parts
     chosen = trainer_flags.get("precision") or precision(trainer_flags)

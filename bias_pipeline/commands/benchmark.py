@@ -122,7 +122,9 @@ def parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} benchmark", description=about, formatter_class=RawDescriptionHelpFormatter
     )
-    parser.add_argument("file", type=Path, help="captions of the model, as audit reads them")
+    parser.add_argument(
+        "file", type=Path, help="file with the model's captions, in a form that audit reads"
+    )
     for name, metavar, what in (
         ("attributes", "LABELS", "labels of val2014, known by their digest"),
         ("captions", "FILE", "annotators' captions: COCO's captions_val2014.json"),
@@ -132,8 +134,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--part",
         action="store_true",
-        help="for a file with too few images of the list: score the file's labelled images of "
-        "val2014 instead; such rows belong in a table of their own",
+        help="score the labelled images of val2014 that the file has; use this option if the file "
+        "has too few images of the list, and keep such rows in a separate table",
     )
     parser.add_argument(
         "--out",
@@ -197,7 +199,7 @@ def _check_complete(options: Namespace, corpus: Corpus) -> None:
 
 
 def _count_captioned(corpus: Corpus) -> tuple[Captioned, Captioned]:
-    """How many images have a caption: of images with a group, and of images labelled as unsure.
+    """The number of captioned images that have a group, and of captioned images labelled as unsure.
 
     A caption that declines to describe the image is a caption.
     """
@@ -294,7 +296,9 @@ def list_parser() -> Parser:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--photos", type=Path, metavar="FOLDER", help="COCO's photos of val2014")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for links to the photos")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder in which links to the photos are made"
+    )
     return parser
 
 

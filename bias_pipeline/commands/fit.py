@@ -1,4 +1,4 @@
-"""``fit``: a small CLIP or a captioner, fitted to the pictures and captions of a data set."""
+"""``fit``: trains a small CLIP or a captioner on the pictures and captions of a data set."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="fit to human captions, or to the captions of captioner=... (default: human)",
+        help="train on human captions, or on the captions of captioner=... (default: human)",
     )
     parser.add_argument(
         "--crop",
         choices=["person", "none"],
-        help="what a CLIP sees of a picture: person (the largest person, if the data set has "
-        "boxes of people) or none (the whole picture) (default: person)",
+        help="the part of a picture that CLIP sees: person (the largest person, if the data set "
+        "has boxes of people) or none (the whole picture) (default: person)",
     )
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
-        help="for debias: load_debias.py can then also debias the prompts of a generator with the "
-        "same text model, by the edit of CLIP's outputs (outputs) or by an edit that is fitted to "
-        "token states (states)",
+        help="for debias: also write what load_debias.py needs to debias the prompts of a "
+        "generator with the same text model. With outputs, CLIP's outputs are edited. With "
+        "states, an edit is fitted to token states",
     )
     _add_captioner_options(parser)
     for name, kind, about in (
@@ -86,9 +86,9 @@ def _add_captioner_options(parser: Parser) -> None:
         "--weights",
         type=Path,
         metavar="FILE",
-        help="a table with the columns image and weight, as analysis rebalance writes it; a "
-        "caption is drawn in proportion to the weight of its image, and images that the table "
-        "lacks have weight 1",
+        help="a table with the columns image and weight, as analysis rebalance writes it; "
+        "captions are drawn in proportion to the weight of their image, and other images "
+        "have weight 1",
     )
     group.add_argument(
         "--each-epoch",
@@ -98,8 +98,9 @@ def _add_captioner_options(parser: Parser) -> None:
     group.add_argument(
         "--equalizer",
         action="store_true",
-        help="train a captioner to name a group by the person and not by the scene: adds the two "
-        "losses of Hendricks et al. 2018 (attribute=gender; image_masking= hides the people)",
+        help="train a captioner to name a group by the person and not by the scene; this adds the "
+        "two losses of Hendricks et al. 2018 (attribute=gender; image_masking= hides the "
+        "people)",
     )
     group.add_argument(
         "--confusion-weight",
@@ -142,7 +143,7 @@ def _check_captioner_options(options: Namespace) -> None:
 
 
 def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
-    """The entries of a model card on the data."""
+    """The entries of a model card that describe the data."""
     return {
         "data": corpus.dataset,
         "whose": options.captions,
@@ -152,5 +153,5 @@ def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
 
 
 def course(losses: Sequence[float]) -> str:
-    """A phrase with the first and the last loss."""
+    """A phrase with the first and the last loss of a training."""
     return f"loss {losses[0]:.2f} to {losses[-1]:.2f}"

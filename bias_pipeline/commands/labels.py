@@ -61,7 +61,7 @@ def add_machine_option(parser: Parser, *, required: bool = False) -> None:
         type=Path,
         required=required,
         metavar="LABELS",
-        help="machine-made labels of all images, in a form that dataset.attributes reads",
+        help="file with machine-made labels of all images, in a form that dataset.attributes reads",
     )
 
 

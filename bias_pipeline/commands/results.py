@@ -1,4 +1,4 @@
-"""``compare``: which of several captioners is fairer."""
+"""``compare``: says which of several captioners is fairer."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _compare(words: Sequence[str]) -> int:
 
 
 def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int]) -> int:
-    """The exit code of a comparison. ``--history`` counts the comparison before."""
+    """The exit code of a comparison; ``--history`` counts this comparison before."""
     gated = options.fail_if_worse or options.margin is not None
     if options.history:
         looks = counted_look(options.history, comparison)
@@ -205,14 +205,14 @@ def compare_parser() -> Parser:
         "--baseline",
         type=Path,
         metavar="FILE",
-        help="file that compare --json or audit --json wrote earlier; A is compared with the "
-        "captioner in this file",
+        help="file that compare --json or audit --json wrote earlier; its captioner is compared "
+        "with A",
     )
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the decisions, and the results of A as a baseline for a later compare",
+        help="write the decisions and the results of A, as a baseline for later comparisons",
     )
     parser.add_argument(
         "--junit", type=Path, metavar="FILE", help="write the decisions as JUnit XML"

@@ -1,1 +1,1 @@
-"""What is scored: captions, groups, splits, predictions."""
+"""The data that are scored: captions, groups, splits, predictions."""

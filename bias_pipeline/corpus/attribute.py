@@ -294,7 +294,7 @@ class Attribute(Configurable):
 
     @property
     def words_digest(self) -> str:
-        """A digest of all that decides which words are masked, and which group each word names."""
+        """A digest of what decides which words are masked and which group a word names."""
         lists = [self.words, self.also_masked, self.other_senses, repr(self.applies_to)]
         return hashlib.sha256(json.dumps(lists, default=list).encode()).hexdigest()[:12]
 
@@ -324,7 +324,7 @@ class Attribute(Configurable):
         }
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """What counts as naming a group; for an intersection, one item for each of its attributes.
+        """The words that name a group; an intersection has one item for each of its attributes.
 
         Args:
             preset: see :meth:`counted_words`. A published list is used as published: every word
@@ -374,7 +374,7 @@ class TaskVocabulary(Configurable):
     source: str = ""
 
     def __post_init__(self) -> None:
-        """Split what was given as text."""
+        """Split tasks and words that were given as text."""
         of = f"tasks {self.name!r}"
         object.__setattr__(
             self, "tasks", {t: _lower_case(synonyms, of) for t, synonyms in self.tasks.items()}

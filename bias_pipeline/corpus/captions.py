@@ -33,7 +33,7 @@ class ReadCache:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for another process: without cached results, whose functions may be local."""
+        """The state for another process, without cached results, whose functions may be local."""
         state = self.__dict__.copy()
         state.pop("_read", None)
         return state
@@ -57,7 +57,9 @@ EACH_CAPTION: set[Callable[..., Any]] = set()
 
 
 def each_caption(how: Callable[P, T]) -> Callable[P, T]:
-    """Mark a function of captions whose result is its results for parts of the captions, joined.
+    """Mark a function of captions that may be called for parts of the captions.
+
+    Its results for the parts, joined, are the result for all captions.
 
     Such a function can also read captions that do not fit into memory.
     """
@@ -100,8 +102,8 @@ class Captions(ReadCache):
     ) -> Captions:
         """Split texts at white space.
 
-        ``images`` (N,) has the row of each caption's image, ascending; if left out, each caption
-        has an image of its own.
+        ``images`` (N,) has the row of each caption's image, in ascending order. By default each
+        caption has its own image.
         """
         index: dict[str, int] = {_SEPARATOR: 0}
         parts = [_split(texts[i : i + _BATCH], index) for i in range(0, len(texts), _BATCH)]
@@ -164,7 +166,7 @@ class Captions(ReadCache):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of words, order and images: equal columns have equal digests."""
+        """SHA-256 (hex) of words, order and images; equal columns have equal digests."""
         sha = hashlib.sha256("\n".join(self.types).encode("utf-8", "surrogatepass"))
         for column in (self.tokens, self.starts, self.image_rows):
             add_numbers(sha, column)
@@ -175,7 +177,7 @@ class Captions(ReadCache):
         yield self
 
     def by_block(self, change: Callable[[Captions], Captions]) -> Captions:
-        """The captions after a change of each block."""
+        """The captions after a change that is made block by block."""
         return change(self)
 
     @property
@@ -188,7 +190,7 @@ class Captions(ReadCache):
         return bool((words == words[:1]).all())
 
     def with_texts(self, texts: Mapping[int, str]) -> Captions:
-        """The captions with other texts at some rows."""
+        """The captions, with other texts in some rows."""
         every = [texts.get(row) or self.text(row) for row in range(len(self))]
         return Captions.from_texts(every, self.image_rows)
 
@@ -207,7 +209,7 @@ class Captions(ReadCache):
         return hits
 
     def take(self, rows: IntArray | BoolArray) -> Captions:
-        """The captions at the given rows (indices or a mask), unused words dropped."""
+        """The captions at the given rows (indices or a mask), without unused words."""
         lengths = self.lengths[rows]
         if rows.dtype == bool:
             tokens = self.tokens[np.repeat(rows, self.lengths)]
@@ -218,7 +220,7 @@ class Captions(ReadCache):
     def of_images_at(self, place: IntArray) -> Captions:
         """The captions of some images, in memory.
 
-        ``place`` has the new row of each image, below 0 for images that are left out.
+        ``place`` has the new row of each image, which is below 0 for images that are left out.
         """
         retained, tokens, first = place[self.image_rows] >= 0, [np.empty(0, np.int32)], 0
         for block in self.blocks():
@@ -229,14 +231,14 @@ class Captions(ReadCache):
         return Captions(self.types, np.concatenate(tokens), starts, rows).compact()
 
     def position(self, k: int) -> Captions:
-        """The k-th caption (from 0) of every image that has that many."""
+        """The k-th caption (from 0) of every image that has so many captions."""
         return self.take(self.positions == k)
 
     def in_turn(self, k: int) -> IntArray:
         """(M,) the row of the k-th caption (from 0) of each of M images.
 
-        An image with fewer captions begins again with its first caption. So every position has all
-        images, since attackers learn more from more images, and a maximum or a skew is larger in
+        An image with fewer captions begins again with its first caption. Every position then has
+        all images. Attackers learn more from more images, and a maximum or a skew is larger in
         fewer images.
 
         Example:
@@ -253,9 +255,7 @@ class Captions(ReadCache):
         return (int(self.positions.max(initial=-1)) + 1) * int((self.positions == 0).sum())
 
     def by_position(self, most: int) -> Iterator[Captions]:
-        """One caption of every image, then another of every image, and so on, ``most`` at most.
-
-        See :meth:`in_turn` for images with fewer captions than others.
+        """One caption of every image, then another of every image, and so on (``most`` times).
 
         Example:
             >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
@@ -311,7 +311,7 @@ class Captions(ReadCache):
         return Captions(tuple(index), tokens, starts, self.image_rows)
 
     def join(self, phrases: Iterable[str]) -> Captions:
-        """Make one word of every occurrence of a phrase ("hot dog"), the longest first.
+        """Join every occurrence of a phrase ("hot dog") to one word; longer phrases come first.
 
         Example:
             >>> Captions.from_texts(["a hot dog stand"]).join(["hot dog"]).words(0)
@@ -375,7 +375,6 @@ class Captions(ReadCache):
 
 
 def add_numbers(sha: _Hash, column: IntArray | Int32Array) -> None:
-    """Add a column of numbers to a hash."""
     for start in range(0, len(column), _BLOCK):
         sha.update(column[start : start + _BLOCK].astype("<i8").tobytes())
 
@@ -415,7 +414,7 @@ def is_blank(text: str) -> bool:
 
 
 def offsets(lengths: IntArray | Int32Array | BoolArray) -> IntArray:
-    """(N + 1,) the starts of ragged rows of the given lengths, and the end of the last row.
+    """(N + 1,) where rows of the given lengths start, and where the last row ends.
 
     Example:
         >>> offsets(np.array([2, 0, 3])).tolist()
@@ -462,7 +461,7 @@ def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
 
 
 def _split(texts: Sequence[str], index: dict[str, int]) -> Int32Array:
-    """Word numbers of a batch of texts, a 0 after each; new words are added to ``index``."""
+    """Word numbers of a batch of texts, with a 0 after each; new words are added to ``index``."""
     joined = f" {_SEPARATOR} ".join([*texts, ""])
     if joined.count(_SEPARATOR) > len(texts):
         joined = f" {_SEPARATOR} ".join([*(t.replace(_SEPARATOR, " ") for t in texts), ""])

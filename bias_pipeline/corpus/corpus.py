@@ -1,4 +1,4 @@
-"""What is scored: images with their groups, and the captions that annotators and a model wrote."""
+"""Images with their groups, and the captions that annotators and a model wrote for them."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Corpus(ReadCache, Sequence[Record]):
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
-        A blank caption counts as absent on both sides. The image of a blank caption is not
+        A blank caption counts as absent on both sides. An image whose caption is blank is not
         described, so coverage falls and no metric rewards silence. Blanks are counted and noted. A
         caption of more than 10,000 characters is cut after the last whole word within them.
 
@@ -241,7 +241,7 @@ class Corpus(ReadCache, Sequence[Record]):
         return corpus.noting_blanks(blank_limit)
 
     def noting_blanks(self, limit: float) -> Corpus:
-        """The same corpus with notes on blanks; a share of blanks above ``limit`` is refused."""
+        """The same corpus with notes on blanks; too large a share (above ``limit``) is refused."""
         notes = [note for side in SIDES for note in _check_blanks(self, side, limit)]
         return replace(self, notes=(*self.notes, *notes))
 
@@ -303,7 +303,7 @@ class Corpus(ReadCache, Sequence[Record]):
         return replace(self, model=sides.get("model", self.model), human=human, marked=marked)
 
     def take(self, rows: IntArray) -> Corpus:
-        """The same corpus with some of its images, in memory; strata are counted as before.
+        """The same corpus with some of its images, in memory; strata keep their counts.
 
         Args:
             rows: (M,) their places, ascending.
@@ -380,7 +380,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def reference(self) -> str:
-        """SHA-256 (hex) of all with which captioners are compared, without captioners' captions."""
+        """SHA-256 (hex) of everything that captioners are compared with, except their captions."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=(), edits=())
         return replace(people, blank_counts={}).digest
@@ -445,7 +445,8 @@ def grouping_of(
 ) -> Grouping:
     """The groups of N images.
 
-    ``written`` has the distinct labels, ``numbers`` (N,) the place in it of each image's label.
+    ``written`` has the distinct labels, and ``numbers`` (N,) has the place of each image's label in
+    ``written``.
     """
     codes = np.full(len(written), NO_GROUP, np.int64)
     for number, value in enumerate(written):

@@ -1,4 +1,4 @@
-"""Text that was read in another encoding than it was written in (mojibake)."""
+"""Repairs text that was read in another encoding than it was written in (mojibake)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def without_mojibake(text: str) -> str:
 
 
 def without_half_pairs(text: str) -> str:
-    """The text with each pair of surrogates as one character, and each half pair as U+FFFD."""
+    """The text in which a pair of surrogates is one character and a half pair is U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Ids of images; files write them differently: as file names, paths or bare numbers."""
+"""Brings ids of images to one form; files write ids as file names, paths or bare numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def canonical_id(raw: object) -> str:
 
 
 def plain_ids(raw: Sequence[object]) -> list[str] | None:
-    """The canonical forms of ids that are all whole numbers or all digits; None for other ids.
+    """The canonical forms of ids that are all whole numbers or all digits, or None for other ids.
 
     Example:
         >>> plain_ids([42, 7]), plain_ids(["000042", "0"]), plain_ids(["42.jpg"])
@@ -106,13 +106,13 @@ def sorting_order(identifiers: Sequence[str]) -> list[int]:
 
 
 def are_digits(identifiers: Collection[str]) -> bool:
-    """Whether there are ids, and all of them are digits."""
+    """Whether all ids are digits; false without ids."""
     together = "".join(identifiers)
     return together.isascii() and together.isdigit() and all(identifiers)
 
 
 class NumberedIds(Sequence[str]):
-    """Ids that are whole numbers, ascending, in a tenth of the memory of their texts.
+    """Ids that are whole numbers in ascending order; texts would need ten times the memory.
 
     Example:
         >>> ids = NumberedIds(np.array([7, 42]))
@@ -198,7 +198,7 @@ def _as_number(identifier: str) -> str:
 
 
 def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
-    """Map each long id to its short form; None if short forms would not be distinct.
+    """Map each long id to its short form, or None if two ids would have the same short form.
 
     Example:
         >>> short_forms([["42", "7"], ["000042.jpg", "7.jpg"]])
@@ -222,7 +222,7 @@ def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
 def _without_separators(
     files: Collection[Collection[str]], forms: Mapping[str, str]
 ) -> dict[str, str]:
-    """Map each id with separators of thousands to its number, if another file has this number."""
+    """Map each id with separators of thousands to its number, if another file has the number."""
     written = [
         {i: canonical_id(re.sub(r"\D", "", i)) for i in ids if _THOUSANDS.fullmatch(i)}
         for ids in files
@@ -248,7 +248,7 @@ def _without_separators(
 
 
 def reading_notes(short: Mapping[str, str]) -> list[str]:
-    """How ids were read, with an example of a file name and an example of a number.
+    """How ids were read, with a file name and a number as examples.
 
     Example:
         >>> reading_notes({"42.jpg": "42", "1,097": "1097"})[1]

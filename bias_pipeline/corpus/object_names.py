@@ -148,7 +148,9 @@ MOST_UNKNOWN = 0.1  # the share of objects of unknown names above which a file i
 
 
 def plain_label(text: str) -> str:
-    """A label as words; of several synonyms the first. Empty for a label that is no category.
+    """A label as words; if the label lists synonyms, only the first.
+
+    The result is empty for a label that is no category.
 
     ImageNet's labels list synonyms with commas, other lists join words with ``_``.
 
@@ -209,7 +211,7 @@ class ObjectNames:
                 self._meanings[_letters(name)] = meaning
 
     def meaning_of(self, name: str) -> str | None:
-        """The name that a name means; None if it is unknown, or stands for no object."""
+        """The name that a name means, or None if it is unknown, or stands for no object."""
         if name in self._names:
             return name
         return next((self._meanings[s] for s in _spellings(name) if s in self._meanings), None)
@@ -229,14 +231,14 @@ def coco_name(name: str) -> str:
 
 
 def is_odd(name: str) -> bool:
-    """Whether a name in a file may stand for a known name that is written in another way."""
+    """Whether a name in a file may be another spelling of a known name."""
     known = name in CATEGORIES or COCO_NAMES.meaning_of(name) is None
     return not (known and name == _as_words(name))
 
 
 @dataclass(frozen=True)
 class ObjectsRead:
-    """Which known names the names of a data set's objects were taken for."""
+    """The known names that the objects' names in a data set were mapped to."""
 
     # Name to how many images have it; without excluded names and names for no object
     images: Mapping[str, int]
@@ -246,7 +248,7 @@ class ObjectsRead:
     def match(
         cls, names: Iterable[str], images: Mapping[str, int], excluded: Iterable[str] = ()
     ) -> ObjectsRead:
-        """Find what a data set's names of objects mean among known names.
+        """Find the known names that a data set's names of objects mean.
 
         Example:
             >>> images = {"Couch": 3, "sky": 1, "N/A": 9, "Woman": 9}
@@ -276,7 +278,7 @@ class ObjectsRead:
         return sorted(names, key=lambda name: (-self.images[name], name))
 
     def fault(self, tasks: str) -> str:
-        """A message on objects with unknown names and their most frequent names; possibly empty."""
+        """A message on objects with unknown names and the most frequent names; may be empty."""
         unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""
@@ -287,7 +289,7 @@ class ObjectsRead:
         return f"{number}, since {tasks} has no task of such a name: {often}{most}"
 
     def note_on_renamed(self) -> str:
-        """Which names were taken for other names; empty if there are none."""
+        """A note on names that were taken for other names; empty if there are none."""
         others = self._by_frequency(name for name in self.meanings if name != self.meanings[name])
         names = ", ".join(f"{_quote(name)} is {self.meanings[name]}" for name in others[:_SHOWN])
         further = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
@@ -295,12 +297,11 @@ class ObjectsRead:
 
 
 def _quote(name: str) -> str:
-    """A name in a sentence."""
     return repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
 
 
 def coco_number(label: str) -> int | None:
-    """COCO's own number of a label, 1 to 90; None if COCO has no such category.
+    """COCO's own number of a label, 1 to 90, or None if COCO has no such category.
 
     Example:
         >>> coco_number("Person"), coco_number("diningtable"), coco_number("sofa")

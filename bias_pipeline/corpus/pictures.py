@@ -1,4 +1,4 @@
-"""The pictures of a corpus: files, annotated regions and edits."""
+"""The pictures of a corpus, with files, annotated regions and edits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Region:
 
     @property
     def has_outline(self) -> bool:
-        """Whether there is an outline or mask, not only a box."""
+        """Whether the region has an outline or a mask, not only a box."""
         return bool(self.polygons or self.counts)
 
     @property
@@ -95,7 +95,7 @@ class Drawing(Protocol):
     def digest(self) -> str: ...  # noqa: D102
 
     def draw(self, side: int) -> Drawn:
-        """A square of ``side`` x ``side`` pixels, the same each time."""
+        """A square of ``side`` x ``side`` pixels, which is the same at each call."""
 
 
 class Edit(Protocol):
@@ -149,7 +149,7 @@ class Pictures:
         files: Sequence[Picture | None],
         regions: Sequence[tuple[Region, ...] | None] = (),
     ) -> Pictures | None:
-        """The pictures of a data set; None if no image has one."""
+        """The pictures of a data set, or None if no image has one."""
         known = tuple(regions) if any(item is not None for item in regions) else None
         return cls(tuple(files), known) if any(item is not None for item in files) else None
 
@@ -157,7 +157,7 @@ class Pictures:
         return len(self.files)
 
     def take(self, rows: IntArray) -> Pictures:
-        """The pictures of some images, in that order."""
+        """The pictures of some images, in the order of ``rows``."""
         chosen = rows.tolist()
         regions = None if self.regions is None else tuple(self.regions[row] for row in chosen)
         return Pictures(tuple(self.files[row] for row in chosen), regions, self.edits)
@@ -177,7 +177,7 @@ class Pictures:
 
     @cached_property
     def contents(self) -> tuple[str | None, ...]:
-        """SHA-256 (hex) of each picture; None for a picture that is not on disk."""
+        """SHA-256 (hex) of each picture, or None for a picture that is not on disk."""
         files = [file for file in self.files if isinstance(file, Path)]
         read = dict(zip(files, digests_of(files), strict=True))
         return tuple(

@@ -16,7 +16,7 @@ from bias_pipeline.corpus.pictures import Pictures
 
 @dataclass(frozen=True, eq=False)
 class LabelledCaptions:
-    """Captions, at most one for each image, with the labels that an attacker must guess."""
+    """Captions, at most one per image, with the labels that an attacker must guess."""
 
     name: str  # what the captions are, such as `model` or `human:0`
     captions: Captions  # N captions
@@ -101,7 +101,6 @@ class Predictions:
         return zip(self.images, self.truth, self.probs, strict=True)
 
     def of_first_seed(self) -> Predictions:
-        """The predictions of the first seed."""
         return replace(
             self,
             seeds=self.seeds[:1],
@@ -112,7 +111,7 @@ class Predictions:
 
     @classmethod
     def of_all_seeds(cls, parts: Sequence[Predictions]) -> Predictions:
-        """Predictions of the same kind on different seeds, joined."""
+        """Predictions of the same kind on different seeds, joined to one object."""
         return cls(
             name=parts[0].name,
             seeds=tuple(seed for one in parts for seed in one.seeds),

@@ -19,7 +19,7 @@ LONGEST = 10_000  # characters of a caption that are read
 
 
 class StockCaption(str):
-    """A caption about which its file says that it describes nothing."""
+    """A caption whose file says that it describes nothing."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class Record:
         human: the captions annotators wrote, possibly none.
         labels: attribute name to raw label, as the data set writes it.
         objects: the objects in the image by task name, None if unknown.
-        image: where the picture is, or what draws it; None if there is none.
+        image: where the picture is, or what draws it, or None if there is none.
         regions: the annotated regions of the picture, None if it was not annotated.
         picture_id: the picture that this record shares with others; empty if it has its own.
         set_id: the set of pictures that differ in a person's group alone; empty if it is in none.
@@ -93,13 +93,13 @@ class RecordColumns:
         return [text for text in self.model if text is not None]
 
     def rows(self, side: str) -> IntArray:
-        """The record of each caption that :meth:`texts` returns."""
+        """For each caption that :meth:`texts` returns, the place of its record."""
         if side == "human":
             return np.repeat(np.arange(len(self.ids)), np.array([*map(len, self.human)], np.int64))
         return np.flatnonzero([text is not None for text in self.model])
 
     def take(self, order: Sequence[int]) -> RecordColumns:
-        """The records in another order, or some of them."""
+        """The records in another order, or a selection of records."""
 
         def taken_rows(column: Sequence[T]) -> list[T]:
             return [column[row] for row in order]

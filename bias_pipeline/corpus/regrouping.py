@@ -1,8 +1,8 @@
 """Makes groups from other groups: products of two attributes, large groups, redrawn labels.
 
-For an intersection, such as male-light, the data set is read once for each attribute; an image with
-a group of each attribute belongs to the product of the two groups. Labels drawn anew at given rates
-err more often than the labels that they replace.
+For an intersection, such as male-light, the data set is read once for each attribute. An image with
+a group of each attribute belongs to the product of the two groups. If labels are drawn anew at
+given rates, they contain more errors than the labels that they replace.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Intersection(Attribute):
     min_images: Count = FEWEST  # how many images every group of the product must have; ours
 
     def __post_init__(self) -> None:
-        """Check that the parts are two attributes, with words of one language."""
+        """Check that the parts are two attributes with words of one language."""
         first, second = self.pair
         if first.name == second.name:
             raise UsageError(f"attribute=[{first.name},{second.name}]: name two attributes")
@@ -111,8 +111,8 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
 def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
     """The groups of two attributes together.
 
-    Images without a group of both are strata. An image is unsure if one of its two labels is
-    unsure.
+    Images without a group in both attributes are strata. An image is unsure if one of its two
+    labels is unsure.
     """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)
@@ -190,7 +190,7 @@ def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
 
 
 def _keep_groups(grouping: Grouping, groups: IntArray) -> Grouping:
-    """A grouping with some of its groups; images of the others are counted as strata."""
+    """A grouping with only some of its groups; images of the other groups are counted as strata."""
     place = np.full(len(grouping.names), NO_GROUP, np.int64)
     place[groups] = np.arange(len(groups))
     codes = np.where(grouping.labelled, place[grouping.codes], grouping.codes)
@@ -286,7 +286,7 @@ class LabelNoise:
         )
 
     def _ends(self, names: tuple[str, ...]) -> Float64Array:
-        """(K, K) for each group, where each label's part of [0, 1) ends."""
+        """(K, K) for each group, where the part of [0, 1) that belongs to each label ends."""
         wrong = self.wrong_shares(names)
         shares = np.zeros((len(names), len(names)))
         for row, group in enumerate(names):

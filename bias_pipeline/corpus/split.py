@@ -1,4 +1,4 @@
-"""The images from which an attacker learns, and the images on which it is scored.
+"""Decides from which images an attacker learns, and on which images it is scored.
 
 An attacker must not learn from an image and be tested on its copy. Two images are copies if
 annotators wrote the same captions for both (at least two different captions), or if their pictures
@@ -55,7 +55,7 @@ NO_COPIES = Copies(0, together=True)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One draw: the image rows to train on and the image rows to test on, as drawn."""
+    """One draw: the rows of the images to train on and of the images to test on."""
 
     seed: int  # the seed of the draw and of the attackers trained on it
     train: IntArray  # rows of the corpus
@@ -92,7 +92,7 @@ class Split:
         return _ascending(self._balance(_positions(self.validation, images), labels))
 
     def with_fewer(self, share: float) -> Split:
-        """The same test images, and every (1 / share)-th training image of each group.
+        """The same test images, with every (1 / share)-th training image of each group.
 
         Example:
             >>> rows = np.arange(6)
@@ -177,7 +177,7 @@ def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def seeds_in(splits: Sequence[Split]) -> tuple[int, ...]:
-    """The seeds of splits, each once, in order; several folds share a seed."""
+    """The seeds of splits, each once and in order; several folds may share a seed."""
     return tuple(dict.fromkeys(split.seed for split in splits))
 
 
@@ -192,9 +192,10 @@ def every_image_tested(splits: Sequence[Split]) -> bool:
 
 
 def reunite_copies(part: IntArray, first: IntArray) -> IntArray:
-    """The parts, after every copy was moved into the part of its original.
+    """The parts after every copy was moved into the part of its original.
 
-    ``part`` (N,) is -1 for images that are not drawn; ``first`` (N,) is from :func:`originals`.
+    ``part`` (N,) is -1 for images that are not drawn; ``first`` (N,) is the result of
+    :func:`originals`.
     """
     drawn = np.flatnonzero(part >= 0)
     _, leader, which = np.unique(first[drawn], return_index=True, return_inverse=True)
@@ -211,7 +212,7 @@ def _ascending(positions: IntArray) -> IntArray:
 
 
 def _positions(rows: IntArray, images: IntArray) -> IntArray:
-    """Indices in ``images`` of the given rows, in the order of ``rows``, without absent rows."""
+    """Where ``images`` has the given rows, in the order of ``rows``; absent rows are left out."""
     place = np.full(max(rows.max(initial=0), images.max(initial=0)) + 1, -1, np.int64)
     place[images] = np.arange(len(images))
     positions = place[rows]
@@ -219,7 +220,7 @@ def _positions(rows: IntArray, images: IntArray) -> IntArray:
 
 
 def originals(corpus: Corpus) -> IntArray:
-    """(N,) for each image, the first image of which it is a copy, or itself; read-only."""
+    """(N,) the first image of which each image is a copy, or the image itself; read-only."""
     return corpus.read(_originals)
 
 
@@ -264,7 +265,7 @@ def _same_captions(captions: Captions) -> Iterator[IntArray]:
 
 
 def _rows_of_equal_keys(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
-    """Each set of two or more (M,) ``rows`` with equal (M, C) ``keys``."""
+    """Each set of two or more ``rows`` (M,) whose ``keys`` (M, C) are equal."""
     _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")
     for alike in np.split(rows[order], np.cumsum(counts)[:-1]):

@@ -161,10 +161,10 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
     """A corpus of at most ``limit`` images that belong to a group and have a caption.
 
-    Ids alone decide which images these are. So they are the same for all seeds, and for all
-    captioners that describe the same images, and a lower limit gives a subset. Sets of pictures are
-    drawn whole, by their names. The data set's name contains the limit, so every row, table and run
-    shows it.
+    The ids alone decide which images are kept. So all seeds, and all captioners that describe the
+    same images, use the same images. A lower limit gives a subset. Sets of pictures are kept or
+    left out as a whole, by their names. The data set's name contains the limit, so every row, table
+    and run shows it.
 
     Args:
         corpus: what is read.
@@ -238,7 +238,7 @@ Folds = Annotated[int, Range(low=2, high=1000)]
 
 @dataclass(frozen=True)
 class CrossFit(SplitRule):
-    """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
+    """K folds for each seed; attackers that learn from the other folds are tested on it (ours).
 
     An image's fold follows from its id and the seed alone, so both sides and all captioners have
     the same folds. A hold-out tests a fifth or a tenth of the images, so the score depends on which

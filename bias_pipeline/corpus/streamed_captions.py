@@ -1,4 +1,4 @@
-"""Captions that do not fit into memory: their words are in a file, and are read in blocks.
+"""Captions that do not fit into memory; their words are in a file that is read in blocks.
 
 A function that decides caption by caption (:func:`~bias_pipeline.corpus.captions.each_caption`) is
 called block by block and its results are joined, so they equal the results in memory. Every other
@@ -60,7 +60,7 @@ class StreamedCaptions(Captions):
         raise NotApplicableError(NOT_STREAMED)
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
-        """The cached results of a function for all blocks, joined."""
+        """The cached results of a function for all blocks, joined to one result."""
         if how not in EACH_CAPTION:
             raise NotApplicableError(NOT_STREAMED)
         key = (how, words)
@@ -72,7 +72,7 @@ class StreamedCaptions(Captions):
         return (block for _, block in self._rows_and_blocks())
 
     def _rows_and_blocks(self) -> Iterator[tuple[slice, Captions]]:
-        """The captions of one block of images after the other, and their rows."""
+        """The captions of one block of images after another, with their rows."""
         for begin, end in self._bounds:
             starts = self.starts[begin : end + 1]
             tokens = self._words_between(int(starts[0]), int(starts[-1]))
@@ -81,7 +81,7 @@ class StreamedCaptions(Captions):
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
-        """The first caption of each block, and the caption after its last; images stay whole."""
+        """The first caption of each block, and the caption after the last; images stay whole."""
         bounds, begin = [], 0
         while begin < len(self):
             last = int(np.searchsorted(self.starts, self.starts[begin] + _WORDS)) - 1
@@ -146,7 +146,7 @@ def _write_blocks(blocks: Iterable[Captions]) -> Captions:
 
 
 class CaptionsWriter:
-    """Writes captions to a file, some images after the other, in the order of the images."""
+    """Writes captions to a file, in the order of the images."""
 
     def __init__(self) -> None:
         self._file = _WordFile()
@@ -172,7 +172,6 @@ class CaptionsWriter:
 
 
 def _join_results(parts: Sequence[Any]) -> Any:
-    """The results of all blocks, joined to one result."""
     first = parts[0]
     if isinstance(first, tuple):
         return tuple(map(_join_results, zip(*parts, strict=True)))

@@ -129,7 +129,6 @@ class StreamedCocoDataset(CocoDataset):
         return corpus.noting_blanks(self.blank_limit)
 
     def _open_files(self, path: Path, attribute: Attribute, layout: Layout) -> _Files:
-        """The columns of all files."""
         place = self.files["attributes"]
         if place is None:
             raise UsageError("--stream needs a table of labels (--attributes LABELS.parquet)")
@@ -204,7 +203,7 @@ def _annotations(rows: Rows, image: str) -> str:
 
 
 class _Part(NamedTuple):
-    """What the files have of the images of one range."""
+    """The contents of the files for the images of one range."""
 
     model: CaptionerFile
     human: Mapping[str, tuple[str, ...]]
@@ -214,7 +213,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class _Files:
-    """The files' first rows, and their columns."""
+    """The first rows of the files, and their columns."""
 
     labels: LabelColumns
     model: _Columns
@@ -227,7 +226,7 @@ class _Files:
         return [self.model.rows, *([self.human.rows] if self.human else [])]
 
     def parts(self, ranges: ImageRanges, layout: Layout) -> Iterator[_Part]:
-        """What the files have of each range of images."""
+        """The contents of the files for each range of images."""
         nothing = [None] * len(ranges)
         human, objects = self.human, self.objects
         for model, people, things in zip(
@@ -312,7 +311,6 @@ class _ReadLabels:
         return [*repetition_note(self.repeated, "labels"), *strata_note(strata, self.map)]
 
     def of_range(self, number: int) -> Labels:
-        """The labels of one range of images."""
         ends = [0, *np.searchsorted(self.images, self.edges).tolist(), len(self.images)]
         some = slice(ends[number], ends[number + 1])
         labels = map(self.names.__getitem__, self.codes[some].tolist())
@@ -322,7 +320,7 @@ class _ReadLabels:
 
 @dataclass
 class _Reading:
-    """What the ranges that were read so far contain."""
+    """The contents of all ranges that were read so far."""
 
     files: _Files
     labels: _ReadLabels
@@ -404,7 +402,7 @@ class _Reading:
 
     @property
     def marked_captions(self) -> BoolArray:
-        """(C,) flags of human captions that their file marks; empty if it marks none."""
+        """(C,) flags of human captions that their file marks; empty if it marks no captions."""
         marks = np.concatenate(self.marks)
         return marks if marks.any() else np.empty(0, bool)
 

@@ -1,4 +1,4 @@
-"""What a metric is, and what every metric returns."""
+"""Defines the interface of metrics and what every metric returns."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class EvidenceRule:
 class ExpectedResponse:
     """How a headline responds when a behaviour is planted in a captioner.
 
-    Behaviours are named as in :data:`~bias_pipeline.studies.behaviour.BEHAVIOURS`. Tests check each
-    response.
+    Names of behaviours are from :data:`~bias_pipeline.studies.behaviour.BEHAVIOURS`. Tests check
+    each response.
 
     Attributes:
         moves: behaviours that move the headline.
@@ -96,9 +96,9 @@ class ExpectedResponse:
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor seconds that a cell takes.
+    """The processor seconds that a cell takes.
 
-    ``benchmarks/audit.py`` measures them, from 5,000 to 1,200,000 captions.
+    ``benchmarks/audit.py`` measures these seconds, from 5,000 to 1,200,000 captions.
 
     Attributes:
         per_caption: seconds for each caption, however many seeds there are.
@@ -113,7 +113,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """What a reader must know of a metric.
+    """The facts on a metric that a reader must know.
 
     The last eight attributes are properties from the papers' comparison tables (ImageCaptioner2
     Table 1, DBAC Table 1).
@@ -209,7 +209,7 @@ class MetricInfo:
 
     @property
     def reference(self) -> str:
-        """The papers that define the metric, each with its section, and the part that is ours."""
+        """The papers that define the metric, each with its section, and the parts that are ours."""
         cited = [", ".join(filter(None, (s.citation, place))) for s, place in self.sources.items()]
         return "; ".join([*cited, *([f"{self.ours} ours"] if self.ours else [])]) or "ours"
 
@@ -225,7 +225,7 @@ UNIT_RANGES: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Estimate):
-    """One number of a score: the headline, a side, an object, a group.
+    """One number of a score, such as the headline, or the number of a side, an object or a group.
 
     Besides its value and uncertainty, a number has:
 
@@ -248,7 +248,7 @@ class Number(Estimate):
     neutral: float | None = None
 
     def bounds(self, name: str, info: MetricInfo) -> tuple[float, float]:
-        """The range of the part ``name``, at whose ends a symmetric interval is cut."""
+        """The range of the part ``name``; a symmetric interval is cut at its ends."""
         if self.range is not None:
             return self.range
         if name in HEADLINES:
@@ -258,7 +258,7 @@ class Number(Estimate):
 
 @dataclass(frozen=True)
 class Score:
-    """What a metric says of a corpus.
+    """The numbers that a metric computes from a corpus.
 
     Attributes:
         parts: name to number; ``score`` is the headline. A
@@ -277,7 +277,7 @@ class Score:
 
 
 class Metric(Configurable, ABC):
-    """A metric: constructed with all it needs, then computed on any corpus."""
+    """A metric that is constructed with all settings and then computed on any corpus."""
 
     info: ClassVar[MetricInfo]
     attribute: Attribute
@@ -287,13 +287,13 @@ class Metric(Configurable, ABC):
     split: SplitRule  # only of metrics that train attackers
 
     def scope(self, corpus: Corpus) -> BoolArray:
-        """(N,) True for images that the metric is about, whether or not captions describe them."""
+        """(N,) True for images that the metric is about, even if captions do not describe them."""
         grouping = corpus.groupings[self.attribute.name]
         return grouping.unsure if self.info.images == UNSURE else grouping.labelled
 
     @property
     def object_tasks(self) -> TaskVocabulary | None:
-        """The tasks that the metric finds among images' objects; None if it counts no objects."""
+        """The tasks that the metric finds in images' objects, or None if it counts no objects."""
         return self.task if getattr(self, "labels", "") == "objects" else None
 
     @property
@@ -317,11 +317,11 @@ class Metric(Configurable, ABC):
         return quick
 
     def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
-        """The corpora whose scores are averaged, one for each sample of captions."""
+        """The corpora whose scores are averaged; there is one for each sample of captions."""
         return corpus.each_sample
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """For each seed, a split of all labelled images; empty if the metric trains nothing."""
+        """A split of all labelled images for each seed; empty if the metric trains nothing."""
         if not hasattr(self, "split"):
             return []
         return self.split.draw(corpus, self.attribute.name, seeds)
@@ -367,7 +367,7 @@ def check_score(score: object, metric: Metric) -> None:
 
 
 def _range_of(name: str, part: Number) -> str:
-    """Where the user can change the range of a part, in words."""
+    """A phrase that says where the user can change the range of a part."""
     if part.range is not None:
         return "Number(range=...)"
     if name in HEADLINES:

@@ -31,7 +31,7 @@ def infos() -> dict[str, MetricInfo]:
 
 
 def info_of(name: str) -> MetricInfo | None:
-    """The info of a metric; None if no metric has this name (any more).
+    """The info of a metric, or None if no metric has this name.
 
     Example:
         >>> info_of("lic").title
@@ -83,10 +83,10 @@ def seconds_of(
     matched: bool = False,
     trained: bool = False,
 ) -> float:
-    """Expected processor seconds of a cell; cells of metrics that lack data end at once.
+    """Expected processor seconds of a cell; a cell whose metric lacks data ends at once.
 
-    ``matched``: the cell compares captions at equal style. ``trained``: an earlier cell has
-    trained the attackers.
+    ``matched`` says that the cell compares captions at equal style. ``trained`` says that an
+    earlier cell has trained the attackers.
     """
     info = info_of(metric)
     refused = info is not None and not has_needs(info, corpus)
@@ -104,7 +104,7 @@ _OF_GUESSES = {"_target_", "defaults", "scoring", "relation", "stats"}  # change
 
 
 def attackers(settings: Mapping[str, object]) -> str:
-    """The settings of a metric that decide its attackers, as JSON; empty if it trains none.
+    """The settings that decide a metric's attackers, as JSON; empty if it trains none.
 
     Example:
         >>> attackers(settings_of("lic")) == attackers(settings_of("leakage"))
@@ -155,7 +155,7 @@ def weight(metric: str, seeds: int) -> float:
 
 
 def kind(metric: str, encoder: str) -> str:
-    """The kind of a cell, so that cells of a kind take similar times: encoder or slow metric.
+    """The kind of a cell; cells of one kind (encoder or slow metric) take similar times.
 
     Example:
         >>> kind("lic", "ngram"), kind("gender_score", "ngram")

@@ -1,4 +1,4 @@
-"""Which groups and tasks images have and captions name, as metrics read them."""
+"""Finds the groups and tasks that images show and captions name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_NAMED = 0.01  # share of captions; ours, like the ten of a split's smalles
 
 
 class CorpusView:
-    """A corpus as metrics read it: the groups and tasks that images show and captions name."""
+    """A corpus for metrics, with the groups and tasks that images show and captions name."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class CorpusView:
             )
 
     def compared_groups(self, images: BoolArray) -> IntArray:
-        """The groups that have any of the (N,) images; all groups if fewer than two have images."""
+        """The groups that any of the (N,) images have; all groups if fewer than two have images."""
         present = np.unique(self.codes[images & self.labelled])
         return present if len(present) > 1 else np.arange(len(self.groups))
 
@@ -90,22 +90,22 @@ class CorpusView:
         return rewritten
 
     def has(self, side: str) -> BoolArray:
-        """(N,) images that a side describes."""
+        """(N,) whether a side describes each image."""
         return has_captions(self.corpus, side)
 
     def n_captions(self, side: str) -> IntArray:
-        """(N,) how many captions a side has of each image."""
+        """(N,) how many captions of each image a side has."""
         return np.bincount(self.images(side), minlength=len(self.corpus))
 
     def images(self, side: str) -> IntArray:
-        """(C,) image of each caption of a side."""
+        """(C,) the image of each caption of a side."""
         return self.corpus.side(side).image_rows
 
     def named_group(self, side: str) -> IntArray:
-        """(C,) the single group that each caption names; below 0 for no group or several.
+        """(C,) the single group that each caption names; below 0 if it names none or several.
 
-        A group that is left out because it has few images still counts here: a caption that names
-        it and another group names several.
+        Groups that are left out for having few images still count here: a caption that names such a
+        group and another group names several groups.
         """
         captions = self.corpus.side(side)
         return self._group_places(
@@ -113,27 +113,26 @@ class CorpusView:
         )
 
     def every_group_named(self, captions: Captions) -> sparse.csr_array:
-        """(C, E) groups that captions name, also groups left out because they have few images."""
+        """(C, E) groups that captions name, including groups left out for having few images."""
         return attribute_mentions(captions, self.attribute, self._every_group, self.words)
 
     def named_alone(self, mentions: sparse.csr_array) -> IntArray:
-        """(C,) the single group in (C, E) mentions; below 0 for no group or several."""
+        """(C,) the single group in (C, E) mentions; below 0 for no group or several groups."""
         return self._group_places(one_of(mentions))
 
     def _group_places(self, named: IntArray) -> IntArray:
-        """For each group in `_every_group`, its place in `groups`."""
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])
 
     @property
     def _every_group(self) -> tuple[str, ...]:
-        """The attribute's groups that have images, also groups left out because they have few."""
+        """The attribute's groups that have images, including groups left out for having few."""
         known = {*self.groups, *self.corpus.groupings[self.attribute.name].strata}
         return tuple(name for name in self.attribute.groups if name in known)
 
     def named_together(self, side: str) -> IntArray:
-        """(N,) the only group named in an image's captions; below 0 for none or several."""
+        """(N,) the only group that an image's captions name; below 0 for none or several."""
         return one_of(self.by_image(side, self.groups_named(side)))
 
     def groups_named(self, side: str) -> sparse.csr_array:
@@ -141,7 +140,7 @@ class CorpusView:
         return attribute_mentions(self.corpus.side(side), self.attribute, self.groups, self.words)
 
     def too_few_named(self, side: str) -> str:
-        """A message if too few captions of a side name a group for a measurement, else empty.
+        """A message if too few captions of a side name a group for a measurement; else empty.
 
         At least 1 % of the captions of labelled images must name one group, and at least ten
         captions (a tenth of the captions if there are fewer than a hundred).
@@ -170,7 +169,7 @@ class CorpusView:
         return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) for a labelled image, how many captions ``happened`` flags, and how many exist."""
+        """(N, 2) for each labelled image, the captions that ``happened`` flags and all captions."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
@@ -206,7 +205,7 @@ class CorpusView:
 
     @property
     def task_labels(self) -> sparse.csr_array:
-        """:attr:`objects`; refused if no image has a counted task."""
+        """The :attr:`objects`, which are refused if no image has a counted task."""
         if not self.objects.nnz:
             named = self.corpus.images_by_object
             objects = f"objects such as {first_ids(named)}" if named else "no object"
@@ -219,12 +218,11 @@ class CorpusView:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, T)."""
         return len(self.corpus), len(self.tasks)
 
     @cached_property
     def objects_known(self) -> BoolArray:
-        """(N,) True for images whose objects are known, also if the image has no object."""
+        """(N,) True for images whose objects are known, even if the image has no object."""
         return self.corpus.read(_images_with_known_objects)
 
     @property
@@ -236,7 +234,7 @@ class CorpusView:
 
 
 def has_captions(corpus: Corpus, side: str) -> BoolArray:
-    """(N,) images that a side describes."""
+    """(N,) whether a side describes each image."""
     described = np.zeros(len(corpus), bool)
     described[corpus.side(side).image_rows] = True
     return described
@@ -260,7 +258,7 @@ def word_indicators(captions: Captions) -> sparse.csr_array:
 
 
 def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
-    """A table that counts (row, column) pairs.
+    """The table of counts of (row, column) pairs.
 
     Example:
         >>> group_task_cells(np.array([0, 0]), np.array([1, 1]), (1, 2)).toarray().tolist()
@@ -288,7 +286,7 @@ def _images_with_known_objects(corpus: Corpus) -> BoolArray:
 
 
 def objects_read(corpus: Corpus, tasks: tuple[str, ...], excluded: tuple[str, ...]) -> ObjectsRead:
-    """Which tasks the names of objects stand for; excluded tasks are left out."""
+    """The tasks that the names of objects stand for; excluded tasks are left out."""
     return ObjectsRead.match(tasks, corpus.images_by_object, excluded)
 
 

@@ -1,7 +1,7 @@
-"""Scores corrected by gold labels (``dataset.gold``): what every form of correction shares.
+"""Corrects scores by gold labels (``dataset.gold``); all forms of correction share this code.
 
-Labels of a machine err, and more often for one group than for another. Labels that people gave to
-a few hundred of the images correct a score. Metrics choose the form: cells
+Labels of a machine are sometimes wrong, and more often for one group than for another. Labels that
+people gave to a few hundred of the images correct a score. Metrics choose the form: cells
 (:mod:`~bias_pipeline.metrics.counting.gold`), one step from the machine's number
 (:mod:`~bias_pipeline.metrics.counting.gold_counts`,
 :mod:`~bias_pipeline.metrics.attack.gold_pairs`), or scores of attackers' guesses under both labels
@@ -42,7 +42,7 @@ _SHOWN = 8  # the most names of parts in a note
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """What gold labels make of a score."""
+    """The corrected numbers of a score, with notes."""
 
     corrected: Mapping[PartName, Estimate]
     alone: Mapping[PartName, Estimate]  # scores of the gold images alone
@@ -73,8 +73,8 @@ def check_correctable(metric: Metric) -> None:
 def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) -> Score:
     """The score corrected by gold labels.
 
-    Parts ``NAME:machine`` are the numbers by machine labels; parts ``NAME:gold`` are the numbers of
-    the gold images alone. Parts that gold labels cannot correct have no value.
+    Parts ``NAME:machine`` are the numbers by machine labels, and parts ``NAME:gold`` are the
+    numbers of the gold images alone. Parts that gold labels cannot correct have no value.
     """
     check_correctable(metric)
     if corpus.samples:
@@ -133,7 +133,7 @@ def _with_detail(name: PartName, detail: str) -> PartName:
 def _main_parts(
     correction: Correction, parts: Mapping[str, Number], info: MetricInfo
 ) -> list[PartName]:
-    """The corrected headlines, deciding parts and groups."""
+    """The corrected headlines, the parts that decide, and the groups."""
     decide = [*info.readings.values()]
     whats = {"score", *info.says, *(rule.part for rule in decide)} & {*map(str, parts)}
     return [
@@ -148,7 +148,7 @@ def _main_parts(
 
 
 def _sentence(name: PartName, correction: Correction, machine: Number, number: Number) -> str:
-    """A part by machine labels, corrected, and by gold labels alone."""
+    """A sentence on a part: by machine labels, corrected, and by gold labels alone."""
     times = correction.worth.get(name, math.nan)
     amount = f"{times:.1f}" if times <= _MANY else f"more than {_MANY}"
     worth = "" if math.isnan(times) else f"; worth {amount} times as many gold labels"
@@ -186,7 +186,7 @@ class GoldSample:
 
     @classmethod
     def from_rows(cls, rows: IntArray, corpus: Corpus, gold: GoldLabels) -> GoldSample:
-        """The gold images among some rows of a corpus, ascending."""
+        """The gold images among some rows of a corpus, in ascending order."""
         grouping = corpus.groupings[gold.attribute]
         n_groups = len(grouping.names)
         of_gold, codes, chances = gold.labels_in(corpus)
@@ -220,7 +220,7 @@ class GoldSample:
         return replace(corpus, groupings={**corpus.groupings, **changed})
 
     def mean_change(self, changes: Float64Array, stats: Bootstrap) -> Draws:
-        """The mean of (n, S) changes over the images that gold images represent, resampled too."""
+        """The mean of (n, S) changes over the images that gold images represent, also resampled."""
         total = self.weights.sum()
         resampled = []
         for counts in stats.weights(self.keys):
@@ -262,11 +262,11 @@ def label_notes(
 def one_step_from_machine(
     machine: Estimate, changes: Float64Array, sample: GoldSample, stats: Bootstrap
 ) -> Estimate:
-    """A number, moved one step from its value by machine labels.
+    """A number after one step from its value under machine labels.
 
     Each line of ``changes`` (n, S) says how much the number changes, to first order, if all images
-    change as this gold image does when its true label replaces the machine label. The line is NaN
-    if the number does not change smoothly.
+    change like one gold image whose machine label is replaced by its true label. The line is NaN if
+    the number does not change smoothly.
     """
     if machine.draws is None or np.isnan(changes).any():
         return Estimate(math.nan)
@@ -281,7 +281,7 @@ def one_step_from_machine(
 
 
 def check_cross_fitted(score: Score, metric: str) -> None:
-    """Refuse a score whose attackers guess only some images."""
+    """Refuse a score whose attackers guess only some of the images."""
     drawn = [part.draws for part in score.parts.values() if part.draws is not None]
     if drawn and not any(draws.cross_fitted for draws in drawn):
         raise NotApplicableError(
@@ -293,7 +293,7 @@ def check_cross_fitted(score: Score, metric: str) -> None:
 def join_corrections(
     corrections: Iterable[Correction], notes: Sequence[str], without_labels: Collection[str] = ()
 ) -> Correction:
-    """The corrections of several directions as one, with the notes of the first and others."""
+    """The corrections of several directions as one, with the notes of all directions."""
     every = [*corrections]
     return Correction(
         corrected={name: one.corrected[name] for one in every for name in one.corrected},
@@ -306,7 +306,7 @@ def join_corrections(
 
 
 def attackers_note(attribute: str) -> str:
-    """A note on what a corrected score of attackers says."""
+    """A note that says what a corrected score of attackers means."""
     return (
         "attackers learnt machine labels: the score says how well such attackers guess the true "
         f"{attribute} of images to which the machine gives a group"
@@ -314,10 +314,10 @@ def attackers_note(attribute: str) -> str:
 
 
 def add_training_once(estimate: Estimate, machine: Estimate, level: float) -> Estimate:
-    """The estimate, with the variance of what attackers would learn from other images.
+    """The estimate with the variance of what attackers would learn from other images, added once.
 
     The machine's number has the same variance, since attackers learn from all images. A count has
-    none.
+    no such variance.
     """
     draws, whole = estimate.draws, machine.draws
     if draws is None or whole is None or not (draws.cross_fitted and draws.image_std > 0):
@@ -337,8 +337,8 @@ def one_step_correction(
 ) -> Correction:
     """The numbers of ``changes`` after one step; see :func:`one_step_from_machine`.
 
-    With few gold labels numbers have only an interval. ``alone`` has the numbers of the gold images
-    alone.
+    If there are few gold labels, numbers have only an interval. ``alone`` contains the numbers of
+    the gold images alone.
     """
     info, stats = metric.info, metric.stats
     decide = {*HEADLINES, *(rule.part for rule in info.readings.values())} - {*info.untested}
@@ -364,13 +364,13 @@ def one_step_correction(
 
 
 def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate:
-    """The interval alone, with its p value against the no-bias value if the number is tested."""
+    """The interval and, if the number is tested, its p value against the no-bias value."""
     p_value = two_sided_p(estimate, neutral) if tested else math.nan
     return Estimate(math.nan, ci_low=estimate.ci_low, ci_high=estimate.ci_high, p_value=p_value)
 
 
 def worth_of(corrected: Estimate, alone: Estimate, *, drawn_evenly: bool) -> float:
-    """How many times as many evenly drawn gold labels alone give the same interval."""
+    """How many times as many evenly drawn gold labels would alone give the same interval."""
     width = corrected.ci_high - corrected.ci_low
     if not (width > 0 and drawn_evenly):
         return math.nan

@@ -1,15 +1,15 @@
-"""Scores computed several times: under noisy labels, and for each sample of captions.
+"""Computes scores several times: under noisy labels, and for each sample of captions.
 
 Label noise shows how far a score moves if labels err more often. Labels are drawn anew at given
-rates, as if the present labels were true, and everything is computed again. If labels already err
-that often, the score under true labels lies about as far in the opposite direction, as long as
-moves are small. This measures sensitivity and corrects nothing.
+rates, as if the present labels were true, and every score is computed again. If labels already err
+that often, the score under true labels lies about as far in the opposite direction, provided that
+changes are small. Label noise measures sensitivity and corrects nothing.
 
-A captioner may write several captions of each image. The k-th captions of all images are one sample
-and are scored as if there were no others; every number is the mean over samples. Resamples draw
-images together with all their samples. So intervals include how much captions of an image differ,
-as with a single sample. More samples make intervals narrower. Splits and seeds are the same for all
-samples.
+A captioner may write several captions of each image. The k-th captions of all images form a sample,
+which is scored as if there were no other samples. Every number is the mean over samples. Resamples
+draw images together with all their samples. So intervals include how much captions of an image
+differ, as with a single sample. More samples make intervals narrower. Splits and seeds are the same
+for all samples.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COUNTS, _OTHERS = 200, 20  # draws of labels: of counting metrics, and of other
 
 
 def n_draws(metric: Metric) -> int:
-    """How often labels are drawn anew."""
+    """The number of times that labels are drawn anew."""
     return _COUNTS if metric.info.family == "counting" else _OTHERS
 
 
@@ -49,9 +49,9 @@ def with_label_noise(
 ) -> Score:
     """The score with a part ``label_noise`` for each headline.
 
-    The part's value is how far the headline moves, as a mean over draws; the interval contains the
-    middle 95 % (``stats.level``) of the draws. The interval shows how much the move depends on
-    which labels err, not on the sample of images.
+    The value of the part is how far the headline moves, as a mean over draws. The interval contains
+    the middle 95 % (``stats.level``) of the draws. The interval shows how much the move depends on
+    the labels that err, not on the sample of images.
     """
     number = n_draws(metric)
     drawn: list[Mapping[str, float]] = []
@@ -105,7 +105,7 @@ def _amount(part: Number) -> str:
 
 
 def _movement(part: Number, values: Float64Array, level: float) -> Number:
-    """How much a headline changes, from its values in all draws; NaN without a value."""
+    """How much a headline changes, from its values in all draws, or NaN without a value."""
     moves = values[~np.isnan(values)] - part.value
     moves[np.abs(moves) < _ROUNDING] = 0.0
     mean = low = high = math.nan
@@ -119,8 +119,8 @@ def _movement(part: Number, values: Float64Array, level: float) -> Number:
 def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
     """The mean score of several samples; examples and predictions come from the first.
 
-    A number that some sample lacks is NaN. A note that the first sample lacks begins with the
-    number of its sample.
+    A number is NaN if some sample does not have it. If the first sample lacks a note, the note
+    begins with the number of its sample.
     """
     if len(scores) == 1:
         return scores[0]

@@ -1,4 +1,4 @@
-"""Examples: captions and words for a report's first screen, and grids of retrieved pictures."""
+"""Examples of captions and words for a report's first screen, and grids of retrieved pictures."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class ScreenExamples:
         return edited + ([self.words[key]] if key in self.words else [])
 
     def one_of_each(self, question: str, result: Result, named: Collection[str]) -> list[Table]:
-        """For the card of a question, one caption of each kind that its number counts.
+        """One caption of each kind that the number of a question counts, for the question's card.
 
-        If the question is about concepts or objects, the captions have the concepts or objects that
-        a Yes names.
+        For questions about concepts or objects, the captions have concepts or objects that a Yes
+        names.
         """
         if question not in _KINDS:
             return []
@@ -107,7 +107,7 @@ def examples_of(
 def _lines_of(
     store: ResultStore, results: Sequence[Result], table: str, damaged: list[str]
 ) -> dict[str, list[dict[str, str]]]:
-    """The lines of a table of examples, by run id."""
+    """The lines of a table of examples, by the id of the run."""
     lost = "Its examples are not shown"
     lines = {
         r.run_id: stored_lines(store, r, table, _TABLES[table], damaged, lost) for r in results
@@ -162,7 +162,7 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid(Plot):
-    """Pictures in a grid: a table of images on the page, a drawn figure in files."""
+    """Pictures in a grid: a table of images on the page, and a drawn figure in files."""
 
     lines: Sequence[tuple[str, Sequence[Tile]]] = ()  # name and pictures of each line
 
@@ -187,7 +187,7 @@ def _cell(tile: Tile) -> str:
 
 
 def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
-    """The grid of the pictures in a run's table; None without pictures."""
+    """The grid of the pictures in a run's table, or None without pictures."""
     if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
         return None
     if len(lines) > _MOST:

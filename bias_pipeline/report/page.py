@@ -77,7 +77,7 @@ class Report:
         return list(chapters.items())
 
     def answers_beside(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """For each question, the tone and the text of its answer in every summary."""
+        """The tone and the text of each question's answer in every summary."""
         rows = [
             (QUESTIONS[question], [summary.answer_in_short(question) for summary in self.summaries])
             for question in JUDGED
@@ -115,7 +115,7 @@ def finished_results(folder: Path) -> list[Result]:
 def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result], list[str]]:
     """All complete results of a folder, and a sentence on each result that cannot be read.
 
-    Results in ``made``, which this process computed, are not read from files.
+    Results in ``made`` are not read from files, since this process computed them.
     """
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
@@ -250,7 +250,7 @@ def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) ->
 
 
 class _Pictures:
-    """Thumbnails as HTML; a thumbnail that is already on the page is only referred to."""
+    """Thumbnails as HTML; a thumbnail that the page already has is only referred to."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}  # base64 of a JPEG to its number on the page
@@ -286,7 +286,7 @@ def _template() -> Template:
 
 
 def html(report: Report) -> str:
-    """A report as HTML; all text that comes from data is escaped."""
+    """A report as HTML, in which all text from data is escaped."""
     script = files("bias_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = _template().render(

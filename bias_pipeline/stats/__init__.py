@@ -1,1 +1,1 @@
-"""Statistics: how certain a number is, and whether two numbers differ."""
+"""Statistics, which say how certain a number is and whether two numbers differ."""

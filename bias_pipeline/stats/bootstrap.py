@@ -1,4 +1,4 @@
-"""Intervals from the variance of attackers and of image sampling, separate and combined."""
+"""Intervals from the variance over attackers and over images, separate and combined."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Draws:
     cross_fitted: bool = False
 
     def __sub__(self, other: Draws) -> Draws:
-        """The difference, seed by seed and resampling by resampling."""
+        """The difference in each seed and each resampling."""
         return Draws(
             self.per_seed - other.per_seed,
             self.resampled - other.resampled,
@@ -74,7 +74,7 @@ class Draws:
 
 
 class Interval(NamedTuple):
-    """A number with its interval. The ends are NaN if nothing was resampled."""
+    """A number together with its interval. The ends are NaN if nothing was resampled."""
 
     value: float
     low: float = math.nan
@@ -130,10 +130,10 @@ SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # an estimate, such as a
 class Bootstrap(Configurable):
     """Resampling of images, never of captions.
 
-    In every resampling an image counts Poisson(1) times, by a hash of its id: the Poisson bootstrap
-    (Hanley and MacGibbon 2006; Chamandy et al. 2012). So a resampling gives an image the same
-    weight for every captioner and metric, and stored draws of two results can be compared pair by
-    pair.
+    In every resampling an image counts Poisson(1) times, by a hash of its id. The method is the
+    Poisson bootstrap (Hanley and MacGibbon 2006, and Chamandy et al. 2012). So a resampling gives
+    an image the same weight for every captioner and metric, and stored draws of two results can be
+    compared in pairs.
 
     Attributes:
         resamples: how many bootstrap samples are drawn, at least 2.
@@ -153,7 +153,7 @@ class Bootstrap(Configurable):
         *,
         cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
-        """Estimate functions of both sides' scores; both sides share each resampling of the images.
+        """Estimate functions of both sides' scores; both sides have the same resamplings of images.
 
         Args:
             tables: the score tables of the sides.
@@ -185,7 +185,7 @@ class Bootstrap(Configurable):
         trained: Callable[[Name], bool] = lambda _: True,
         cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
-        """Estimate any number that can be computed from weighted images.
+        """Estimate any number that weighted images can give.
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
@@ -211,7 +211,7 @@ class Bootstrap(Configurable):
         return {name: summary(_fill_if_rarely_void(d), self.level) for name, d in draws.items()}
 
     def weights(self, keys: UIntArray) -> Iterator[Float64Array]:
-        """(b, I) how often each image counts, in batches that have ``resamples`` lines in all.
+        """(b, I) how often each image counts, in batches with ``resamples`` lines in all.
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
@@ -230,16 +230,16 @@ class Bootstrap(Configurable):
 
 
 def _number_at_once(n_images: int) -> int:
-    """How many resamplings are in a batch, always an even number."""
+    """The number of resamplings in a batch, which is always even."""
     return 2 * max(1, _BATCH_BYTES // (16 * max(1, n_images)))
 
 
 @lru_cache(maxsize=1)  # 100 MB of 200,000 images
 def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
-    """(B / 2, I) how often each image counts; a byte holds the counts of two resamplings.
+    """(B / 2, I) how often each image counts; one byte stores the counts of two resamplings.
 
-    The result is kept, since most estimates of a run use the same images. No count is above 12, see
-    `poisson`.
+    The result is cached, because most estimates of a run use the same images. No count is above 12;
+    see `poisson`.
     """
     images = np.frombuffer(keys, np.uint64)
     pairs = np.empty((-(-resamples // 2), len(images)), np.uint8)
@@ -252,7 +252,6 @@ def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
 
 
 def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
-    """(2 P, I) the counts of P pairs of resamplings."""
     counts = np.empty((len(pairs), 2, pairs.shape[1]))
     np.bitwise_and(pairs, np.uint8(15), out=counts[:, 0], casting="unsafe")
     np.right_shift(pairs, np.uint8(4), out=counts[:, 1], casting="unsafe")
@@ -267,8 +266,8 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
     smooth numbers (Efron and Tibshirani 1993, 10.6). But for signs and thresholds we measured that
     resampling shows only about half of the bias. The interval contains the value and the corrected
     value, and extends half a width beyond both. ``experiments/null_coverage`` measures its
-    coverage. A count that no resampling moves has no interval. Attackers' scores are means, which
-    resampling does not bias.
+    coverage. A count has no interval if no resampling changes it. Attackers' scores are means,
+    which resampling does not bias.
 
     Args:
         draws: the number for each seed and resampling; a share gets Wilson's interval.
@@ -308,7 +307,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
 
 
 def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
-    """The draws of a count, marked as a share of observations.
+    """The draws of a count that is marked as a share of observations.
 
     Args:
         draws: the draws of the share.
@@ -323,7 +322,7 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
 
 
 def widen_draws(draws: Draws | None, factor: float) -> Draws:
-    """The draws, whose distances from the estimate are multiplied by a factor."""
+    """The draws after their distances from the estimate were multiplied by a factor."""
     assert draws is not None
     return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
 
@@ -331,7 +330,7 @@ def widen_draws(draws: Draws | None, factor: float) -> Draws:
 def estimate_with_ends(
     value: float, low: float, high: float, image_std: float, level: float, draws: Draws
 ) -> Estimate:
-    """The estimate of a count whose interval is already known, such as a share; it has no p value.
+    """The estimate of a count with a known interval, such as a share; it has no p value.
 
     Args:
         value: the number.
@@ -356,7 +355,7 @@ def estimate_with_ends(
 
 
 def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
-    """The estimate, without its interval if no resampling moves the number.
+    """The estimate, which loses its interval if no resampling changes the number.
 
     Args:
         estimate: the estimate of a count; a share always keeps its interval.
@@ -367,7 +366,7 @@ def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
 
 
 def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
-    """The estimate, also if some resamplings contain no image of the number.
+    """The estimate, even if some resamplings contain no image of the number.
 
     Such a resampling gets the seed's number on all images. With ten images, one run in five has
     such a resampling.
@@ -399,7 +398,7 @@ def _fill_draws(draws: Draws) -> Draws:
 def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
     """The estimate with a p against the no-bias value, from the same test as the interval.
 
-    A single seed has no p, as the variance of attackers is then unknown.
+    A single seed has no p, because the variance over attackers is then unknown.
 
     Args:
         estimate: an estimate that has an ``error``.
@@ -417,7 +416,7 @@ def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
 
 
 def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
-    """Two-sided p of an estimate against the no-bias value, in [0, 1]; NaN without ``error``.
+    """The two-sided p of an estimate against the no-bias value, in [0, 1], or NaN without error.
 
     Args:
         estimate: an estimate that has an ``error``.
@@ -439,7 +438,7 @@ def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
 
 
 def quantile(level: float, freedom: float = math.inf) -> float:
-    """How many standard errors an interval extends to each side (Student's t or normal).
+    """How many standard errors an interval has on each side (Student's t or normal).
 
     Example:
         >>> round(quantile(0.95, math.inf), 2), round(quantile(0.95, 4), 2)
@@ -452,15 +451,16 @@ def quantile(level: float, freedom: float = math.inf) -> float:
 
 
 def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[float, float]:
-    """Combined standard deviation of a mean over seeds, and its degrees of freedom.
+    """The combined standard deviation of a mean over seeds, and its degrees of freedom.
 
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
-    so the spread of seeds alone is too small (Nadeau and Bengio 2003); the image term makes up for
-    this. Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is
-    unknown, and is assumed to equal the second term, since every seed tests other images.
+    so the spread of seeds alone is too small (Nadeau and Bengio 2003). The term for images
+    compensates for this. Student's t has Satterthwaite's degrees of freedom. With a single seed the
+    first term is unknown. The first term is then assumed to equal the second term, since every seed
+    tests other images.
 
     Args:
-        seed_std: standard deviation over seeds; NaN for a single seed.
+        seed_std: standard deviation over seeds, or NaN for a single seed.
         image_std: standard deviation under resampling of images.
         n_seeds: S; 0 if nothing was trained.
 

@@ -1,8 +1,8 @@
-"""Exact tests: without an effect, each contrast could equally well have the other sign.
+"""Exact tests in which, without an effect, each contrast could as well have the other sign.
 
-The signs of contrasts are flipped in many patterns, and p is how often a statistic is then at least
-as large as without flips (Fisher's randomization test). Up to sixteen contrasts use all patterns;
-more contrasts use 9,999 patterns, drawn by the contrasts' names.
+The signs of contrasts are flipped in many patterns. p says how often a statistic is then at least
+as large as without flips (Fisher's randomization test). Up to sixteen contrasts use all patterns.
+More contrasts use 9,999 patterns, which are drawn by the contrasts' names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SignFlips:
 
     @property
     def complete(self) -> bool:
-        """Whether all patterns are used, also the observed pattern."""
+        """Whether all patterns are used, including the observed pattern."""
         return len(self.keys) <= _MOST_LISTED
 
     def blocks(self) -> Iterator[Float64Array]:
@@ -66,17 +66,17 @@ class SignFlips:
     def p_value(
         self, observed: Float64Array | float, null: Float64Array, *, mid: bool = False
     ) -> Float64Array:
-        """How often a statistic of the null is at least as large as observed."""
+        """How often a statistic under the null is at least as large as the observed statistic."""
         return p_of_null(observed, null, complete=self.complete, mid=mid)
 
 
 def p_of_null(
     observed: Float64Array | float, null: Float64Array, *, complete: bool, mid: bool = False
 ) -> Float64Array:
-    """How often a statistic of the null is at least as large as observed.
+    """How often a statistic under the null is at least as large as the observed statistic.
 
-    A null that is not complete lacks the observed pattern itself, which is added. With ``mid``,
-    patterns that give exactly the observed value count half. Otherwise a test with few distinct
+    If the null is not complete, it lacks the observed pattern, which is then added. With ``mid``,
+    patterns that give exactly the observed value count as half. Otherwise a test with few distinct
     values would reject too rarely (Lancaster 1961).
     """
     rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
@@ -89,7 +89,7 @@ def p_of_null(
 
 
 def mean_p(keys: UIntArray, values: Float64Array) -> float:
-    """Two-sided p of a mean of (J,) values from 0; McNemar's test if values are -1, 0 or 1."""
+    """The two-sided p of a mean of (J,) values, compared with 0; McNemar's test for -1, 0 and 1."""
     changed = np.abs(values) > 1e-12
     flips = SignFlips(keys[changed])
     left = values[changed]
@@ -102,12 +102,12 @@ def size_difference(
     other: Mapping[str, float],
     ends: Sequence[tuple[float, float]],
 ) -> Estimate:
-    """How much larger, in size, the first captioner's mean difference between groups is.
+    """How much larger the first captioner's mean difference between groups is, in size.
 
     Each captioner has a difference between groups for each set. Sets that only one captioner has
     are left out. If the mean differences have the same sign, the second captioner's differences are
-    subtracted from the first's set by set, and p comes from flipped signs; else the sizes are
-    compared in the same way.
+    subtracted from the first captioner's differences for each set, and p comes from flipped signs.
+    Otherwise the sizes are compared in the same way.
 
     Args:
         first: set to the first captioner's difference, in [-1, 1].

@@ -1,9 +1,10 @@
-"""How much scores and conclusions depend on the attacker and on the metric.
+"""Measures how much scores and conclusions depend on the attacker and on the metric.
 
-DBAC (section 5.3, Tables 5 and 6) has two measures: the coefficient of variation of a captioner's
-scores over encoders, and how much lower this coefficient is for one metric than for another.
-ImageCaptioner2 (section 5.5.2) has two, too: the share of captioners for which only one of two
-classifiers finds amplification (conflict score), and the correlation of the two rankings.
+DBAC (section 5.3, Tables 5 and 6) has two measures. The first is the coefficient of variation of a
+captioner's scores over encoders. The second says how much lower this coefficient is for one metric
+than for another. ImageCaptioner2 (section 5.5.2) also has two measures. The conflict score is the
+share of captioners for which only one of two classifiers finds amplification. The other measure is
+the correlation of the two rankings.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OVER = ("encoder", "head")  # settings that vary by default
 
 
 class Setting(NamedTuple):
-    """The settings that all variants share; a setting is empty if it varies or is not used."""
+    """The settings that all variants have; a setting is empty if it varies or is not used."""
 
     headline: str  # the number, such as `lic` or `dbac a_to_t`
     attribute: str = ""  # whose groups
@@ -53,7 +54,7 @@ class Setting(NamedTuple):
         return " ".join(filter(None, self))
 
     def rivals(self, other: Setting) -> bool:
-        """Whether ``other`` is another number for the same captions, treated in the same way."""
+        """Whether ``other`` is another number on the same captions under the same treatment."""
         ours = (self.attribute, self.dataset, self.masking, self.alignment)
         theirs = (other.attribute, other.dataset, other.masking, other.alignment)
         return self.headline != other.headline and ours == theirs
@@ -61,7 +62,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Variants:
-    """Scores of C captioners under V variants."""
+    """The scores of C captioners in V variants."""
 
     setting: Setting  # what was scored
     captioners: tuple[str, ...]  # C names
@@ -74,7 +75,7 @@ class Variants:
     absent: tuple[str, ...] = ()  # captioners that are left out, since a variant lacks them
 
     def select(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
-        """The scores of some captioners under some variants, in this order."""
+        """The scores of some captioners in some variants, in the given order."""
         lines = [self.captioners.index(name) for name in captioners]
         columns = [self.variants.index(name) for name in variants]
         return replace(
@@ -88,7 +89,7 @@ class Variants:
 
     @classmethod
     def of_table(cls, name: str, table: Mapping[str, Mapping[str, float]]) -> Variants:
-        """Published scores, by captioner and variant; 0 is the no-bias value.
+        """Published scores by captioner and variant, with 0 as the no-bias value.
 
         Example:
             >>> Variants.of_table("x", {"sat": {"a": 1.0, "b": 2.0}}).variants
@@ -108,14 +109,14 @@ class _Cell:
     draws: Draws | None
 
     def resampled_means(self) -> Float64Array:
-        """(B,) the mean over seeds under each resampling."""
+        """(B,) the mean over seeds in each resampling."""
         return np.empty(0) if self.draws is None else self.draws.resampled.mean(axis=1)
 
 
 def variants(
     results: Sequence[Result], draws: Stored, over: Sequence[str], fewest: int = 2
 ) -> list[Variants]:
-    """A table for every headline with at least two variants and ``fewest`` captioners."""
+    """A table for every headline that has two variants and ``fewest`` captioners or more."""
     labelled = with_settings(results)
     further = dict.fromkeys(key for result in labelled for key in result.settings)
     known = list(dict.fromkeys([*KEYS, *further]))
@@ -140,7 +141,7 @@ def variants(
 def _varies(key: str, over: Sequence[str]) -> bool:
     """Whether a setting varies, or belongs to a choice that varies.
 
-    If metrics vary, every setting of a metric counts as varying too.
+    If metrics vary, every setting of a metric counts as varying, too.
     """
     return "metric" in over or key in over or key.partition(".")[0] in over
 
@@ -204,7 +205,7 @@ def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Varia
 
 
 def _resampled_scores(grid: Sequence[Sequence[_Cell]]) -> Float64Array:
-    """(B, C, V) scores under resampling; empty unless all scores were resampled equally often."""
+    """(B, C, V) scores under resampling; empty unless all scores have equally many resamplings."""
     drawn = [[cell.resampled_means() for cell in line] for line in grid]
     sizes = {len(numbers) for line in drawn for numbers in line}
     width = len(grid[0]) if grid else 0
@@ -227,10 +228,9 @@ class Sensitivity:
 
     @property
     def one_sided(self) -> bool:
-        """Whether an interval does not include its number.
+        """Whether an interval lies beside its number.
 
-        This happens because noise of images adds to the spread of attackers, so resampled
-        coefficients are higher.
+        Noise of images adds to the spread of attackers, which makes resampled coefficients higher.
         """
         return any(
             not interval.low <= interval.value <= interval.high
@@ -240,7 +240,7 @@ class Sensitivity:
 
 
 def coefficient_of_variation(values: Float64Array) -> Float64Array:
-    """Sample standard deviation (ddof 1) over the size of the mean, along the last axis.
+    """The sample standard deviation (ddof 1) divided by the size of the mean, on the last axis.
 
     The coefficient does not depend on the unit, and grows without bound as the mean approaches 0.
     The coefficient is NaN for fewer than two values, or for a mean of 0.
@@ -257,17 +257,17 @@ def coefficient_of_variation(values: Float64Array) -> Float64Array:
 
 
 def sensitivity(scores: Variants) -> Sensitivity:
-    """Coefficients of variation over the variants, with percentile intervals over images."""
+    """Coefficients of variation over variants, with percentile intervals over images."""
     each = with_intervals(scores, coefficient_of_variation)
     mean = with_intervals(scores, _mean_of(coefficient_of_variation))
     return Sensitivity(scores, dict(zip(scores.captioners, each, strict=True)), mean[0])
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients lie below another number's coefficients, on average.
+    """The share by which coefficients lie below another number's coefficients, on average.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
-    variants with both numbers count. NaN if the other number does not vary.
+    variants that have both numbers count. The result is NaN if the other number does not vary.
 
     Example:
         >>> one = Variants.of_table("one", {"sat": {"a": 1.0, "b": 3.0}})
@@ -322,7 +322,7 @@ def _interval(value: float, drawn: Float64Array) -> Interval:
 
 
 def _side_by_side(one: Variants, two: Variants) -> Variants:
-    """Both numbers of the same captioners; columns of the first number come first."""
+    """Both numbers of the same captioners, with the columns of the first number first."""
     alike = len(one.resampled) == len(two.resampled)
     values = np.hstack([one.values, two.values])
     nothing = np.empty((0, *values.shape))
@@ -366,7 +366,7 @@ def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
 
 
 def agreements(scores: Variants) -> list[Agreement]:
-    """The agreement of every two variants, with percentile intervals over images."""
+    """The agreement of each two variants, with percentile intervals over images."""
     pairs = combinations(range(len(scores.variants)), 2)
     return [_agreement(_of_two(scores, pair)) for pair in pairs]
 
@@ -396,7 +396,7 @@ def _agreement(scores: Variants) -> Agreement:
 
 
 def _numbers(values: Float64Array, neutral: Float64Array) -> Float64Array:
-    """(..., 4) conflict score, Pearson, Spearman, Kendall of (..., C, 2) scores."""
+    """(..., 4) conflict score, Pearson, Spearman and Kendall, from (..., C, 2) scores."""
     share = conflicts(values, neutral).mean(axis=-1)
     if values.shape[-2] < FEWEST_CORRELATED:
         absent = np.full_like(share, np.nan)
@@ -471,6 +471,6 @@ def print_sensitivity(result: Sensitivity, what: str, *, fraction: bool = False)
 
 
 def print_agreements(pairs: Sequence[Agreement]) -> None:
-    """Print how far attackers, or metrics, agree."""
+    """Print how far attackers, or metrics, agree with each other."""
     print_table(_agreement_table("", "pair", pairs))
     print_out()

@@ -1,7 +1,7 @@
-"""Shows what metrics detect, by pairs of small corpora.
+"""Shows what metrics detect, with pairs of small corpora.
 
-The two captioners of a pair differ only in one behaviour, so a metric detects this behaviour if its
-headline moves. Every metric's ``info`` claims how the metric responds
+The two captioners of a pair differ only in one behaviour. So a metric detects this behaviour if its
+headline changes. The ``info`` of every metric claims how the metric responds
 (:class:`~bias_pipeline.metrics.base.ExpectedResponse`), and tests check each claim.
 """
 
@@ -113,7 +113,7 @@ def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = 
     Two in three women and one in three men are under an umbrella. There are also :data:`N_UNSURE`
     images of people whose group annotators could not see.
 
-    All speakers use the same random numbers, so two speakers that differ in one behaviour differ in
+    All speakers use the same random numbers. So two speakers that differ in one behaviour differ in
     nothing else.
     """
     records = []
@@ -147,7 +147,7 @@ def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
     """Whether a headline ``moves``, ``stays``, or is ``absent`` under planted bias.
 
     A headline moves if neither captioner's interval contains the other captioner's value. A value
-    that no resampling moves is its own interval. Without any interval the result is ``unknown``,
+    that no resampling changes is its own interval. Without any interval the result is ``unknown``,
     which no metric claims.
 
     Example:
@@ -166,7 +166,7 @@ def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
-    """The interval of a number, or the number itself if no resampling moves it."""
+    """The interval of a number, or the number itself if no resampling changes it."""
     if estimate.image_std == 0 and math.isnan(estimate.ci_low):
         return estimate.value, estimate.value
     return estimate.ci_low, estimate.ci_high

@@ -1,11 +1,11 @@
 """Measures whether scores move when pictures change in places that show nobody's group.
 
-A captioner describes pictures as they are, with the background slightly blurred, and with one
-object in ten hidden. A number is steady if, after both changes, it lies within its interval for
-unchanged pictures. Otherwise it depends on features on which it should not depend.
+A captioner describes the pictures unchanged, with the background slightly blurred, and with one
+object in ten hidden. A number is steady if, after each change, it lies within its interval for
+unchanged pictures. Otherwise the number depends on features on which it should not depend.
 
-``features.csv`` has the measurements of ``python -m experiments.feature_sensitivity.study``, which
-the metrics' cards show.
+``features.csv`` has the measurements of ``python -m experiments.feature_sensitivity.study``. The
+metrics' cards show them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Shift:
 
     @property
     def is_within(self) -> bool:
-        """Whether the number for changed pictures lies in the interval for pictures as they are."""
+        """Whether the number for changed pictures lies in the interval for unchanged pictures."""
         return self.ci_low <= self.score + self.shift <= self.ci_high
 
 

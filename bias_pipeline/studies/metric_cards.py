@@ -1,4 +1,4 @@
-"""A card for every metric, and the list of behaviours that move each metric."""
+"""Makes a card for every metric, and the list of behaviours that change each metric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bias_pipeline.io import plugins
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.catalogue import infos, metric_class, metric_names
-from bias_pipeline.report.power import usability
+from bias_pipeline.report.power import MATCHED, NO, ONLY_YES, YES, usability
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Table
 from bias_pipeline.studies.behaviour import BEHAVIOURS, VERDICTS, is_tested, verdicts
@@ -74,16 +74,18 @@ INTRODUCTION = """\
 Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) has the
 questions. `python -m bias_pipeline metrics` lists what each metric detects.
 
-* **range**: where the unit is a fraction, files have fractions and screens per cent. The last
-  number is the value of a model without bias.
-* **conclusions**: whether `audit` concludes anything from a headline if the captioner writes
-  differently from annotators, as published captioners do. *only a yes*: no bias found does not mean
-  that there is none. *no*: it changes with style, or decides nothing. `audit --notes` says which.
-* **background**: whether a headline stays within its interval if the background of pictures is
-  slightly blurred, or one object in ten is hidden
+* **range**: fractions are printed in per cent on screens, but not in files. No bias gives 0 unless
+  the card has another number.
+* **conclusions**: whether `audit` concludes anything from a number although the captioner writes
+  differently from annotators, as published captioners do. *Only a yes*: if no bias is found, there
+  may still be bias. *None*: the number changes with style, or decides nothing (`audit --notes`).
+* **background**: a number is steady if it stays within its interval when the background of pictures
+  is slightly blurred, or when one object in ten is hidden
   ([study](../experiments/feature_sensitivity/README.md)).
 """
 
+# What a number allows, by the answer of `usability`.
+ALLOWS = {YES: "them", NO: "none", ONLY_YES: ONLY_YES, MATCHED: f"them {MATCHED}"}
 _SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)
 _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 
@@ -107,27 +109,35 @@ def card(name: str) -> str:
     bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
     alone = "model captions" if info.without else "model captions alone"
     absent = (
-        f"`{'`, `'.join({*info.says} - {part})}` also needs {need}"
+        f". `{'`, `'.join({*info.says} - {part})}` also needs {need}"
         for need, part in info.without.items()
     )
     matched = {"matched": " under `alignment=matched`"}
     texts = [
-        f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
+        f"`{answer.part}`{matched.get(lines[0].alignment, '')} is "
         f"{'steady' if is_steady(lines) else 'not steady'}"
         for answer in usability(info)
         for lines in shifts_of(info.name, answer.part)
     ]
     facts = {
-        "score": info.direction,
-        "range": f"{bounds}, {unit}; {info.neutral:g} without bias",
-        "needs": "; ".join([", ".join(info.needs) or alone, *absent]),
-        "conclusions": "; ".join(f"`{answer.part}`: {answer.answer}" for answer in usability(info)),
-        "background": "; ".join(texts),
-        "source": info.reference,
+        "score": _sentences(info.direction),
+        "range": f"{bounds}, {unit}"
+        + (f". No bias gives {info.neutral:g}" if info.neutral else ""),
+        "needs": "".join([", ".join(info.needs) or alone, *absent]),
+        "conclusions": ". ".join(
+            f"`{answer.part}` allows {ALLOWS[answer.answer]}" for answer in usability(info)
+        ),
+        "background": ". ".join(texts),
+        "source": _sentences(info.reference),
     }
     facts = {key: text for key, text in facts.items() if text}
     lines = "".join(f"* **{key}**: {text}.\n" for key, text in facts.items())
     return f"## `{name}`: {info.title}\n\n{prose_of(metric)}\n\n{lines}"
+
+
+def _sentences(text: str) -> str:
+    first, *others = text.split("; ")
+    return ". ".join([first, *(clause[:1].upper() + clause[1:] for clause in others)])
 
 
 def prose_of(documented: Any) -> str:

@@ -1,13 +1,13 @@
-"""Weights of training images that make a captioner pair groups and objects as annotators do.
+"""Weights of training images, so that a captioner pairs groups and objects as annotators do.
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
 of two groups: q_M(o) for the captioner, q_H(o) for annotators. The captioner names an object and a
-group together too often if two intervals lie above 0: the interval of the object's increase in
-skew, and the interval of the mean over objects. Captions of a group g that name such an object are
-drawn r(g, o) = q_H(g | o) / q_M(g | o) times as often, where r is kept between 1/5 and 5. A
-caption's factor is the mean of r over such objects in the caption, and 1 without such an object. An
-image's weight is the mean of its captions' factors, divided by the mean over its group's images.
-Every group thus keeps its share, and images of no group have weight 1.
+group together too often if two intervals lie above 0. One interval is of the object's increase in
+skew, and the other is of the mean over objects. Captions of a group g that name such an object are
+drawn r(g, o) = q_H(g | o) / q_M(g | o) times as often. r is kept between 1/5 and 5. The factor of a
+caption is the mean of r over such objects in the caption, or 1 without such an object. An image's
+weight is the mean of its captions' factors, divided by the mean over its group's images. So every
+group keeps its share, and images of no group have weight 1.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class TooOften:
 
 
 def too_often(result: Result) -> list[TooOften]:
-    """The objects of a run whose skew exceeds the annotators' skew, with an interval above 0.
+    """The objects of a run whose skew exceeds annotators' skew, if the interval lies above 0.
 
     Some objects of a fair captioner have such an interval by chance. So the interval of the mean
-    over all objects must lie above 0, too.
+    over all objects must also lie above 0.
     """
     if result.rows[0].metric != METRIC:
         raise UsageError(
@@ -112,7 +112,7 @@ def image_weights(
     groups: Sequence[str],
     objects: Sequence[TooOften],
 ) -> Float64Array:
-    """(N,) the weight of each image of the data to which a captioner is fitted."""
+    """(N,) the weight of each image of the data that a captioner learns from."""
     for item in objects:
         if item.name not in vocabulary.tasks:
             hint = did_you_mean(item.name, vocabulary.tasks)
@@ -147,7 +147,7 @@ def image_weights(
 
 
 def effective_share(weights: Float64Array) -> float:
-    """The share of images that would tell as much with equal weights: (sum w)^2 / (N sum w^2).
+    """The share of images that, equally weighted, tell as much: (sum w)^2 / (N sum w^2).
 
     Example:
         >>> effective_share(np.array([1.0, 1.0])), effective_share(np.array([1.0, 0.0]))

@@ -1,7 +1,7 @@
-"""Alignment: limits human captions to a vocabulary, so that rare words reveal nothing.
+"""Alignment limits human captions to a vocabulary, so that rare words reveal nothing.
 
 Annotators use far more words than captioners. So LIC replaces human words that the captioner does
-not use (Hirota et al. 2022, section 4.1; RELIC appendix C has the other rule).
+not use (Hirota et al. 2022, section 4.1). RELIC's appendix C has another rule.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class VocabularyAlignment(TextTransform):
         self.keep = frozenset(keep)
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of one side, aligned."""
+        """The captions of one side after alignment."""
         unknown = frozenset(self.unknown_words(corpus, side))
         return corpus.side(side).rewrite(
             lambda word: self.replacement if word in unknown else (word,)
@@ -86,7 +86,7 @@ class VocabularyAlignment(TextTransform):
 
 
 class ConstantAlignment(VocabularyAlignment):
-    """``alignment=constant``: keep the words that the captioner uses (LIC)."""
+    """``alignment=constant`` keeps only words that the captioner uses (LIC)."""
 
     def known_words(self, corpus: Corpus) -> frozenset[str]:
         """The captioner's vocabulary."""
@@ -94,10 +94,10 @@ class ConstantAlignment(VocabularyAlignment):
 
 
 class TopNAlignment(VocabularyAlignment):
-    """``alignment=top_n``: keep the n most common human words (RELIC, appendix C).
+    """``alignment=top_n`` keeps the n most common human words (RELIC, appendix C).
 
-    n is the size of the captioner's vocabulary. Special tokens do not count. Ties are broken by
-    the alphabet.
+    Here n is the size of the captioner's vocabulary. Special tokens do not count. If words are
+    equally common, the alphabet decides.
     """
 
     def known_words(self, corpus: Corpus) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Annotators' captions at the captioner's length; their scores show what style alone can cause."""
+"""Makes annotators' captions as long as the captioner's; their scores show what style can cause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_IMAGES = 0.5  # share of the compared images that must have enough annotat
 
 @dataclass(frozen=True)
 class AlikeAnnotators:
-    """Annotators, cut to the captioner's length, who take the captioner's place in turn.
+    """Annotators whose captions are cut to the captioner's length and replace it in turn.
 
     Attributes:
         corpus: captions before alignment, human captions of each image in a drawn order.
@@ -36,9 +36,9 @@ class AlikeAnnotators:
     seed: int
 
     def turn(self, number: int) -> Corpus:
-        """A corpus with an annotator as the captioner.
+        """A corpus in which an annotator replaces the captioner.
 
-        The first human caption of each image is by the annotator to compare with; captions that
+        The first human caption of each image is by the annotator to compare with. The captions that
         were joined for the captioner come last.
         """
         human = self.corpus.human
@@ -59,7 +59,7 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths, given to joined captions by rank; ties are drawn."""
+        """(M,) the captioner's lengths for joined captions, given out by rank; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -72,8 +72,8 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
 
     The annotators of an image are put into an order drawn by its id. For each image, captions are
     joined until they reach the captioner's number of words. The captioner's lengths are then given
-    out by rank, the longest to the longest joined caption. Each joined caption is cut to its
-    length. So neither labels nor the captioner's choice of images for long captions make a
+    out by rank: the longest joined caption gets the longest length. Each joined caption is cut to
+    its length. So neither labels nor the captioner's choice of images for long captions can make a
     difference.
     """
     images = comparable(corpus)
@@ -103,13 +103,13 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
 
 
 def word_counts(captions: Captions) -> IntArray:
-    """(N,) how many words each caption has, without punctuation."""
+    """(N,) the number of words of each caption, without punctuation."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     return np.bincount(owner[_is_word(captions)], minlength=len(captions))
 
 
 def joined_captions(captions: Captions) -> Captions:
-    """One caption an image: all of its captions, one after the other.
+    """One caption per image, which has all captions of the image in succession.
 
     Example:
         >>> joined_captions(Captions.from_texts(["a dog", "it runs", "a cat"], [0, 0, 1])).text(0)
@@ -123,7 +123,7 @@ def joined_captions(captions: Captions) -> Captions:
 def cut_captions(captions: Captions, most: IntArray) -> Captions:
     """Captions that end with their last allowed word.
 
-    ``most`` (N,) is how many words each caption may have; punctuation is no word.
+    ``most`` (N,) is the number of words that each caption may have; punctuation does not count.
 
     Example:
         >>> cut_captions(Captions.from_texts(["a dog , and more"]), np.array([2])).text(0)
@@ -144,7 +144,7 @@ def _is_word(captions: Captions) -> BoolArray:
 
 
 def _draw(corpus: Corpus, seed: int) -> Captions:
-    """The human captions; an image's id decides the order of its captions."""
+    """The human captions in a drawn order, which the image's id decides."""
     human = corpus.human
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
     drawn = random_words("annotator alike", seed, keys, part)

@@ -84,7 +84,7 @@ def _naming(attribute: Attribute) -> Naming:
 def _replace_words(
     listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str
 ) -> Captions:
-    """Captions with partners in place of the ``chosen`` (P,) words; without a partner, ``term``."""
+    """Captions in which partners replace the ``chosen`` (P,) words; ``term`` if there is none."""
     words, places = listed.captions, listed.places[chosen]
     types = {word: number for number, word in enumerate(words.types)}
     new = np.arange(len(words.types))
@@ -99,9 +99,9 @@ def _replace_words(
 def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
     """Map words of other groups to words of one group, if the attribute's lists are equally long.
 
-    The i-th words are counterparts. A word listed several times has several counterparts; the
-    counterpart listed most often is used, or the first
-    of several that are listed equally often, so "her" becomes "his" and not "him".
+    The i-th words of two lists are counterparts. A word that is listed several times has several
+    counterparts. The counterpart that is listed most often is used, or the first of several that
+    are listed equally often. So "her" becomes "his" and not "him".
 
     Example:
         >>> words = {"male": ["he", "him", "his", "his"], "female": ["she", "her", "her", "hers"]}
@@ -124,5 +124,5 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
 
 
 def _plain_text(word: str) -> str:
-    """A word in the form that it has in captions without punctuation."""
+    """A word in its form in captions without punctuation."""
     return word.replace("-", " ")

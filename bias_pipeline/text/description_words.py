@@ -1,4 +1,4 @@
-"""Words of captions that describe persons, and words of no concept in the same places."""
+"""Finds words of captions that describe persons, and words of no concept in the same places."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DescribingWords:
     concepts: IntArray  # (P,) the number of its concept
 
     def of_concept(self, row: int, concept: int) -> Marked:
-        """The words around a concept's first mention in a caption; all mentions are marked."""
+        """The words around the first mention of a concept in a caption; all mentions are marked."""
         first = int(self.captions.starts[row])
         words = self.captions.words(row)
         here = (self.places >= first) & (self.places < first + len(words))
@@ -41,7 +41,7 @@ class DescribingWords:
         return _words_around(words, marked)
 
     def in_caption(self, row: int) -> list[int]:
-        """For each word of a caption, the number of its concept; -1 for a word of no concept."""
+        """The number of the concept of each word of a caption, or -1 for a word of no concept."""
         first, last = self.captions.starts[row : row + 2].tolist()
         concepts = np.full(last - first, -1, np.int64)
         here = slice(*np.searchsorted(self.places, (first, last)))
@@ -60,7 +60,7 @@ def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords
 
 
 def _words_at(captions: Captions, sentences: Captions) -> IntArray:
-    """(T,) the word of each token of the sentences; for a joined phrase, its last word."""
+    """(T,) the word at each token of the sentences; a joined phrase gives its last word."""
     numbers = np.array([len(tokens_of(word)) for word in captions.types], np.int64)
     widths = np.array([len(token.split(" ")) for token in sentences.types], np.int64)
     if not len(sentences.tokens):
@@ -80,13 +80,13 @@ def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
 
 @dataclass(frozen=True)
 class OpenSlot:
-    """A word of no concept in a place where descriptions stand. No score depends on it."""
+    """A word of no concept in a place for descriptions. No score depends on such a word."""
 
     word: str
     rows: IntArray  # the captions with it, ascending
 
     def mark_words(self, words: Sequence[str]) -> Marked:
-        """The words of a caption around the first place of this word, which is marked."""
+        """The words of a caption around the first place of this word, where the word is marked."""
         places = [k for k, word in enumerate(words) if self.word in tokens_of(word)]
         return _words_around(words, set(places[:1]))
 
@@ -130,13 +130,13 @@ def open_slots(
 
 
 def _may_describe(word: str, known: frozenset[str]) -> bool:
-    """Whether a word can be an adjective of no concept, by its ending."""
+    """Whether a word can be an adjective of no concept, judged by its ending."""
     plain = word.isalpha() and len(word) > 2 and word not in known
     return plain and not word.endswith(("ing", "ly", "s"))
 
 
 def _in_slot(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
-    """Whether each word stands where adjectives of persons do."""
+    """Whether each word stands in a place for adjectives of persons."""
     slots = AdjectiveSlots(sentences, places, table)
     heads = slots.nouns | word_set(table.carriers)
     before = slots.is_among(heads, places + 1) & slots.is_before_person() & slots.with_person

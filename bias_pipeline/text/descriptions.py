@@ -1,8 +1,8 @@
-"""Which captions describe a person, and how, by concepts instead of spellings.
+"""Finds which captions describe a person, and how, by concepts instead of spellings.
 
-A concept stands for words that say the same of a person: "handsome" and "pretty" are
-*good-looking*. The words, and the lists that the rules below read, are in ``conf/concepts``. No
-parser is needed.
+A concept combines words that say the same about a person: "handsome" and "pretty" are
+*good-looking*. ``conf/concepts`` has the words, and the lists that the rules below need. No parser
+is needed.
 
 An adjective describes a person if it stands
 
@@ -12,13 +12,13 @@ b. behind a verb that links it to a person ("he looks tired"), or behind a comma
 c. behind "looking", in a sentence with a person,
 d. in a sentence with a person, if only a person can be this ("smiling").
 
-A noun for a person that also describes ("girl") counts unless an animal or a thing follows.
+A noun for a person that also describes ("girl") counts, unless an animal or a thing follows.
 
 e. A noun, verb or adverb for what a person has or does ("hair", "smiles", "skillfully") counts if
    the nearest possible owner in the sentence is a person.
-f. A sentence whose first person is a bystander, or "another" person, describes nobody.
+f. A sentence describes nobody if its first person is a bystander, or "another" person.
 
-Nothing counts within three words after a negation.
+No word counts within three words after a negation.
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ class ConceptTable(Configurable):
 
     @cached_property
     def class_of(self) -> dict[str, str]:
-        """The class of each concept, by concept."""
         listed = {concept: kind for kind, of in self.adjectives.items() for concept in of}
         return listed | {word: kind for kind, of in self.alone.items() for word in words_of(of)}
 
@@ -95,7 +94,6 @@ class ConceptTable(Configurable):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes, each once."""
         return tuple(dict.fromkeys(self.class_of.values()))
 
     @cached_property
@@ -105,12 +103,12 @@ class ConceptTable(Configurable):
 
     @cached_property
     def noun_concepts(self) -> dict[str, int]:
-        """Numbers of concepts, by noun for a person."""
+        """The numbers of concepts of each noun for a person."""
         return self._numbers(self.person_nouns.items())
 
     @cached_property
     def carried_concepts(self) -> dict[str, int]:
-        """Numbers of concepts, by word for what a person has or does."""
+        """The numbers of concepts of each word for what a person has or does."""
         return self._numbers(self.carried.items())
 
     @cached_property
@@ -124,14 +122,15 @@ class ConceptTable(Configurable):
 
     @cached_property
     def frame(self) -> frozenset[str]:
-        """The words around descriptions: persons, pronouns, verbs, words of degree and the like."""
+        """The words around descriptions, such as persons, pronouns, verbs and words of degree."""
         kinds = (self.carriers, self.linking, self.appearing, self.degree, self.pronouns)
         return self.persons | word_set(kinds)
 
     def about(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that define an attribute and so show nothing about its groups.
+        """The concepts that define an attribute, and so show nothing about its groups.
 
-        These are the attribute's own classes, and concepts with one of its words as adjective.
+        The concepts are the attribute's own classes, and concepts that have an attribute's word as
+        adjective.
         """
         names = {single.name for single in attribute.singles}
         classes = {kind for kind, name in self.of_attribute.items() if name in names}
@@ -141,7 +140,7 @@ class ConceptTable(Configurable):
         return frozenset(named | {c for c, kind in self.class_of.items() if kind in classes})
 
     def _numbers(self, lists: Iterable[tuple[str, Words]]) -> dict[str, int]:
-        """Numbers of concepts, by word; the first list that has the word decides."""
+        """The numbers of concepts of each word; the first list with the word decides."""
         number = {concept: k for k, concept in enumerate(self.concepts)}
         pairs = [(word, number[concept]) for concept, of in lists for word in words_of(of)]
         return dict(reversed(pairs))
@@ -149,7 +148,7 @@ class ConceptTable(Configurable):
 
 @dataclass(frozen=True, eq=False)
 class Descriptions:
-    """What C captions say about persons."""
+    """The descriptions of persons in C captions."""
 
     concepts: sparse.csr_array  # (C, Q) 1 where a caption describes a person by a concept
     spellings: sparse.csr_array  # (C, S) 1 where a caption describes a person by a word
@@ -158,7 +157,7 @@ class Descriptions:
 
 
 def describe_captions(captions: Captions, table: ConceptTable) -> Descriptions:
-    """What each caption says about a person; see the module for the rules."""
+    """The descriptions of persons in each caption; the module has the rules."""
     return captions.read(_describe, table)
 
 
@@ -208,7 +207,7 @@ def _indicators(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sp
 def content_words(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], *, framed: bool
 ) -> Captions:
-    """The captions' words, without words of concepts; words that name a group become "person"."""
+    """The words of captions without words of concepts; words that name a group become "person"."""
     persons = group_words | frozenset(table.noun_concepts)
     dropped = (table.concept_words if framed else table.concept_words | table.frame) - persons
 
@@ -220,7 +219,7 @@ def content_words(
 
 
 def _tokens(word: str) -> list[str]:
-    """A word of a raw caption as tokens: the word in lower case, and its signs."""
+    """A word of a raw caption as tokens, which are the word in lower case and its signs."""
     return _TOKEN.findall(word.lower().replace("’", "'"))
 
 
@@ -230,9 +229,10 @@ def tokens_of(word: str) -> list[str]:
 
 
 def sentences_of(captions: Captions) -> Captions:
-    """The sentences of captions, one a row; ``image_rows`` are the captions.
+    """The sentences of captions, with one sentence per row.
 
-    :func:`tokens_of` gives their tokens, in the order of the captions; "facial hair" is one token.
+    ``image_rows`` has the captions. :func:`tokens_of` gives their tokens, in the order of captions;
+    "facial hair" is one token.
     """
     tokens = captions.rewrite(tokens_of).join(["facial hair"])
     mark = np.array([word == _END for word in tokens.types], bool)
@@ -246,14 +246,14 @@ _Rule = Callable[[Captions, ConceptTable], tuple[IntArray, IntArray]]
 
 
 def _places(sentences: Captions, number: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """(P,) places of the words that have a number, and (P,) these numbers."""
+    """(P,) the places of words that have a number, and (P,) these numbers."""
     numbers = np.array([number.get(word, -1) for word in sentences.types], np.int64)
     numbers = numbers[sentences.tokens] if len(numbers) else np.empty(0, np.int64)
     return np.flatnonzero(numbers >= 0), numbers[numbers >= 0]
 
 
 def _adjectives(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """Places of adjectives that describe a person, and their concepts."""
+    """The places of adjectives that describe a person, and the adjectives' concepts."""
     places, concepts = _places(sentences, table.adjective_concepts)
     near = AdjectiveSlots(sentences, places, table)
     says = near.say() & ~_of_another(sentences, table)[near.row]
@@ -261,7 +261,7 @@ def _adjectives(sentences: Captions, table: ConceptTable) -> tuple[IntArray, Int
 
 
 class AdjectiveSlots(Neighbours):
-    """Rules a to d at the places of adjectives."""
+    """The rules a to d for places of adjectives."""
 
     def __init__(self, sentences: Captions, places: IntArray, table: ConceptTable) -> None:
         super().__init__(sentences, places)
@@ -285,7 +285,6 @@ class AdjectiveSlots(Neighbours):
         return (self.is_before_person() | behind) & ~unlike
 
     def is_before_person(self) -> BoolArray:
-        """Rule a."""
         table = self.table
         passed = self.chain | word_set([table.looks, table.people.between])
         heads, roles = self.nouns | word_set(table.carriers), word_set(table.roles)
@@ -299,7 +298,6 @@ class AdjectiveSlots(Neighbours):
         return head & ~self.is_among(word_set(table.people.other_heads) - self.nouns, behind)
 
     def behind_verb(self) -> BoolArray:
-        """Rule b, with a verb."""
         table = self.table
         subjects = table.persons | word_set(table.carriers)
         ends = _STOPS | word_set(table.non_persons)
@@ -311,7 +309,6 @@ class AdjectiveSlots(Neighbours):
         return subject
 
     def behind_comma(self) -> BoolArray:
-        """Rule b, with a comma."""
         comma = self.is_among(frozenset(","), self.verb + 1) & (self.verb + 1 < self.places)
         return comma & self.closes() & self.is_among(self.nouns, self.verb)
 
@@ -322,16 +319,14 @@ class AdjectiveSlots(Neighbours):
         return (following == self.end) | self.is_among(closing, following)
 
     def appearing(self) -> BoolArray:
-        """Rule c."""
         return self.with_person & self.is_among(word_set(self.table.appearing), self.verb)
 
     def only_person(self) -> BoolArray:
-        """Rule d."""
         return self.with_person & self.is_among(word_set(self.table.only_persons), self.places)
 
 
 def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """Places of nouns for a person that describe, and their concepts."""
+    """The places of nouns for a person that describe, and the nouns' concepts."""
     places, concepts = _places(sentences, table.noun_concepts)
     near = Neighbours(sentences, places)
     following = near.past(word_set(table.looks), places + 1, 1)
@@ -342,7 +337,7 @@ def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, I
 
 
 def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """Places of what a person has or does (rule e), and their concepts."""
+    """The places of words for what a person has or does (rule e), and their concepts."""
     number = {**table.carried_concepts}
     for ending in [word for word in number if word.startswith("-")]:
         ended = (word for word in sentences.types if word.endswith(ending))
@@ -359,7 +354,7 @@ def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, 
 
 
 def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
-    """Whether a word is the "focus" of a camera, not of a person who concentrates."""
+    """Whether a word is the "focus" of a camera, and not of a person who concentrates."""
     focus = near.is_among(frozenset(["focus"]), near.places)
     on_it = near.is_among(word_set(table.before_focus), near.places - 1)
     camera = word_set(table.no_owners) | {"main", "center", "central", "out"}
@@ -369,7 +364,7 @@ def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
 
 
 def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
-    """Whether the nearest owner is a person; owners before a place go before owners behind it."""
+    """Whether the nearest owner is a person; owners before a place come before owners behind it."""
     persons = table.persons | {f"{word}'s" for word in table.persons}
     no_person = word_set(table.no_owners)
     if not len(places):
@@ -398,7 +393,7 @@ def _flags(captions: Captions, words: frozenset[str]) -> BoolArray:
 
 
 def _of_another(sentences: Captions, table: ConceptTable) -> BoolArray:
-    """(N,) whether each sentence is about another person than the first (rule f)."""
+    """(N,) whether each sentence is about another person than its first person (rule f)."""
     return sentences.read(_another, table)
 
 

@@ -1,4 +1,4 @@
-"""Mends signs that programs changed: wrong encodings, signs written out, invisible blanks."""
+"""Mends signs that programs changed: wrong encodings, signs in code, invisible blanks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_ESCAPED = 2  # how many times in a row HTML may have escaped a sign
 
 
 def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
-    r"""Map each text with signs written out (as in HTML, in JSON, as bytes) to the intended text.
+    r"""Map each text with signs in code (HTML, JSON or bytes) to the intended text.
 
     Example:
         >>> texts = [r"a man\u2019s dog", "a man&#39;s dog", "a dog<0x0A>", "a dog & a cat"]
@@ -55,8 +55,8 @@ _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
 def with_blanks(texts: Sequence[str]) -> dict[str, str]:
     """Map each text with U+200B (no width) between words to the text with ordinary blanks.
 
-    U+200B separates two parts if each part, but not the whole, is a word of these texts. In a text
-    without other blanks, the whole only has to be no word of these texts.
+    U+200B separates two parts if each part is a word of these texts, but the whole is not. In a
+    text without other blanks, it is enough that the whole is no word of these texts.
 
     Example:
         >>> zero = chr(0x200B)
@@ -85,11 +85,11 @@ def may_hide_blanks(texts: Sequence[str]) -> bool:
 
 
 class Texts(list[str]):
-    """Texts of a file, to look for many signs in all texts at once."""
+    """All texts of a file, in which many signs can be looked for at once."""
 
     @cached_property
     def joined_texts(self) -> str:
-        """All texts with NUL between them; empty if a text contains NUL itself."""
+        """All texts with NUL between them; empty if some text contains NUL itself."""
         together = "\0".join(self)
         return together if together.count("\0") == len(self) - 1 else ""
 
@@ -118,7 +118,7 @@ def words_known(texts: Iterable[str]) -> frozenset[str]:
 
 
 def whole_or_parts(parts: Sequence[str], between: str, known: frozenset[str]) -> str:
-    """The parts with a blank between them if only the parts are known words; otherwise one word.
+    """The parts with a blank between them if only they are known words; otherwise one word.
 
     Example:
         >>> known = frozenset(["woman", "well", "known"])

@@ -1,7 +1,8 @@
-"""Whether labels, objects, human captions and the model's captions are about the same images.
+"""Checks whether labels, objects, human captions and model captions are about the same images.
 
-If the rows of a file move by one place, or if the codes of two groups are exchanged, each image has
-another image's captions or another group. All numbers can still be computed, and all are wrong.
+If the rows of a file move by one place, each image has another image's captions. If the codes of
+two groups are exchanged, each image has the other group. All numbers can still be computed, and all
+are wrong.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ MISFIT_REMEDY = (
 
 
 def misfit(corpus: Corpus, attribute: Attribute) -> str:
-    """Why labels or captions seem to be of other images or groups; empty if they seem right.
+    """Why labels or captions seem to belong to other images or groups; empty if they do not.
 
     Labels are compared with the groups that human captions name (the model's captions if there are
-    none), and words of the model's captions with those of human captions.
+    none). Words of the model's captions are compared with words of human captions.
     """
     return _labels_unlike(corpus, attribute) or corpus.read(_words_unlike)
 
 
 def misfit_notes(corpus: Corpus, attribute: Attribute) -> list[str]:
-    """Warnings if labels, captions or objects seem to be of other images."""
+    """Warnings if labels, captions or objects seem to belong to other images."""
     misfits = {
         attribute.name: misfit(corpus, attribute),
         "what needs objects": objects_misfit(corpus),
@@ -83,10 +84,10 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
 def _informedness_below(named: IntArray, labels: IntArray, share: float) -> bool:
     """Whether the informedness is surely below a share of the most that these captions allow.
 
-    Informedness is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1). It
-    is 1 if all named groups are right, and 0 by chance, whatever the sizes of the groups. Captions
-    that name one group too often allow less than 1; a model that calls everybody a man allows 0.
-    The upper end of the 95 % interval is compared. False if all labels are of one group.
+    Informedness is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1).
+    Informedness is 1 if all named groups are right, and 0 by chance, for any sizes of the groups.
+    Captions that name one group too often allow less than 1: if a model calls everybody a man, the
+    most is 0. We compare the upper end of the 95 % interval. False if all labels are of one group.
     """
     groups, sizes = np.unique(labels, return_counts=True)
     if len(groups) < 2:
@@ -108,7 +109,7 @@ def _words_unlike(corpus: Corpus) -> str:
 
 
 def objects_misfit(corpus: Corpus) -> str:
-    """Why objects seem to be of other images; empty if they seem right or there are none."""
+    """Why objects seem to belong to other images; empty if they do not, or if there are none."""
     return corpus.read(_objects_unlike)
 
 
@@ -129,7 +130,7 @@ def _objects_unlike(corpus: Corpus) -> str:
 def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | None:
     """Where texts do not fit other texts of their image: `` from ID to ID``, empty for all images.
 
-    None if they fit, or if there are few images or few distinct texts.
+    The result is None if the texts fit, or if there are few images or few distinct texts.
     """
     described = np.zeros((2, len(corpus)), bool)
     described[0, first.image_rows] = described[1, other.image_rows] = True
@@ -154,17 +155,17 @@ def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | 
 
 
 def _spread(size: int, most: int) -> IntArray:
-    """At most ``most`` of the numbers below ``size``, evenly spread."""
+    """At most ``most`` numbers below ``size``, which are evenly spread."""
     return np.linspace(0, size - 1, min(size, most)).astype(np.int64)
 
 
 def shared_words(
     first: Captions, other: Captions, images: IntArray
 ) -> tuple[Float64Array, Float64Array]:
-    """How many words texts share with other texts of the same image, and of other images.
+    """How many words texts share with other texts of their image, and of other images.
 
-    Both are (M,), for M images, and at least 0. A word that a share s of the images has in its
-    other texts counts as -log(s).
+    Both results are (M,), for M images, and at least 0. If a share s of the images has a word in
+    its other texts, the word counts as -log(s).
     """
     columns: dict[str, int] = {}
 
@@ -186,7 +187,7 @@ def shared_words(
 
 
 def _unfitting(n_images: int, unlike: Callable[[IntArray], bool]) -> IntArray:
-    """The places of images that are unlike, of N in their order: all, some parts, or none."""
+    """The places, among N images in order, of images that do not fit: all, some parts, or none."""
     everything = np.arange(n_images)
     if n_images < _LEAST_IMAGES:
         return everything[:0]
@@ -201,7 +202,7 @@ def _parts(places: IntArray) -> Iterator[IntArray]:
 
 
 def _range_of(corpus: Corpus, images: IntArray, wrong: IntArray) -> str:
-    """Between which images all unfitting images lie; empty if these are all images."""
+    """The first and the last image that do not fit, as text; empty if all images do not fit."""
     if len(wrong) == len(images):
         return ""
     first, last = (corpus.ids[images[place]] for place in (wrong[0], wrong[-1]))

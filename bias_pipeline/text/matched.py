@@ -1,4 +1,4 @@
-"""Equal style: edits human captions until each word is as frequent as in model captions."""
+"""Equal style: edits human captions until they use each word as often as model captions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ N_EXAMPLES = 10
 
 @dataclass(frozen=True)
 class Change:
-    """How human captions of one position were changed.
+    """How the human captions of one position were changed.
 
     Attributes:
         position: from 0.
@@ -33,7 +33,7 @@ class Change:
         removed: words removed, counted once per caption.
         added: words added.
         reach: coverage of the captioner's vocabulary, the share of its words that human captions
-            have as often, in [0, 1]; NaN without words.
+            have as often, in [0, 1], or NaN without words.
         retained: share of the captioner's words that are left in its captions, in [0, 1].
     """
 
@@ -46,24 +46,25 @@ class Change:
 
 
 class MatchedAlignment(TextTransform):
-    """``alignment=matched``: each word is in as many human captions as model captions (ours).
+    """``alignment=matched`` puts each word into as many human captions as model captions (ours).
 
     Attackers learn more from richer captions, whatever the bias. Here the captioner is compared
     with equally rich human captions. At each caption position, a word that annotators use more
-    often is removed from captions drawn at random. A word that they use less often is added to
-    captions of images for which *another* annotator used it. The more such annotators there are,
-    the likelier it is added. So human sentences and associations stay, and nothing changes for a
-    captioner that uses words as often as annotators do. Labels are not used. Draws depend on word,
-    position and image id, so the order of files does not matter. Shares are taken over images with
-    a group, a model caption and at least two human captions. Images with one caption are left out
-    if others have several. A word that no second annotator used cannot be added. So ``reach`` is
-    the coverage of the captioner's vocabulary: the sum of ``min(p, reached)`` over the sum of
-    ``p``, where p is a word's share. Below 0.95 draw no conclusion.
+    often is removed from captions drawn at random. A word that annotators use less often is added
+    to captions of images for which *another* annotator used it. The more such annotators there are,
+    the likelier the word is added. So human sentences and associations stay, and nothing changes
+    for a captioner that uses words as often as annotators do. This method does not use labels.
+    Draws depend on word, position and image id, so the order of files does not matter. Shares are
+    taken over images that have a group, a model caption and at least two human captions. Images
+    with one caption are left out if others have several. A word that no second annotator used
+    cannot be added to a caption. So ``reach`` is the coverage of the captioner's vocabulary: the
+    sum of ``min(p, reached)`` over the sum of ``p``, where p is a word's share. Below 0.95 no
+    conclusion should be drawn.
 
-    ``alignment=matched_both`` changes the captioner's captions too (``sides``). A word that the
-    captioner uses more often than annotators can is removed from captions drawn at random. So both
-    sides use each word equally often. The score is about the *retained* words. A score can show
-    bias, but it says nothing about the removed words.
+    ``alignment=matched_both`` also changes the captioner's captions (``sides``). If the captioner
+    uses a word more often than annotators can, the word is removed from captions drawn at random.
+    So both sides use each word equally often. The score is then about the *retained* words. Such a
+    score can show bias, but it says nothing about the removed words.
 
     Raises:
         NotApplicableError: when called, if annotators use none of the captioner's words.
@@ -121,21 +122,21 @@ class MatchedAlignment(TextTransform):
         return replace(corpus.rewrite({"human": human}), tables={**corpus.tables, **tables})
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of a side, changed or not."""
+        """The captions of a side, whether they are changed or not."""
         return self(corpus).side(side)
 
     def reach(self, corpus: Corpus) -> float:
-        """Coverage of the captioner's vocabulary by human captions, without changing them.
+        """The coverage of the captioner's vocabulary by human captions, without any changes.
 
         Annotators can use a word for an image if one of them does.
 
         Returns:
-            In [0, 1]; NaN without words or without human captions.
+            In [0, 1], or NaN without words or without human captions.
         """
         return self.usage(corpus).reach
 
     def usage(self, corpus: Corpus) -> WordUsage:
-        """How often each side uses each word, in the images that matching keeps."""
+        """How often each side uses each word in the images that matching keeps."""
         return self._usage(_described_by_several(corpus))
 
     def _usage(self, corpus: Corpus) -> WordUsage:
@@ -159,12 +160,12 @@ class MatchedAlignment(TextTransform):
         return edit_words(model, _join(removed, types), _join([], types))
 
     def _match(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
-        """Human captions after the changes, and the changes by position."""
+        """The human captions after the changes, and the changes by position."""
         removed, added, changes = self._changes(corpus)
         return edit_words(corpus.human, removed, added), changes
 
     def _changes(self, corpus: Corpus) -> tuple[Entries, Entries, list[Change]]:
-        """For each position, the words to take out of human captions and to put in, with counts."""
+        """For each position, the words to remove from and to add to human captions, with counts."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.find(model, human, self.excluded)
@@ -200,11 +201,11 @@ class MatchedAlignment(TextTransform):
         images: UIntArray,
         position: int,
     ) -> tuple[Entries, Entries]:
-        """The words to take out of and to put into the captions of one position.
+        """The words to remove from and to add to the captions of one position.
 
-        ``here`` (N, V) is 1 where a caption holds a word, and ``others`` (N, V) is how many other
-        captions of its image contain the word. ``target`` (V,) is how many captions shall hold
-        each word. ``words`` (V,) and ``images`` (N,) are hashes.
+        ``here`` (N, V) is 1 where a caption has a word. ``others`` (N, V) is the number of other
+        captions of its image with the word. ``target`` (V,) is the number of captions that shall
+        have each word. ``words`` (V,) and ``images`` (N,) are hashes.
         """
         count = _totals(here)
         out = self._draw("words out", here, count - target, words, images, position)
@@ -225,9 +226,9 @@ class MatchedAlignment(TextTransform):
     ) -> Entries:
         """Captions drawn for each word, without replacement.
 
-        ``weights`` (N, V) says how likely each caption is drawn for each word, 0 for never.
-        ``most`` (V,) is how many captions are drawn; a negative number counts as 0. ``words`` (V,)
-        and ``images`` (N,) are hashes.
+        ``weights`` (N, V) says how likely each caption is drawn for each word; 0 means never.
+        ``most`` (V,) is the number of captions that are drawn; a negative number counts as 0.
+        ``words`` (V,) and ``images`` (N,) are hashes.
         """
         by_word = sparse.csc_array(weights)
         word = np.repeat(np.arange(len(most), dtype=np.int32), np.diff(by_word.indptr))
@@ -255,7 +256,7 @@ class MatchedAlignment(TextTransform):
 
 
 def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolArray:
-    """(E,) whether each entry is among the ``most`` smallest of its word, or ties with them."""
+    """(E,) whether each entry is among the ``most`` smallest of its word, or ties with one."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
     for number in np.flatnonzero((most > 0) & (most < sizes)).tolist():
@@ -313,14 +314,14 @@ class _Words:
         return cls(names, hash_ids(names), columns)
 
     def types_of(self, captions: Captions) -> IntArray:
-        """(V,) the index of each word among the captions' types, -1 for other words."""
+        """(V,) the index of each word among the captions' types; -1 for absent words."""
         columns, types = self.columns[captions.types], np.full(len(self.keys), -1)
         taking_part = columns >= 0
         types[columns[taking_part]] = np.flatnonzero(taking_part)
         return types
 
     def indicators(self, captions: Captions) -> sparse.csr_array:
-        """(captions, V) 1 where a caption contains a word, however often."""
+        """(captions, V) 1 where a caption contains a word at least once."""
         column = self.columns[captions.types].astype(np.int32)[captions.tokens]
         changed = column >= 0
         row = np.repeat(np.arange(len(captions), dtype=np.int32), captions.lengths)[changed]
@@ -333,7 +334,7 @@ class _Words:
 
 @dataclass(frozen=True, eq=False)
 class WordUsage:
-    """In how many images each of V words is used."""
+    """The number of images in which each of V words is used."""
 
     words: _Words
     wanted: IntArray  # (V,) by the captioner
@@ -346,7 +347,7 @@ class WordUsage:
 
     @property
     def reach(self) -> float:
-        """Share of the captioner's uses of words that annotators can match; NaN without words."""
+        """The share of the captioner's uses of words that annotators match, or NaN without any."""
         total = self.wanted.sum()
         return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 
@@ -364,7 +365,7 @@ def _totals(incidence: sparse.csr_array) -> IntArray:
 
 
 def _join(parts: list[Entries], types: IntArray) -> Entries:
-    """All entries of some tables, with words numbered as the captions' types."""
+    """The entries of all tables together, with words numbered as in the captions' types."""
     nothing = [np.empty(0, np.int64)]
     captions = np.concatenate(nothing + [part.captions for part in parts])
     columns = np.concatenate(nothing + [part.types for part in parts])
@@ -372,7 +373,7 @@ def _join(parts: list[Entries], types: IntArray) -> Entries:
 
 
 def _examples(corpus: Corpus, matched: Captions, seed: int) -> list[dict[str, object]]:
-    """Captions before and after, of images drawn by their ids."""
+    """Captions before and after the changes, of images that their ids draw."""
     human = corpus.human
     chosen = np.flatnonzero(comparable(corpus)[human.image_rows] & (human.positions == 0))
     drawn = random_words("examples", seed, corpus.keys[human.image_rows[chosen]])

@@ -1,18 +1,18 @@
 """Decides which group of an attribute, and which tasks, a caption names; every metric uses it.
 
 Our tokenizer splits a caption into lower-case words. A group is named where one of its listed words
-or phrases occurs whole: "man's hat" and "the man." name a man, "mandate" does not. Plurals count if
-they are listed. A caption that names two groups names both, and has no single group
+or phrases occurs as a whole. "man's hat" and "the man." name a man, but "mandate" does not. Plurals
+count only if they are listed. A caption that names two groups has no single group
 (:func:`named_group`). A caption names a group of an intersection if it names a group of each
 attribute.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
-names a group of race, "a black dog" does not. Lists and English word order decide whether a word
-describes a person, without a parser. A word in no list ends the search, so matches are reliable but
-some are missed ("a black bearded man").
+names a group of race, but "a black dog" does not. Lists and English word order decide whether a
+word describes a person, without a parser. A word that is in no list ends the search. So matches are
+reliable, but some are missed ("a black bearded man").
 
-A task (an object or an activity) is named where one of its listed words or phrases occurs; the
-longest phrase wins, so "hot dog" is not a dog. Naming a task twice counts once.
+A task (an object or an activity) is named where one of its listed words or phrases occurs. The
+longest phrase wins, so "hot dog" is not a dog. A task that is named twice counts once.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 
 
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
-    """(P,) which of P running words describe a person.
+    """(P,) whether each of P running words describes a person.
 
-    A word describes a person in three cases. The word is itself a noun for a person ("africans").
-    Such a noun follows, with only listed words between, and does not describe a thing ("a black
-    young man", not "a white chef hat"). Or such a noun precedes and is linked to the word ("a man
-    who is black").
+    A word describes a person in three cases. The word itself may be a noun for a person
+    ("africans"). A noun for a person may follow, with only listed words between, if this noun does
+    not describe a thing ("a black young man", but not "a white chef hat"). A noun for a person may
+    also stand before the word and be linked to it ("a man who is black").
 
     Args:
         captions: lower-case words without punctuation.
@@ -82,19 +82,19 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) from each place on, in steps, the first place with a word not among these."""
+        """(P,) the first place, in steps from each place, whose word is not among these words."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """(P,) whether one of these words stands at one of the steps; negative steps lead back."""
+        """(P,) whether one of these words stands at one of the steps; negative steps go back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
 
 class _Beside(Neighbours):
-    """The rules of a context at P places."""
+    """The rules of a context, applied at P places."""
 
     def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
         super().__init__(captions, places)
@@ -103,17 +103,17 @@ class _Beside(Neighbours):
         self.linking, self.closing = word_set(context.linking), word_set(context.closing)
 
     def itself(self) -> BoolArray:
-        """Whether the word is a noun for a person."""
+        """Whether the word itself is a noun for a person."""
         return self.is_among(self.words, self.places)
 
     def is_before_person(self) -> BoolArray:
-        """Whether the word precedes a noun for a person, such as "police officer"."""
+        """Whether the word stands before a noun for a person, such as "police officer"."""
         noun = self.past(self.between - self.words, self.places + 1, 1)
         behind = self.past(self.words, noun, 1)
         return (behind > noun) & ~self.is_among(self.other_heads, behind)
 
     def is_linked_to_person(self) -> BoolArray:
-        """Whether a verb links the word to a noun for a person, and the word has no later noun."""
+        """Whether a verb links the word to a noun for a person, and no noun follows the word."""
         noun = self.past(self.linking, self.places - 1, -1)
         following = self.places + 1
         last = (following == self.end) | self.is_among(self.closing, following)
@@ -132,7 +132,7 @@ SEVERAL_GROUPS = -2
 def attribute_mentions(
     captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
 ) -> sparse.csr_array:
-    """Which of the given groups each caption names.
+    """The groups, out of the given groups, that each caption names.
 
     A caption names a group of an intersection if it names a group of each attribute.
 
@@ -152,7 +152,7 @@ def attribute_mentions(
 def named_group(
     captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
 ) -> IntArray:
-    """The one group that each caption names.
+    """The single group that each caption names.
 
     Args:
         captions: as in :func:`attribute_mentions`.
@@ -174,7 +174,7 @@ def named_group(
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
-    """(N,) the single group that each row of (N, K) mentions names; see :func:`named_group`."""
+    """(N,) the single group in each row of (N, K) mentions; see :func:`named_group`."""
     groups = np.arange(mentions.shape[1])
     counts = np.asarray((mentions > 0).sum(axis=1)).astype(np.int64)
     first = np.asarray((mentions > 0).astype(np.float64) @ groups).astype(np.int64)
@@ -186,7 +186,7 @@ def silent(captions: Captions, attribute: Attribute) -> BoolArray:
 
     A caption names a group of an intersection if it names a group of each attribute.
 
-    The attribute's own words are used, so that the flags do not depend on a metric's word list.
+    The flags use the attribute's own words, so they do not depend on a metric's word list.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -198,11 +198,11 @@ def silent(captions: Captions, attribute: Attribute) -> BoolArray:
 def neutral_rate(
     captions: Captions, attribute: Attribute, images: BoolArray | None = None
 ) -> float:
-    """Share of captions that name no group of the attribute, in [0, 1]; NaN without captions.
+    """The share of captions that name no group of the attribute, in [0, 1].
 
-    A captioner that always writes "person" has a rate of 1: the rate shows that the captioner
-    avoids groups. The attribute's own words are used, whatever a metric's word list, so that rates
-    are comparable.
+    It is NaN without captions. A captioner that always writes "person" has a rate of 1. So the rate
+    shows that the captioner avoids groups. The rate uses the attribute's own words, whatever a
+    metric's word list is, so that rates can be compared.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -217,7 +217,7 @@ def neutral_rate(
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The P places where captions contain a word listed for a group.
+    """The P places where captions contain a word that is listed for a group.
 
     Attributes:
         captions: N captions as lower-case words without punctuation, listed phrases as one word.
@@ -232,7 +232,7 @@ class Listed:
     names: BoolArray
 
     def holding(self, places: BoolArray) -> BoolArray:
-        """(N,) captions that contain at least one of the flagged places."""
+        """(N,) whether captions contain at least one of the flagged places."""
         flags = np.zeros(len(self.captions), bool)
         flags[np.searchsorted(self.captions.starts, self.places[places], side="right") - 1] = True
         return flags
@@ -295,7 +295,7 @@ def _mentions(
 
 
 def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
-    """Group to (N,) flags of the captions that name the group."""
+    """A map from groups to (N,) flags of the captions that name the group."""
     matches = listed_words(captions, naming)
     return {
         name: matches.holding(matches.names & (matches.groups == k))
@@ -317,9 +317,9 @@ def _lower(captions: Captions) -> Captions:
 def task_mentions(
     captions: Captions, vocabulary: TaskVocabulary, tasks: tuple[str, ...]
 ) -> sparse.csr_array:
-    """Which tasks each caption names.
+    """The tasks that each caption names.
 
-    Any word of a task names it; the longest phrase wins, so "hot dog" does not name a dog.
+    Any word of a task names the task. The longest phrase wins, so "hot dog" does not name a dog.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -359,7 +359,7 @@ _REACH = 4  # words from a hedge to the group's word: "appears to be a young bla
 
 
 def find_hedged(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) captions that name a group behind a hedge: "appears to be a young man".
+    """(N,) whether captions name a group after a hedge: "appears to be a young man".
 
     At most three words stand between the hedge and the group's word.
 
@@ -392,7 +392,7 @@ def _find_hedged(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
 
 
 def _hedging(words: Captions) -> BoolArray:
-    """(N,) flags of captions with a word of a hedge; only these are then read as text."""
+    """(N,) flags of captions with a word of a hedge; only these captions are then read as text."""
     pattern = phrase_pattern("hedge")
     single = re.compile(r"appear\w*|seem\w*|look\w*|might|may|could")
     return words.mentions(w for w in words.types if single.fullmatch(w) or pattern.fullmatch(w))

@@ -1,4 +1,4 @@
-"""Prompts in a captioner's captions, around a description or instead of a description."""
+"""Finds prompts in a captioner's captions, around a description or instead of one."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ASKING = frozenset(
 
 
 def echoes(corpus: Corpus) -> BoolArray:
-    """(C,) flags of the captioner's captions in which every sentence is a prompt or a request.
+    """(C,) flags of those captioner's captions in which every sentence is a prompt or a request.
 
     A sentence asks for something if it is a request or a question about the image
-    (``phrases.csv``). Ordinary captions that occur often do not count.
+    (``phrases.csv``). Ordinary captions do not count as prompts, even if they occur often.
     """
     known = corpus.read(prompts_in)
     flags = np.zeros(len(corpus.model), bool)
@@ -44,8 +44,8 @@ def echoes(corpus: Corpus) -> BoolArray:
 def prompts_in(corpus: Corpus) -> frozenset[str]:
     """Sentences of the file's prompts, and requests that begin or end at least three captions.
 
-    If prompts differ between captions, only requests count: a model may have drawn the pictures
-    from the prompts.
+    If prompts differ between captions, only requests count, since a model may have drawn the
+    pictures from the prompts.
     """
     prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
     known = {_plain_text(sentence) for prompt in prompts for sentence in sentences_of(prompt)}
@@ -57,7 +57,7 @@ def prompts_in(corpus: Corpus) -> frozenset[str]:
 
 
 def without_prompts(text: str, known: frozenset[str]) -> str:
-    """A caption without the prompts before and behind it; a text of nothing but prompts stays.
+    """A caption without the prompts before and behind it; a text with only prompts stays.
 
     Example:
         >>> known = frozenset(["describe this image", "is it a man"])
@@ -72,7 +72,7 @@ def without_prompts(text: str, known: frozenset[str]) -> str:
 
 
 def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
-    """The corpus with captions changed by :func:`without_prompts`, and how many changed."""
+    """The corpus with captions changed by :func:`without_prompts`, and the number of changes."""
     known = corpus.read(prompts_in)
     rows = _asking_rows(corpus.model, known) if known else ()
     texts = {row: corpus.model.text(row) for row in rows}
@@ -84,7 +84,7 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether a sentence has the form of a request or a question, which captions may have, too."""
+    """Whether a sentence has the form of a request or a question; captions may have it too."""
     bare = _bare(sentence)
     return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
 
@@ -117,5 +117,5 @@ def _plain_text(sentence: str) -> str:
 
 
 def _bare(sentence: str) -> str:
-    """A sentence in lower case, without the blanks and signs around it."""
+    """A sentence in lower case, without blanks and signs at its ends."""
     return plain_text(sentence).strip(" /\"'“”*#-–—_>`")

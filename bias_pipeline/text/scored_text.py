@@ -1,4 +1,4 @@
-"""Decides which text of captions is scored, before any metric and for all metrics alike.
+"""Decides which text of captions is scored, before any metric and equally for all metrics.
 
 Language models also write preambles and refusals, which are no captions.
 """
@@ -42,7 +42,7 @@ _LOOSE = re.compile(
 
 
 def declines(texts: Sequence[str]) -> BoolArray:
-    """(N,) whether each text is a refusal or a service's error message instead of a caption.
+    """(N,) whether each text is a refusal or a service's error message, and not a caption.
 
     The beginning decides, even if a description follows.
 
@@ -59,15 +59,15 @@ def _find_declining(plain: Sequence[str]) -> BoolArray:
 
 
 def _may_have_preamble(plain: Sequence[str]) -> BoolArray:
-    """(N,) whether plain texts may have a preamble; false for nearly every caption, and fast."""
+    """(N,) whether plain texts may have a preamble; fast, and false for nearly all captions."""
     match = phrase_pattern("preamble").match
     return np.fromiter((not text[:1].isalpha() or match(text) is not None for text in plain), bool)
 
 
 def preamble_of(text: str) -> str:
-    """The phrases and signs before a caption's content, in lower case; possibly empty.
+    """The phrases and signs before a caption's content, in lower case; may be empty.
 
-    A text that would be all preamble has none.
+    A text that would consist only of a preamble has none.
 
     Example:
         >>> preamble_of("**Caption:** The image depicts a man.")
@@ -102,7 +102,7 @@ def without_preamble(text: str) -> str:
 
 
 def after_thoughts(text: str) -> str:
-    """What a reasoning model answers, without its thoughts; empty if the thoughts have no end.
+    """The answer of a reasoning model without its thoughts; empty if the thoughts do not end.
 
     Example:
         >>> after_thoughts("<think>Is it a man?</think> A dog."), after_thoughts("<think>Is it")
@@ -134,7 +134,7 @@ def openings(captions: Captions) -> list[str]:
 
 
 def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
-    """The distinct first words of captions, and (N,) which of them each caption begins with.
+    """The distinct first words of captions, and (N,) the number of each caption's first words.
 
     Example:
         >>> texts, places = distinct_openings(Captions.from_texts(["a dog", "a cat", "a dog"]))
@@ -147,7 +147,7 @@ def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
 
 
 def shared_opening(captions: Captions) -> tuple[str, int]:
-    """The longest beginning that at least a third of the captions share, and their number.
+    """The longest beginning that at least a third of the captions have, and their number.
 
     Example:
         >>> texts = ["A detailed view of a man"] * 50 + ["a man"] * 50
@@ -168,7 +168,7 @@ def shared_opening(captions: Captions) -> tuple[str, int]:
 
 
 def _shared_openings(captions: Captions) -> list[tuple[str, ...]]:
-    """The beginnings of three words or more that at least a third of the captions share."""
+    """The beginnings of three words or more that at least a third of the captions have."""
     words = captions.rewrite(_letters)
     needed = SHARED * len(words)
     shared = []
@@ -198,7 +198,7 @@ def _n_opening(captions: Captions, opening: Sequence[str]) -> int:
 def _next_words(
     words: Captions, rows: IntArray, place: int, needed: float
 ) -> list[tuple[int, IntArray]]:
-    """The words that enough captions have at a place, each with these captions."""
+    """The next words that enough captions have at a place, with the captions of each word."""
     rows = rows[words.lengths[rows] > place]
     tokens = words.tokens[words.starts[rows] + place]
     counts = np.bincount(tokens, minlength=1)
@@ -230,7 +230,7 @@ Unit = Literal["caption", "sentence", "subject"]
 
 @dataclass(frozen=True)
 class ScoredText:
-    """Rewrites a corpus so that its captions have only the text that is to be scored."""
+    """Rewrites a corpus so that its captions contain only the text to be scored."""
 
     # Whether phrases before the content ("The image depicts") stay; `cut` removes them from the
     # captioner's captions and from human captions alike
@@ -255,8 +255,9 @@ class ScoredText:
     def apply(self, corpus: Corpus, blank_limit: float = BLANK_LIMIT) -> Corpus:
         """The corpus with only the text that is scored.
 
-        ``blank_limit`` is the share of a side's captions, in [0, 1], above which absent captions
-        are refused: blank and declined captions, or human captions that describe nothing.
+        ``blank_limit`` is a share of a side's captions, in [0, 1]. If more captions are absent,
+        they are refused. Blank and declined captions are absent, and so are human captions that
+        describe nothing.
         """
         if self.stock == "drop":
             persons = words_of(self.subjects.words) if self.subjects else ()
@@ -320,9 +321,9 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts.
+    """The caption without thoughts.
 
-    If no text is left it is ``<think>``, which counts as declined.
+    If no text is left, the result is ``<think>``, which counts as declined.
     """
     answer = after_thoughts(text)
     return "<think>" if text and is_blank(answer) else answer
@@ -353,25 +354,24 @@ def _quote(texts: Iterable[str]) -> str:
 
 
 def declined_images(corpus: Corpus) -> BoolArray:
-    """(N,) images that the captioner declines to describe, whether or not refusals are scored."""
+    """(N,) images that the captioner declines to describe, even if refusals are scored."""
     flags = corpus.declined > 0 if len(corpus.declined) else np.zeros(len(corpus), bool)
     flags[corpus.model.image_rows[corpus.read(_declining)]] = True
     return flags
 
 
 def _declining(corpus: Corpus) -> BoolArray:
-    """(C,) the captioner's captions that decline."""
+    """(C,) which of the captioner's captions decline."""
     return corpus.model.read(_openings_read)[0] | corpus.read(echoes)
 
 
 def _preambles(captions: Captions) -> Counter[str]:
-    """Each preamble, with the number of captions that open with it."""
     return captions.read(_openings_read)[1]
 
 
 @each_caption
 def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
-    """(C,) flags of captions that decline, and how many captions open with each preamble."""
+    """(C,) flags of captions that decline, and the number of captions for each preamble."""
     texts, places = distinct_openings(captions)
     plain = plain_texts(texts)
     flags = _find_declining(plain)
@@ -394,7 +394,6 @@ def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
 
 
 def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
-    """The notes on how captions begin."""
     preambles = _preambles(corpus.model)
     begun, n_captions = preambles.total(), len(corpus.model)
     notes = []
@@ -420,7 +419,7 @@ def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
 
 
 def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
-    """A note on how many words the captions still have."""
+    """A note on the number of words that captions still have."""
     lengths = [
         f"{_mean_length(scored.side(side)):.1f} of {_mean_length(raw.side(side)):.1f} ({whose})"
         for side, whose in (("model", "model"), ("human", "annotators"))
@@ -436,7 +435,7 @@ def _mean_length(captions: Captions) -> float:
 def visible(word: str) -> str:
     """A word without format characters (Unicode's Cf): zero-width, soft hyphens, byte order marks.
 
-    Keep a zero-width joiner between two non-ASCII characters, where it is part of the spelling.
+    A zero-width joiner stays between two non-ASCII characters, where it is part of the spelling.
 
     Example:
         >>> visible("wo" + chr(0x200B) + "man" + chr(0x200D))
@@ -452,7 +451,7 @@ def visible(word: str) -> str:
 
 
 def without_invisible(captions: Captions) -> Captions:
-    """Captions with every word as :func:`visible` has it; the same object if no word changes."""
+    """Captions whose words :func:`visible` changed; the same object if no word changes."""
     shown = {word: visible(word) for word in captions.types}
     if all(word == new for word, new in shown.items()):
         return captions

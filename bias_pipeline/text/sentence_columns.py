@@ -1,4 +1,4 @@
-"""The sentences of captions, as columns."""
+"""Splits captions into sentences, which are stored as columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bias_pipeline.text.sentences import ends_sentence, sentences_of
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """The S sentences of N captions, in order.
+    """The S sentences of N captions, in the order of the captions.
 
     Attributes:
         words: a row for each sentence; its image is the number of its caption.
@@ -27,7 +27,7 @@ class Sentences:
 
     @property
     def person_number(self) -> IntArray:
-        """(S,) how many sentences about a person the caption has up to and including this sentence.
+        """(S,) the number of the caption's sentences about a person up to and including this one.
 
         Example:
             >>> words = Captions.from_texts(["A hall.", "A man sits.", "He reads."], [0, 0, 0])
@@ -41,9 +41,9 @@ class Sentences:
 
 
 def split_sentences(captions: Captions) -> Captions:
-    """(S,) the sentences of captions; the number of its caption stands as a sentence's image.
+    """(S,) the sentences of captions; the number of its caption is stored as a sentence's image.
 
-    A preamble ("Sure! Here it is:") is a sentence of its own.
+    A preamble ("Here it is:") is a sentence of its own.
 
     Example:
         >>> sentences = split_sentences(Captions.from_texts(["A hall. A man sits.", "a dog"]))
@@ -76,7 +76,7 @@ def _may_have_several(captions: Captions) -> BoolArray:
 
 
 def _further_begins(words: list[str]) -> Iterator[int]:
-    """The places of the first words of a caption's content and of further sentences."""
+    """The places of the first words of a caption's content and of its further sentences."""
     text = " ".join(words)
     preamble = preamble_of(text)
     place = len(preamble.split())

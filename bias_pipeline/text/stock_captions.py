@@ -1,7 +1,7 @@
-"""Human captions that describe nothing: stock sentences, and copies that pad an image's list.
+"""Removes human captions that describe nothing: stock sentences, and copies that fill a list.
 
-Some data sets have one sentence for every picture that annotators could not describe (VizWiz), and
-some programs repeat captions until each image has five.
+Some data sets have one sentence for every picture that annotators could not describe (VizWiz). Some
+programs repeat captions until each image has five.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def without_stock(
 ) -> Corpus:
     """The corpus without human captions that describe nothing, with a note on each kind.
 
-    Blank captions and stock sentences are refused if together they are more than the share
+    Blank captions and stock sentences are refused if together they exceed the share
     ``blank_limit``, in [0, 1], of the human captions.
     """
     human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
@@ -80,7 +80,7 @@ def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) 
 
 @dataclass(frozen=True)
 class _Sentences:
-    """Human captions as sentences, without case and signs."""
+    """Human captions as sentences, without capitals and signs."""
 
     captions: Captions  # C captions, as they are
     numbers: IntArray  # (C,) the number of each sentence; sentences in the most images come first
@@ -105,7 +105,7 @@ class _Sentences:
         return self.numbers < number
 
     def _stands_out(self, number: int) -> bool:
-        """Whether a sentence is a stock sentence, since it is far more frequent than the next."""
+        """Whether a sentence is a stock sentence, because it is far more frequent than the next."""
         images, following = [*self.images[number : number + 2], 0, 0][:2]
         described = len(np.unique(self.captions.image_rows))
         frequent = images >= FEWEST and images > SHARE * described
@@ -140,9 +140,10 @@ def _hash_words(captions: Captions) -> UIntArray:
 
 
 def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
-    """(C,) a hash of each caption; captions of equal words have equal hashes.
+    """(C,) a hash of each caption; captions with equal words have equal hashes.
 
-    ``words`` (V,) are the distinct words as they count, empty for words that do not count.
+    ``words`` (V,) are the distinct words in the form that counts, which is empty for words that do
+    not count.
     """
     counts = np.array(list(map(bool, words)), bool)[captions.tokens]
     before = offsets(counts)
@@ -154,12 +155,12 @@ def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
 
 
 def _copies(captions: Captions) -> BoolArray:
-    """(C,) captions that repeat another caption of their image to fill its list.
+    """(C,) whether captions repeat another caption of their image to fill its list.
 
-    A repeated caption counts if all captions of its image are equal. Two equal captions count only
-    if no image has more than two captions, since otherwise they may be equal by chance. Repeated
-    captions of other images count, too, if all images have equally many captions and repeated
-    captions always come last: annotators' own captions come in any order.
+    A repeated caption counts as a copy if all captions of its image are equal. Two equal captions
+    count only if no image has more than two captions, because they may otherwise be equal by
+    chance. Repeated captions of other images also count if all images have equally many captions
+    and repeated captions always come last. Annotators' own captions would come in any order.
     """
     images = captions.image_rows
     hashes = captions.read(_hash_words) + mix(images.astype(np.uint64))

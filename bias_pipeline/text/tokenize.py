@@ -1,4 +1,4 @@
-"""Our tokenizer: fast, versioned, the same on every system."""
+"""Our tokenizer, which is fast, has a version, and is the same on every system."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf
 
 
 class Tokenize(TextTransform):
-    """Split captions into words and punctuation.
+    """Splits captions into words and punctuation.
 
     A token is a run of letters and digits or a single other character, after Unicode NFC. English
     clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so that masking
     finds the word. Hyphens separate for the same reason ("police-woman" is three tokens). Scripts
     without blanks give one token per character.
 
-    Captions of the sides in ``lowercase`` are lower-cased; the published LIC protocol lower-cases
-    ``human`` alone. A literal ``<unk>`` is one special token if ``keep_unknown`` is true. The
-    published protocol splits ``<unk>`` into three tokens.
+    Captions of the sides in ``lowercase`` are put into lower case. The published LIC protocol does
+    this only for ``human``. A literal ``<unk>`` is one special token if ``keep_unknown`` is true.
+    The published protocol splits ``<unk>`` into three tokens.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)
@@ -62,7 +62,7 @@ class Tokenize(TextTransform):
         self.keep_unknown = keep_unknown
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of one side as tokens."""
+        """The captions of one side, split into tokens."""
         lower = side in self.lowercase
 
         def tokens(word: str) -> list[str]:
@@ -76,7 +76,7 @@ class Tokenize(TextTransform):
 
 
 def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> list[str]:
-    """Split one word (text without white space) into tokens; see :class:`Tokenize`."""
+    """Split one word (text without white space) into tokens by the rules of :class:`Tokenize`."""
     if keep_unknown and _UNKNOWN in word:
         first, *others = (
             tokenize_word(part, keep_punctuation=keep_punctuation, keep_unknown=False)
@@ -91,7 +91,7 @@ def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> l
 
 
 def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
-    """A listed word or phrase in the form that it has in tokenised captions.
+    """A listed word or phrase in the form of tokenised captions.
 
     Example:
         >>> as_tokens("dark-skinned"), as_tokens("catcher's mitt")
@@ -107,7 +107,7 @@ def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
 
 
 def _unicode_tokens(word: str) -> list[str]:
-    """Runs of letters, digits and their marks, and every other character by itself."""
+    """Runs of letters, digits and their marks, and every other character as its own token."""
     tokens: list[str] = []
     in_word = False
     for sign in word:

@@ -20,18 +20,18 @@ _BLOCK = 50_000  # captions edited at once, plus the remaining captions of the l
 
 
 class TextTransform(Configurable, ABC):
-    """A pure function of a corpus that rewrites the captions of some sides."""
+    """A pure function of a corpus, which rewrites the captions of some sides."""
 
     def __init__(self, sides: Sequence[Side] = SIDES) -> None:
         self.sides = tuple(sides)
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """A corpus with rewritten captions; the input stays as it is."""
+        """A corpus with rewritten captions; the input does not change."""
         return corpus.rewrite({side: self.rewrite(corpus, side) for side in self.sides})
 
     @property
     def alternatives(self) -> Mapping[str, TextTransform]:
-        """The variants by name, if scores are averaged over several; else only this transform."""
+        """The variants by name, if scores are averaged over variants; else only this transform."""
         return {"": self}
 
     @abstractmethod
@@ -66,10 +66,9 @@ def alternatives(transforms: Sequence[Transform]) -> Mapping[str, tuple[Transfor
 
 
 class Identity(TextTransform):
-    """Leaves captions as they are (``masking=none``, ``alignment=none``)."""
+    """Leaves captions unchanged (``masking=none``, ``alignment=none``)."""
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of the side, unchanged."""
         return corpus.side(side)
 
 
@@ -94,7 +93,7 @@ class Entries:
         return len(self.captions)
 
     def of_rows(self, first: int, last: int) -> Entries:
-        """The pairs of some rows of captions, with rows counted from the first of these."""
+        """The pairs of some rows of captions, where rows are counted from the first row."""
         inside = (first <= self.captions) & (self.captions < last)
         return Entries(self.captions[inside] - first, self.types[inside])
 
@@ -104,11 +103,11 @@ class Entries:
 
 
 def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions:
-    """Captions with some words removed and others added.
+    """Captions after some words were removed and other words were added.
 
-    All occurrences of a removed word are removed. An added word is placed as in another caption of
-    the same image: before the word that follows it there, else after the word that precedes it
-    there, else at the end.
+    All occurrences of a removed word are removed. An added word gets the place that it has in
+    another caption of the same image: before the word that follows it there, else after the word
+    that precedes it there, else at the end.
 
     Example:
         >>> both = Captions.from_texts(["a dog runs", "a big dog"], [0, 0])
@@ -137,7 +136,6 @@ def _block(captions: Captions, first: int, last: int) -> Captions:
 
 
 def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Array, IntArray]:
-    """The words of the edited captions, and how many words each caption has."""
     caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
     keys = caption_of * len(captions.types) + captions.tokens
     remaining = ~_numbers_in(np.sort(removed.keys(len(captions.types))), keys)[1]
@@ -150,7 +148,7 @@ def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Ar
 
 
 def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Entries) -> IntArray:
-    """(E,) where added words go: odd numbers; a token's number is twice its index."""
+    """(E,) the places of added words, as odd numbers; a token's number is twice its index."""
     n_types = len(captions.types)
     of_image = captions.image_rows[caption_of] * n_types + captions.tokens
     donor = _first_of(of_image, captions.image_rows[added.captions] * n_types + added.types)
@@ -165,7 +163,7 @@ def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Ent
 
 
 def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
-    """(E,) the first place of each sought key, -1 where there is none.
+    """(E,) the first place of each key that is looked for, or -1 if there is none.
 
     Example:
         >>> _first_of(np.array([5, 3, 5]), np.array([5, 4])).tolist()
@@ -180,7 +178,7 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
 
 
 def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
-    """(N,) the place of each key among ascending keys, and (N,) whether the key is among these."""
+    """(N,) the place of each key among ascending keys, and (N,) whether the key is there."""
     if not len(ascending):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     number = np.searchsorted(ascending, keys)

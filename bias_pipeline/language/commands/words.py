@@ -1,4 +1,4 @@
-"""Commands on words: which words leak groups, which masking leaves, which alignment replaces."""
+"""Commands that show which words leak groups and which words masking or alignment changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def analysis_words_command(arguments: Sequence[str]) -> int:
 
 
 def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
-    """The cells, one per captioner."""
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:
@@ -157,7 +156,7 @@ def analysis_alignment_parser() -> Parser:
         "--figure",
         type=file_of("figure", ".svg", ".png"),
         metavar="FILE",
-        help="draw the shares at every delta (Figure 1 of DBAC's appendix A)",
+        help="draw a figure of the shares at every delta (Figure 1 in appendix A of DBAC)",
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     return parser

@@ -1,6 +1,6 @@
-"""Attackers on transformed captions; each set of images is attacked once.
+"""Trains attackers on transformed captions; each set of images is attacked once.
 
-Scores under equally good choices, such as several word vectors, are averaged.
+If several choices are equally good, such as several word vectors, their scores are averaged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNKNOWN = "<unk>"  # alignment writes it for human words that the captioner doe
 
 
 def _range(counts: IntArray) -> str:
-    """The smallest and the largest count as text; one number if all counts are equal.
+    """The smallest and the largest count as text, or one number if all counts are equal.
 
     Example:
         >>> _range(np.array([3, 3])), _range(np.array([3, 5, 4]))
@@ -72,7 +72,7 @@ def _wordless(side: str, captions: Captions, share: float) -> DataError:
 def label_captions(
     part: PartName, captions: Captions, grouping: Grouping, positions: int
 ) -> Iterator[LabelledCaptions]:
-    """The captions of each position, with their images' groups, from which attackers learn."""
+    """The captions of each position with their images' groups; attackers learn from these."""
     n_classes = len(grouping.names)
     for k, in_position in enumerate(captions.by_position(positions)):
         labels = grouping.codes[in_position.image_rows]
@@ -83,7 +83,7 @@ def label_captions(
 
 @dataclass(frozen=True)
 class AttackSettings:
-    """Settings and functions of a metric that attacks."""
+    """The settings and functions of a metric that uses attackers."""
 
     attribute: str  # the name of what is guessed
     positions: int  # how many human captions of an image are used
@@ -119,7 +119,7 @@ class AttackRunner:
     def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
-        """Predictions by position: of all attackers, then of attackers with fewer images."""
+        """Predictions by position: of all attackers, and of attackers with fewer images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._label_side(part, images)
@@ -129,7 +129,7 @@ class AttackRunner:
         return self._done[key]
 
     def attack(self, data: LabelledCaptions, shares: Sequence[float] = ()) -> list[Predictions]:
-        """Predictions of all attackers, then of attackers that learn from a share of the images."""
+        """Predictions of all attackers, and of attackers that learn from a share of the images."""
         check_tested(data, self.splits)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
         predictions = self.settings.predict(data, [self.splits, *fewer])
@@ -137,7 +137,7 @@ class AttackRunner:
         return predictions
 
     def group_note(self, images: BoolArray, scoring: Scoring) -> list[str]:
-        """A note on three groups or more: chance, and the images of each group after balancing."""
+        """A note on chance and on each group's images after balancing; empty for two groups."""
         grouping = self.transformed.groupings[self.settings.attribute]
         n_groups, rows = len(grouping.names), np.flatnonzero(images)
         if n_groups < _SEVERAL or not len(rows):
@@ -189,7 +189,7 @@ class AttackRunner:
 
 
 def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
-    """Refuse captions if a seed tests none of them: the metric then has no score."""
+    """Refuse captions of which a seed tests none, since the metric then has no score."""
     groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
     tested = dict.fromkeys(seeds_in(splits), 0)
     for split in splits:
@@ -203,7 +203,7 @@ def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
 
 
 def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:
-    """Share of test captions that also occur in training, since only images are kept apart."""
+    """The share of test captions that also occur in training; only images are kept apart."""
     identities = data.captions.identities
     verbatim = []
     for split in splits:
@@ -226,7 +226,7 @@ def over_alternatives(
 
 
 def _mean(scores: Mapping[str, Score], level: float) -> Score:
-    """Averages of the numbers that all scores have, with all predictions and tables."""
+    """Means of the numbers that all scores have, with all predictions and tables."""
     all_scores = list(scores.values())
     shared = [
         name for name in all_scores[0].parts if all(name in other.parts for other in all_scores)
@@ -267,7 +267,7 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:
-    """Lines with the values of each number that differs between choices."""
+    """Lines with the values of each number that depends on the choice."""
     return [
         {"choice": name, "part": str(part), "value": estimate.value, "seed_std": estimate.seed_std}
         for part in shared

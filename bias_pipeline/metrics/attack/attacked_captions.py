@@ -1,6 +1,6 @@
 """Attackers of a corpus's captions.
 
-Metrics that differ only in how guesses are scored share them.
+Metrics that differ only in how guesses are scored share attackers.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class AttackingMetric(Protocol):
         """The metric's settings and functions for attacking."""
 
     def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        """The corpus as attackers read it."""
+        """The corpus in the form that attackers read."""
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images with all inputs of attackers besides captions."""
+        """(N,) images that have all inputs of attackers besides captions."""
 
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAttack:
-    """Attackers for which annotators take the captioner's place."""
+    """Attackers of human captions that take the place of the captioner's captions."""
 
     pair: Pair
     corpus: Corpus  # in which an annotator is the captioner
@@ -98,7 +98,7 @@ class AttackedCaptions:
 
     @cached_property
     def one_person(self) -> AnnotatorAttack | str:
-        """Attackers with one annotator as the captioner, or why there are none."""
+        """Attackers that treat one annotator as the captioner, or why there are none."""
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON
@@ -112,7 +112,7 @@ class AttackedCaptions:
 
     @cached_property
     def annotators_alike(self) -> AnnotatorAttack | str:
-        """Attackers with each annotator as a captioner of equal length, or why there are none."""
+        """Attackers with each annotator as a captioner of equal length; or why there are none."""
         assert self.align is not None
         first = self.align.of_first_captions()
         after = self.transforms[self._first + 1 :]
@@ -146,7 +146,7 @@ class AttackedCaptions:
 def pairs_of(
     attack: AttackRunner, images: BoolArray, cross_fitted: bool, shares: Sequence[float] = ()
 ) -> list[Pair]:
-    """Predictions on both sides: of all attackers, then of attackers with each share of images."""
+    """Predictions on both sides, of all attackers and of attackers with each share of images."""
     model, human = (
         attack.attack_images(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED)
     )
@@ -155,7 +155,7 @@ def pairs_of(
 
 @dataclass(frozen=True)
 class _Request:
-    """What decides the attackers' predictions, and the metric that trains them."""
+    """The settings that decide the attackers' predictions, and the metric that trains them."""
 
     corpus: Corpus
     content: Hashable
@@ -211,7 +211,7 @@ def _content(value: object) -> Hashable:
 
 
 def as_trained_before(predictions: Sequence[Predictions]) -> list[Predictions]:
-    """Predictions, with a record that another metric trained the attackers."""
+    """Predictions, with a record which says that another metric trained the attackers."""
     return [
         replace(
             one,

@@ -35,7 +35,7 @@ class Pair:
         return cls(model, human, pairs[0].cross_fitted)
 
     def tables(self, scoring: Scoring) -> list[ScoreTable]:
-        """Score tables (model, human): under the metric's scoring, as accuracy, and as LIC."""
+        """Score tables (model, human) under the metric's scoring, under accuracy, and under LIC."""
         three = scoring, Accuracy(scoring.average), Lic(scoring.average)
         of_kind = {
             type(how): [ScoreTable.from_predictions(side, how) for side in (self.model, self.human)]
@@ -45,7 +45,7 @@ class Pair:
 
 
 def calibration(predictions: Sequence[Predictions]) -> Estimate:
-    """Expected calibration error: mean over positions, then over seeds."""
+    """The expected calibration error, averaged over positions and then over seeds."""
     per_seed = np.mean(
         [
             [expected_calibration_error(p, t) for _, t, p in of_position]

@@ -70,11 +70,11 @@ GAP = PartName("gap")
 class CaptionAttack(Metric, ABC):
     """Guess the attribute from captions, on both sides, with the same splits.
 
-    Three image sets, never mixed: ``model`` is every labelled image with a model caption, ``human``
-    is every labelled image with human captions, ``score`` is every labelled image with both (its
-    sides are ``model:paired`` and ``human:paired``). Fresh attackers are trained on the first human
-    captions of all images, others on the second captions, and so on. The human side's score is the
-    mean over these positions.
+    There are three image sets, which are never mixed. ``model`` has every labelled image with a
+    model caption. ``human`` has every labelled image with human captions. ``score`` has every
+    labelled image with both (its sides are ``model:paired`` and ``human:paired``). Fresh attackers
+    are trained on the first human captions of all images, further attackers on the second captions,
+    and so on. The human side's score is the mean over these positions.
     """
 
     attribute: Attribute  # whose groups are guessed
@@ -108,7 +108,7 @@ class CaptionAttack(Metric, ABC):
 
     @property
     def headline_range(self) -> tuple[float, float]:
-        """The range of the metric; only a fraction has bounds."""
+        """The range of the metric; only fractions have bounds."""
         return self.info.range if self._unit == "fraction" else (-math.inf, math.inf)
 
     @property
@@ -129,11 +129,11 @@ class CaptionAttack(Metric, ABC):
         )
 
     def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        """The corpus as attackers read it."""
+        """The corpus in the form that attackers read."""
         return apply_transforms(transforms, corpus)
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images with all further inputs of attackers; for this class, every image."""
+        """(N,) images that have all further inputs of attackers; for this class, every image."""
         return np.ones(len(transformed), bool)
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
@@ -180,7 +180,7 @@ class CaptionAttack(Metric, ABC):
         return replace(score, predictions=as_trained_before(score.predictions))
 
     def _of_annotators(self, attack: AnnotatorAttack | str) -> Score:
-        """The headline with annotators as the captioner, or a note why there is no headline."""
+        """The headline with annotators in place of the captioner, or a note why there is none."""
         if isinstance(attack, str):
             return Score({}, notes=[attack])
         part = self._headline(attack.pair, attack.corpus, attack.images)
@@ -262,7 +262,6 @@ class CaptionAttack(Metric, ABC):
         name: PartName,
         images: BoolArray,
     ) -> Number:
-        """The score of one side on all its images."""
         table = ScoreTable.from_predictions(predictions, self.scoring)
         combinations: Mapping[PartName, Combination] = {name: lambda scores: scores}
         estimate = self.stats.estimate(
@@ -273,7 +272,6 @@ class CaptionAttack(Metric, ABC):
         )
 
     def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Number:
-        """The comparison of the sides, without any other number."""
         tables = [
             ScoreTable.from_predictions(side, self.scoring) for side in (pair.model, pair.human)
         ]
@@ -285,7 +283,7 @@ class CaptionAttack(Metric, ABC):
         )
 
     def _paired_parts(self, pair: Pair, corpus: Corpus, both: BoolArray) -> dict[str, Number]:
-        """Scores of both sides, their comparison, and the numbers that explain it."""
+        """Scores of both sides, the comparison of these scores, and the numbers that explain it."""
         tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
             tables, self.combinations(), corpus.keys, cross_fitted=pair.cross_fitted
@@ -302,7 +300,7 @@ class CaptionAttack(Metric, ABC):
         return parts
 
     def _groups(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Score:
-        """The score of each group of an intersection, and the largest gap between two."""
+        """The score of each group of an intersection, and the largest gap between two groups."""
         if not self.attribute.is_crossed:
             return Score({})
         grouping = corpus.groupings[self.attribute.name]
@@ -330,12 +328,11 @@ class CaptionAttack(Metric, ABC):
         return Score(compared, notes=notes)
 
     def _with_scoring_unit(self, part: Number) -> Number:
-        """A part with the unit and range of the scoring function."""
         unit = self.scoring.unit
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 
     def _with_headline_unit(self, part: Number) -> Number:
-        """A part with the unit, range and no-bias value of the headline."""
+        """A part that has the unit, range and no-bias value of the headline."""
         return replace(
             part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
         )
@@ -377,7 +374,7 @@ class CaptionAttack(Metric, ABC):
         images: BoolArray,
         tested: IntArray,
     ) -> Number:
-        """A number of the images in corpus rows ``tested``, whose groups attackers guessed."""
+        """A number of the images in the corpus rows ``tested``, whose groups attackers guessed."""
         grouping = corpus.groupings[self.attribute.name]
         return Number(
             **vars(estimate),

@@ -60,15 +60,15 @@ _OF_RARE = {"per_pair": "rare pairs", dbac.IMAGES: "rare sets of objects"}
 class DBAC(Metric, CorrectableByGold):
     """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md explains it.
 
-    ``a_to_t``: attackers guess the group from captions with group words masked. ``t_to_a``: they
-    guess the image's objects from captions with object words masked. A side's omega is the
-    attackers' quality times P(other) / P(given). The score is the normalised difference of the two
-    sides' omegas, in (-1, 1).
+    ``a_to_t``: attackers guess the group from captions with group words masked. ``t_to_a``:
+    attackers guess the image's objects from captions with object words masked. A side's omega is
+    the attackers' quality times P(other) / P(given). The score is the normalised difference of the
+    two sides' omegas, in (-1, 1).
 
-    * ``<direction>:counts``, ``:shared``, ``:none``: the score with each prior;
-      ``:priors``: the score of the priors alone.
+    * ``<direction>:counts``, ``:shared``, ``:none``: the score with each prior. ``:priors``: the
+      score of the priors alone.
     * ``<direction>:quality:*``, ``:prior:*``, ``:mentions:*``: the factors of the score.
-    * ``<direction>:<given>:<other>``: the score of a pair. Several attributes also give
+    * ``<direction>:<given>:<other>``: the score of one pair. Several attributes also give
       ``:group:NAME`` and ``:gap``.
     * ``a_to_t:learning:*``: the score of attackers that learn from fewer images.
 
@@ -241,9 +241,9 @@ class DBAC(Metric, CorrectableByGold):
     def _correct(
         self, name: str, score: Score, corpus: Corpus, gold: GoldLabels, whose: str
     ) -> Correction:
-        """One direction, corrected.
+        """One direction, after correction.
 
-        With an annotator as the captioner, only printed numbers are corrected.
+        If an annotator takes the captioner's place, only printed numbers are corrected.
         """
         settings = self.settings
         (transforms,) = alternatives(settings.transforms[name]).values()
@@ -286,5 +286,5 @@ class DBAC(Metric, CorrectableByGold):
 
 
 def _all_words(transform: Transform) -> Transform:
-    """The transform for attackers that guess tasks: equal style also matches group words."""
+    """The transform for attackers that guess tasks; equal style then also matches group words."""
     return transform.with_all_words() if isinstance(transform, MatchedAlignment) else transform

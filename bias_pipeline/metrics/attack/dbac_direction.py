@@ -1,8 +1,4 @@
-"""One direction of DBAC: its images, pairs, priors, and its attackers.
-
-:class:`PairCounts` has the groups and tasks of the images as tables. :class:`DirectionAttackers`
-computes the numbers of the direction under weights of the images.
-"""
+"""One direction of DBAC, with its images, pairs, priors and attackers."""
 
 from __future__ import annotations
 
@@ -60,7 +56,7 @@ class PairCounts:
         )
 
     def repeat(self, rows: IntArray, groups: Float64Array) -> PairCounts:
-        """The counts, then those of some images again, as images of (m, K) other groups."""
+        """The counts, followed by counts of some images again as images of (m, K) other groups."""
 
         def extend(table: Float64Array) -> Float64Array:
             return np.concatenate([table, table[rows]]) if len(table) else table
@@ -99,9 +95,9 @@ class Direction:
         self.all_tasks = view
 
     def repeat(self, places: IntArray, groups: Float64Array, pairs: BoolArray) -> Direction:
-        """This direction on the supported pairs among ``pairs``, with some images once more.
+        """This direction on the supported pairs among ``pairs``, with some images a second time.
 
-        At ``places`` (m,) among the images are those that come again, as images of (m, K) groups.
+        ``places`` (m,) says which images come again, as images of (m, K) groups.
         """
         longer = Direction(self.settings, self.name, self.all_tasks)
         longer.view = self.view
@@ -112,7 +108,7 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,) corpus rows of images that both sides describe; for T→A, with known objects."""
+        """(M,) corpus rows of images that both sides describe; T→A also needs known objects."""
         view = self.all_tasks
         usable = (
             view.labelled
@@ -129,7 +125,7 @@ class Direction:
 
     @cached_property
     def view(self) -> CorpusView:
-        """The view of the tasks that are scored; they do not depend on the captioner.
+        """The view of the tasks that are scored; these tasks do not depend on the captioner.
 
         Tasks that human captions rarely name (or images rarely contain, if attackers guess
         objects) are merged or dropped.
@@ -150,7 +146,6 @@ class Direction:
 
     @cached_property
     def transformed_corpus(self) -> Corpus:
-        """The captions that attackers read."""
         return apply_transforms(self.settings.transforms[self.name], self.corpus)
 
     @property
@@ -163,17 +158,17 @@ class Direction:
 
     @property
     def to_task(self) -> bool:
-        """Whether the direction is A→T: the attribute is given, the task is the other variable."""
+        """Whether the direction is A→T, where the attribute is given and the task is the other."""
         return self.name == "a_to_t"
 
     @property
     def by_labels(self) -> bool:
-        """Whether groups are counted by images' labels, not by what captions name."""
+        """Whether groups are counted by labels of images and not by words of captions."""
         return not self.to_task and self.settings.prior == dbac.LABELS
 
     @property
     def prior(self) -> str:
-        """The headline's prior, in the words of :func:`dbac.dbac_score`."""
+        """The headline's prior, as :func:`dbac.dbac_score` names it."""
         if self.settings.prior != dbac.LABELS:
             return self.settings.prior
         return "shared" if self.by_labels else "counts"
@@ -191,19 +186,19 @@ class Direction:
 
     @property
     def support_limit(self) -> float:
-        """The share that a task or group must reach."""
+        """The smallest share that a task or group must have."""
         return least_share(self.settings.min_support, len(self.images))
 
     @cached_property
     def labels(self) -> IntArray:
-        """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
+        """What attackers guess: (M,) the group of each image, or (M, T) the objects in it."""
         if self.to_task:
             return self.view.codes[self.images]
         # One byte each, because every seed, side and position keeps a table of the truth.
         return self.counts.objects.astype("int8")
 
     def pairs_named(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
-        """(M, K * T) 1 where the image has group a and the caption names task t."""
+        """(M, K * T) 1 where an image has group a and its caption names task t."""
         captions = self.view.corpus.side(side)
         chosen = captions.in_turn(k)
         rows = chosen[np.searchsorted(captions.image_rows[chosen], images)]
@@ -214,11 +209,11 @@ class Direction:
 
     @cached_property
     def supported_pairs(self) -> BoolArray:
-        """(G, O) pairs in human captions; for T→A only of groups that annotators name often enough.
+        """(G, O) pairs in human captions; T→A uses only groups that annotators name often enough.
 
-        With ``prior=labels``: pairs in images, of groups with enough images. No pair is supported
-        if the captioner never names a value of the other variable, or if a group has too few
-        images to learn from.
+        Under ``prior=labels`` these are pairs in images, of groups with enough images. No pair is
+        supported if the captioner never names a value of the other variable, or if a group has too
+        few images to learn from.
         """
         every = np.ones((1, len(self.images)))
         sizes = self.counts.group.sum(axis=0)
@@ -246,11 +241,11 @@ class Direction:
         return (weights @ given / weights.sum(axis=1, keepdims=True))[:, None, :]
 
     def _groups(self, side: str) -> Float64Array:
-        """(M, K) how many of a side's captions name each group, or the labelled group."""
+        """(M, K) how many of a side's captions name each group, or 1 for the labelled group."""
         return self.counts.group if self.by_labels else self.counts.named[side]
 
     def other_shares(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, 1, O) P(other): share of the side's captions that name each value."""
+        """(B, 1, O) P(other): the share of the side's captions that name each value."""
         if self.by_labels:
             return (weights @ self.counts.group / weights.sum(axis=1, keepdims=True))[:, None, :]
         counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
@@ -258,7 +253,6 @@ class Direction:
         return (weights @ counts / captions)[:, None, :]
 
     def part(self, what: str = "", **fields: str) -> PartName:
-        """The name of a number of this direction."""
         return PartName(what, direction=self.name, **fields)
 
     def pair(self, g: int, o: int) -> PartName:
@@ -269,7 +263,7 @@ class Direction:
 
 @dataclass(frozen=True, eq=False)
 class GuessBlock:
-    """One seed's guesses on M test images; the means of the C columns give the qualities."""
+    """The guesses of one seed on M test images; the means of the C columns give the qualities."""
 
     seed: int
     rows: IntArray
@@ -302,28 +296,27 @@ class DirectionAttackers:
     def from_blocks(
         cls, direction: Direction, blocks: Mapping[str, list[GuessBlock]], n_seeds: int
     ) -> DirectionAttackers:
-        """Attackers whose guesses are known, by side."""
+        """Attackers whose guesses are already known, by side."""
         attackers = cls(direction, ())
         attackers.n_seeds, attackers.blocks = n_seeds, dict(blocks)
         return attackers
 
     def with_fewer_images(self, share: float) -> DirectionAttackers:
-        """Attackers of the first seed and position; they learn from a share of the images."""
+        """Attackers of the first seed and position that learn from a share of the images."""
         return type(self)(self.direction, with_fewer_images(self.splits, share), 1)
 
     @cached_property
     def predictions(self) -> dict[str, list[Predictions]]:
-        """By side, the attackers' predictions, one for each caption position."""
+        """The attackers' predictions by side; each side has one item for each caption position."""
         sides = SIDES if self.direction.supported_pairs.any() else ()
         return {side: self._attack(side) for side in sides}
 
     @cached_property
     def blocks(self) -> dict[str, list[GuessBlock]]:
-        """The attackers' guesses, by side."""
         return {side: list(self._blocks(side)) for side in self.predictions}
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
+        """All numbers of the direction under weights of images: (B, S), or (B, 1) for counts."""
         one = self.direction
         model, human = (self._side(side, weights) for side in SIDES)
         given = one.given_shares(weights)
@@ -394,7 +387,7 @@ class DirectionAttackers:
         )
 
     def _quality(self, side: str, weights: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
+        """(B, S, G, O) quality on pairs and (B, S) quality on all captions, over positions."""
         n_columns = self.blocks[side][0].scores.shape[0]
         total = np.zeros((len(weights), self.n_seeds, n_columns))
         n_known = np.zeros_like(total)
@@ -435,7 +428,7 @@ class DirectionAttackers:
         return predictions
 
     def _blocks(self, side: str) -> Iterator[GuessBlock]:
-        """Blocks whose columns are pairs (A→T) or tasks (T→A), then all guesses together."""
+        """Blocks whose columns are pairs (A→T) or tasks (T→A), followed by all guesses together."""
         one = self.direction
         place = np.full(len(one.corpus), -1, np.int64)
         place[one.images] = np.arange(len(one.images))

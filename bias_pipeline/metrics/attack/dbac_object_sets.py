@@ -1,11 +1,11 @@
-"""DBAC as in its authors' code: guesses are weighted by the frequency of sets of objects.
+"""DBAC as its authors' code computes it: the frequency of sets of objects weights the guesses.
 
 The code is on a branch of their repository (kerner-lab/Bias-Amplification, ``text-dev``). A side's
 omega is a mean over captions of Q P(other) / P(given). For A→T, Q is the attacker's probability of
-the image's group; the other variable is the exact set of objects that the caption names (also the
-empty set), and the given variable is the group. For T→A, Q is the product, over objects, of the
-attacker's probability of the truth (the object is there or not); the other variable is the set of
-groups that the caption names, and the given variable is the exact set of objects in the image.
+the image's group. The given variable is the group. The other variable is the exact set of objects
+that the caption names, which may be empty. For T→A, Q is the product, over objects, of the
+attacker's probability of the truth (the object is there or not). The given variable is the exact
+set of objects in the image. The other variable is the set of groups that the caption names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bias_pipeline.metrics.value_names import PartName
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One side's captions of M images, by the set of objects or groups that each caption names.
+    """One side's captions of M images, as the set of objects or groups that each caption names.
 
     Attributes:
         sets: (P, M) set of each image's caption, one line for each position.
@@ -42,10 +42,10 @@ class _Side:
 
 
 class ObjectSetAttackers(DirectionAttackers):
-    """Attackers of both sides; guesses are weighted by the frequency of sets of objects."""
+    """Attackers of both sides, whose guesses are weighted by the frequency of sets of objects."""
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
+        """All numbers of the direction under weights of images: (B, S), or (B, 1) for counts."""
         part = self.direction.part
         given = self._shares_of_given(weights)
         shares = {side: self._shares(side, weights) for side in SIDES}
@@ -78,7 +78,7 @@ class ObjectSetAttackers(DirectionAttackers):
 
     @cached_property
     def _named_sets(self) -> dict[str, IntArray]:
-        """By side, the set of objects, or of groups, that each caption names."""
+        """The set of objects, or of groups, that each caption names, by side."""
         one = self.direction
         tables = {
             side: one.all_tasks.mentions(side) if one.to_task else one.view.groups_named(side)
@@ -128,7 +128,7 @@ class ObjectSetAttackers(DirectionAttackers):
         return shares
 
     def _pairs(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, G, O) weighted number of captions by given value and set."""
+        """(B, G, O) the weighted number of captions for each given value and set."""
         table = weights @ self._sides[side].counts
         return table.reshape(len(weights), -1, self._n_sets)
 
@@ -143,8 +143,8 @@ class ObjectSetAttackers(DirectionAttackers):
     ) -> Float64Array:
         """(B, S) the mean of quality times factors over the tested captions.
 
-        ``by_given`` (B, M) are the weights, divided by P(given) unless the prior is left out.
-        ``shares`` (B, O) are P(other), or 1 if the prior is left out.
+        ``by_given`` (B, M) are the weights of images, divided by P(given) unless the prior is left
+        out. ``shares`` (B, O) are P(other), or 1 if the prior is left out.
         """
         one = self._sides[side]
         omegas = [

@@ -1,4 +1,4 @@
-"""Results of one direction of DBAC: estimates, what drives them, pairs, weights of images."""
+"""Results of one direction of DBAC: estimates, their causes, pairs, weights of images."""
 
 from __future__ import annotations
 
@@ -84,11 +84,12 @@ class DirectionScorer:
         )
 
     def with_learning_curve(self, score: Score) -> Score:
-        """The score with a learning curve: scores of attackers that learn from fewer images.
+        """The score with a learning curve, the scores of attackers that learn from fewer images.
 
-        The curve, ``learning:all`` included, has no intervals and uses the first seed and the first
-        human caption of each image: all seeds and positions would take longer than everything else.
-        T→A has no learning curve, since its attackers would be a quarter of all attackers.
+        The curve, with ``learning:all``, has no intervals. The curve uses only the first seed and
+        the first human caption of each image, since all seeds and positions would take longer than
+        everything else. T→A has no learning curve, since its attackers would be a quarter of all
+        attackers.
         """
         if not (self.to_task and self.settings.probe.quick and self.supported_pairs.any()):
             return score
@@ -110,7 +111,7 @@ class DirectionScorer:
         return self._part(headline, Estimate(values.item(), n_seeds=1))
 
     def at_equal_speech(self, people: Score) -> Score:
-        """The score with the numbers that only a score at equal style has."""
+        """The score with the numbers that exist only at equal style."""
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         parts = equal_speech_parts(
             headline,
@@ -162,7 +163,7 @@ class DirectionScorer:
         ]
 
     def _nothing(self) -> Score:
-        """A headline without a value, and the reason; no attacker was trained."""
+        """A headline that has a reason instead of a value, since no attacker was trained."""
         absent = Estimate(float("nan"), n_seeds=self.attackers.n_seeds)
         arrow, what = ("A→T", "task") if self.to_task else ("T→A", "group")
         share = f"{100 * self.direction.support_limit:.2g}"
@@ -214,7 +215,7 @@ class DirectionScorer:
         return self.images[np.asarray(named) > 0]
 
     def _descriptive(self) -> dict[PartName, Estimate]:
-        """Mention rates, and the quality of guesses by prevalence; no attacker is needed."""
+        """Mention rates, and the quality of guessing by prevalence; these need no attacker."""
         labels = self.direction.labels
         shares = self.counts.group.mean(axis=0) if self.to_task else labels.mean(axis=0)
         probs = np.tile(shares, (len(labels), 1))
@@ -245,7 +246,7 @@ class DirectionScorer:
     def _amplified_pairs(
         self, estimates: Mapping[PartName, Estimate]
     ) -> list[tuple[int, int, Estimate]]:
-        """Pairs whose interval is above 0, the largest score first."""
+        """Pairs whose interval is above 0, with the largest score first."""
         pairs = [
             (int(g), int(o), estimates[pair])
             for g, o in zip(*np.nonzero(self.supported_pairs), strict=True)
@@ -254,14 +255,14 @@ class DirectionScorer:
         return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
 
     def _images_of_pair(self, g: int, o: int) -> IntArray:
-        """Corpus rows of images of a pair: labelled with the group, captioned with the task."""
+        """Corpus rows of a pair's images: the label is the group, the caption names the task."""
         group, task = (g, o) if self.to_task else (o, g)
         has_task = self._source[:, task] > 0
         return self.images[has_task & (self.counts.group[:, group] > 0)]
 
     @property
     def _source(self) -> Float64Array:
-        """(M, T) the tasks by which a pair's images are chosen: tasks in captions, or in images."""
+        """(M, T) the tasks by which a pair's images are chosen, in captions or in images."""
         return self.counts.tasks["model"] if self.to_task else self.counts.objects
 
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
@@ -277,10 +278,11 @@ class DirectionScorer:
                 }
 
     def _resample(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
-        """Images of amplified pairs with the weight that makes group and task independent.
+        """Images of amplified pairs, with the weight that makes group and task independent.
 
-        The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012). An
-        image with a weight below 1 should be drawn less often when the captioner is trained again.
+        The weight is P(group) P(task) / P(group, task), counted over images (Kamiran and Calders
+        2012). An image with a weight below 1 should be drawn less often when the captioner is
+        trained again.
         """
         for g, o, estimate in self._amplified_pairs(estimates):
             holders = self._images_of_pair(g, o)

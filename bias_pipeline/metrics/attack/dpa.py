@@ -1,4 +1,4 @@
-"""DPA: do captions make tasks and groups easier to guess from each other than labels do?"""
+"""DPA measures whether captions make tasks and groups easier to guess than labels do."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from bias_pipeline.stats.scoring import Scoring
 
 
 def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
-    """Groups with enough images by labels and by captions; only images of such groups count."""
+    """Groups with enough images by labels and by captions; only images of these groups count."""
     groups = np.arange(n_groups)
     while True:
         both = np.isin(labels, groups) & np.isin(predicted, groups)
@@ -81,15 +81,14 @@ Labels = Literal["objects", "union", "first"]
 class DPA(Metric, CorrectableByGold):
     """Directional predictability amplification (Tokas et al. 2024), in both directions.
 
-    ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: they guess the group from
-    the labelled tasks. One side is what the model's caption names (Psi_M), the other side is labels
-    with equally many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1,
-    1).
+    ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: attackers guess the group
+    from the labelled tasks. Attackers guess what the model's caption names (Psi_M), and labels with
+    equally many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
-    ``a_to_t:object:NAME`` is the score of one task, ``a_to_t:accuracy`` the accuracy that labels
-    were brought to, ``<direction>:learning:*`` the score of attackers that learn from fewer images.
-    ``t_to_a`` uses the images whose caption names exactly one group. ``a_to_t`` is above 0 for
-    human captions too and has no p.
+    ``a_to_t:object:NAME`` is the score of one task. ``a_to_t:accuracy`` is the accuracy of the
+    labels after random errors. ``<direction>:learning:*`` is the score of attackers that learn from
+    fewer images. ``t_to_a`` uses the images whose caption names exactly one group. ``a_to_t`` is
+    above 0 for human captions too, so it has no p.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -177,7 +176,7 @@ class DPA(Metric, CorrectableByGold):
         )
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Move each number by what true labels of the gold images change, to first order."""
+        """Change each number by the effect of true labels of the gold images, to first order."""
         if self.equalise == "exchange":
             raise NotApplicableError(
                 "gold labels do not correct dpa under metric.equalise=exchange: how labels are "
@@ -213,7 +212,7 @@ class DPA(Metric, CorrectableByGold):
         return CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
 
     def _questions(self, view: CorpusView) -> tuple[PredictionTask, PredictionTask]:
-        """What attackers of A→T and of T→A guess."""
+        """The things that attackers of A→T and of T→A guess."""
         view.check_captioned()
         labels = self._labels(view)
         known = view.objects_known if self.labels == "objects" else view.has("human")
@@ -286,7 +285,7 @@ class DPA(Metric, CorrectableByGold):
 
 
 def _absent(question: PredictionTask, view: CorpusView, n_seeds: int) -> Score:
-    """A headline without a value, and the reason; no attacker was trained."""
+    """A headline that has a reason instead of a value, since no attacker was trained."""
     estimate = Estimate(float("nan"), n_seeds=n_seeds)
     arrow = {"a_to_t": "A→T", "t_to_a": "T→A"}[question.name]
     return Score(

@@ -1,4 +1,4 @@
-"""One direction of DPA: what its attackers guess, and the numbers of their guesses."""
+"""One direction of DPA, with what its attackers guess and the numbers of their guesses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DPASettings:
 
 @dataclass(frozen=True, eq=False)
 class PredictionTask:
-    """What attackers of one direction guess, on M images."""
+    """The things that attackers of one direction guess, on M images."""
 
     name: str  # the direction
     inputs: Captions  # M label vectors written as words
@@ -58,7 +58,6 @@ class PredictionTask:
     note: str = ""  # a sentence for readers, empty if there is none
 
     def part(self, what: str = "", **fields: str) -> PartName:
-        """The name of a number of this direction."""
         return PartName(what, direction=self.name, **fields)
 
     @property
@@ -73,7 +72,7 @@ class PredictionTask:
 
 
 class VectorAttackers:
-    """Attackers of one direction, which read label vectors, and the numbers of their guesses."""
+    """Attackers of one direction, which read label vectors, with the numbers of their guesses."""
 
     def __init__(
         self,
@@ -126,7 +125,6 @@ class VectorAttackers:
         )
 
     def _noisy(self, seed: int) -> IntArray:
-        """The labels with the noise of one seed."""
         question = self.question
         equalise = EQUALISE[self.settings.equalise]
         images = self.view.corpus.keys[question.images]
@@ -158,15 +156,15 @@ class VectorAttackers:
 
     @staticmethod
     def is_trained(name: PartName) -> bool:
-        """Whether a number depends on attackers."""
+        """Whether a number depends on trained attackers."""
         return name.what not in _COUNTED
 
     def means(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, S, C) mean score of each seed's attackers, for each task if there are several."""
+        """(B, S, C) mean score of each seed's attackers; C counts tasks if there are several."""
         return np.stack([guesses.mean(weights) for guesses in self._guesses[side]], axis=1)
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
+        """All numbers of the direction under weights of images: (B, S), or (B, 1) for counts."""
         model, human = (self.means(side, weights) for side in ("model", "human"))
         counts = {what: self.count(what, weights) for what in self.of_images}
         return self.numbers(model, human, counts)
@@ -174,7 +172,7 @@ class VectorAttackers:
     def numbers(
         self, model: Float64Array, human: Float64Array, counts: Mapping[str, Float64Array]
     ) -> dict[PartName, Float64Array]:
-        """(B, S) all numbers, from both sides' (B, S, C) mean scores and (B, 1) means of counts."""
+        """(B, S) all numbers, from both sides' (B, S, C) mean scores and (B, 1) mean counts."""
         question, of = self.question, self.question.part
         model, human = map(self.settings.scoring.link, (model, human))
         values = {of(): normalised_difference(model.mean(axis=-1), human.mean(axis=-1))}
@@ -198,7 +196,7 @@ class VectorAttackers:
         return {what: each.reshape(len(each), -1).mean(axis=1) for what, each in values.items()}
 
     def count(self, what: str, weights: Float64Array) -> Float64Array:
-        """(B, 1) weighted mean over images and tasks."""
+        """(B, 1) the weighted mean over images and tasks."""
         mean: Float64Array = (weights @ self.of_images[what] / weights.sum(axis=1))[:, None]
         return mean
 
@@ -227,7 +225,7 @@ class VectorAttackers:
         )
 
     def _learning_curve(self) -> dict[str, Number]:
-        """Map each share of images to the score of first-seed attackers that learn from it."""
+        """The score of first-seed attackers for each share of images from which they learn."""
         images = self.question.images
         shares = smaller_shares(self.view.codes[images]) if self.settings.probe.quick else {}
         if not shares:

@@ -1,9 +1,9 @@
-"""LIC and Leakage corrected by gold labels: guesses are scored under machine and gold labels.
+"""Corrects LIC and Leakage by gold labels: guesses are scored under machine and gold labels.
 
 Attackers learn machine labels of other images. So a guess for an image does not depend on the
-image's own label, and can be scored under its true label as well. The corrected score is a score of
-weighted images (prediction-powered inference, PPI++): gold images count 1 under their true labels
-and minus lambda under machine labels, and all other images count lambda under machine labels.
+image's own label, and can also be scored under its true label. The corrected score is a score of
+weighted images (prediction-powered inference, PPI++). Gold images count 1 under their true labels
+and minus lambda under machine labels. All other images count lambda under machine labels.
 """
 
 from __future__ import annotations
@@ -146,12 +146,12 @@ class GuessesUnderBothLabels:
 
     @property
     def sizes(self) -> IntArray:
-        """(K,) how many gold images there are of each group."""
+        """(K,) the number of gold images of each group."""
         of_group = self.sample.truth[self.sample.truth >= 0]
         return np.bincount(of_group, minlength=len(self.sample.groups))
 
     def correct_score(self, score: Score) -> dict[PartName, Estimate]:
-        """The corrected numbers; without values if gold images of a group are too few."""
+        """The corrected numbers; they have no values if a group has too few gold images."""
         estimates = self.estimates(score, self.weight_of_machine(score))
         if self.sizes.min() >= FEWEST_OF_A_GROUP:
             return estimates
@@ -169,7 +169,7 @@ class GuessesUnderBothLabels:
         return machine_weight(true[name], machine[name], spread, n, rest)
 
     def _influences(self, places: IntArray) -> dict[PartName, Float64Array]:
-        """The derivative of each number by the weight of each gold image in ``places``, (n,)."""
+        """(n,) the derivative of each number by the weight of each gold image in ``places``."""
         whole = np.zeros(len(self.keys) + len(self.sample.rows))
         whole[: len(self.keys)] = 1.0
         slopes: dict[PartName, list[Float64Array]] = {}
@@ -188,7 +188,7 @@ class GuessesUnderBothLabels:
     def estimates(
         self, score: Score, machine: float, *, alone: bool = False
     ) -> dict[PartName, Estimate]:
-        """The numbers if machine labels have the weight ``machine``, or of gold images alone."""
+        """The numbers if machine labels weigh ``machine``, or the numbers of gold images alone."""
         drawn = self.stats.estimate_weighted(
             self.keys,
             lambda counts: self.values(self._weights(counts, machine, alone=alone)),
@@ -201,7 +201,7 @@ class GuessesUnderBothLabels:
         }
 
     def _weights(self, counts: Float64Array, machine: float, *, alone: bool) -> Float64Array:
-        """(B, I + n) weights of images under (B, I) counts."""
+        """(B, I + n) weights of images, from their (B, I) counts."""
         gold = counts[:, self.place] * self.sample.weights
         gold = gold / np.maximum(gold.sum(axis=1, keepdims=True), 1e-12)
         weights = np.zeros((len(counts), counts.shape[1] + gold.shape[1]))
@@ -217,9 +217,9 @@ class GuessesUnderBothLabels:
 
 
 def _attackers_by_images(score: Score) -> list[Attackers]:
-    """The attackers of the compared sides, and of each side alone that has further images.
+    """Attackers of the compared sides, and attackers of each side alone if it has further images.
 
-    At equal style, attackers of annotators who take the captioner's place are added.
+    At equal style there are also attackers of annotators who take the captioner's place.
     """
 
     def attackers_named(pattern: str) -> list[Predictions]:
@@ -240,9 +240,9 @@ def _attackers_by_images(score: Score) -> list[Attackers]:
 
 
 def _under_both_labels(predictions: Predictions, sample: GoldSample, n_images: int) -> Predictions:
-    """The predictions, with each gold image of a group repeated under its true label.
+    """The predictions, in which gold images of a group occur again under their true label.
 
-    The repeated row is ``n_images`` plus the image's place among the gold images.
+    The row of the repetition is ``n_images`` plus the image's place among the gold images.
     """
     place = np.full(n_images, -1)
     of_group = sample.truth >= 0

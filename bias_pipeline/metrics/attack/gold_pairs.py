@@ -1,9 +1,9 @@
-"""DBAC corrected by gold labels: one step from the numbers by machine labels.
+"""Corrects DBAC by gold labels, in one step from the numbers by machine labels.
 
-Attackers learn machine labels of other images, so what they guess for an image can be scored under
-its true label too. A pair of a group and a task may have a handful of gold images, too few for a
-denominator. Therefore the machine's number is moved by how much true labels of the gold images
-would change it, to first order. Machine labels decide which pairs count.
+Attackers learn machine labels of other images, so their guess for an image can also be scored under
+its true label. A pair of a group and a task may have a handful of gold images, too few for a
+denominator. Therefore the machine's number is moved by the effect that true labels of the gold
+images would have, to first order. Machine labels decide which pairs count.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _AT_ONCE = 100  # images that are computed together
 def guesses_of(
     direction: str, predictions: Sequence[Predictions], whose: str = ""
 ) -> dict[str, list[Predictions]]:
-    """Side to its attackers' predictions in a direction, one for each caption position."""
+    """The predictions of a direction's attackers by side, one item for each caption position."""
     return {
         side: [
             one for one in predictions if re.fullmatch(rf"{whose}{direction}:{side}:\d+", one.name)
@@ -57,7 +57,7 @@ class PairsUnderBothLabels:
 
     @cached_property
     def _of_group(self) -> IntArray:
-        """(g,) places of the gold images that belong to a group by their true label."""
+        """(g,) places of the gold images whose true label is the group."""
         return np.flatnonzero(self.sample.truth >= 0)
 
     @cached_property
@@ -67,7 +67,7 @@ class PairsUnderBothLabels:
 
     @cached_property
     def _attackers_of_both(self) -> DirectionAttackers:
-        """The attackers of I + g images; the last g are gold images under their true labels."""
+        """The attackers of I + g images, where the last g are gold images under true labels."""
         one = self.attackers.direction
         true_groups = np.eye(len(one.view.groups))[self.sample.truth[self._of_group]]
         direction = one.repeat(self._machine[self._of_group], true_groups, self._defined_pairs())
@@ -125,7 +125,7 @@ class PairsUnderBothLabels:
         )
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, S) for each gold image, how numbers change if all images change like it."""
+        """(n, S) for each gold image, how numbers change if all images change like this image."""
         start = np.zeros(self._n_images + len(self._of_group))
         start[: self._n_images] = 1.0
         changes = {
@@ -144,7 +144,7 @@ class PairsUnderBothLabels:
     def _move(
         self, start: Float64Array, images: IntArray, step: float
     ) -> Mapping[PartName, Float64Array]:
-        """The numbers if each of some gold images takes a step towards its true label."""
+        """The numbers after each of some gold images takes a step towards its true label."""
         weights = np.tile(start, (len(images), 1))
         lines = np.arange(len(images))
         weights[lines, self._machine[images]] -= step
@@ -154,7 +154,7 @@ class PairsUnderBothLabels:
         return self._attackers_of_both.evaluate(weights)
 
     def estimates_of_gold(self, stats: Bootstrap) -> dict[PartName, Estimate]:
-        """The numbers of the gold images alone."""
+        """The numbers computed from the gold images alone."""
         of_group = self._of_group
 
         def evaluate(counts: Float64Array) -> Mapping[PartName, Float64Array]:

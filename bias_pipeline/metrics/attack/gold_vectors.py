@@ -1,8 +1,8 @@
-"""DPA corrected by gold labels: one step from the numbers by machine labels.
+"""Corrects DPA by gold labels, in one step from the numbers by machine labels.
 
-Attackers of A→T read the label, so their guesses for the other label are found at images that have
-it. Attackers of T→A guess labels with as many random errors as captions have: the expected score of
-a guess if the label is the true one, and the number of errors, follow from gold labels.
+Attackers of A→T read the label, so their guesses for another label come from images with that
+label. Attackers of T→A guess labels that have as many random errors as captions. The expected score
+of a guess under the true label, and the number of errors, follow from gold labels.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Moments = Mapping[str, Float64Array]
 
 @dataclass(frozen=True, eq=False)
 class VectorsUnderBothLabels:
-    """The numbers of a direction if gold images have machine labels, and if they have true ones."""
+    """A direction's numbers under machine labels and under true labels of gold images."""
 
     attackers: VectorAttackers  # under machine labels of I images
     sample: GoldSample  # n gold images among them
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, S) how each number changes if all images change as each gold image does."""
+        """(n, S) for each gold image, how numbers change if all images change like this image."""
         differ, people, machine = self.sample.differ, self._people, self._machine
         weights, every = self.sample.weights[None], np.ones((1, len(self._question.images)))
         means = {
@@ -62,7 +62,7 @@ class VectorsUnderBothLabels:
         return changes
 
     def estimates_of_gold(self, stats: Bootstrap) -> dict[PartName, Estimate]:
-        """The numbers of the gold images alone."""
+        """The numbers computed from the gold images alone."""
 
         def evaluate(counts: Float64Array) -> dict[PartName, Float64Array]:
             weights = counts * self.sample.weights
@@ -89,7 +89,7 @@ class VectorsUnderBothLabels:
         return self._moments(self.sample.truth)
 
     def _moments(self, labels: IntArray) -> Moments:
-        """The moments of the gold images under (n,) labels."""
+        """The moments of the gold images under given (n,) labels."""
         place = np.searchsorted(self._question.images, self.sample.rows)
         counts = {name: self.attackers.of_images[name][place] for name in _COUNTED}
         if self._question.has_several:
@@ -107,7 +107,7 @@ class VectorsUnderBothLabels:
         return moments
 
     def _scores_of_tasks(self, labels: IntArray) -> dict[str, Float64Array]:
-        """Scores of what a seed's attackers, on average, guess for images with each label."""
+        """The scores of the average guesses of a seed's attackers for images with each label."""
         score = self.attackers.settings.scoring.per_guess
         moments = {}
         for side, predictions in self.attackers.predictions.items():
@@ -142,7 +142,7 @@ class VectorsUnderBothLabels:
         return stacked
 
     def _guesses(self, side: str) -> list[tuple[IntArray, Float64Array]]:
-        """For each seed, what attackers should guess for the gold images, and their guesses."""
+        """For each seed, the values to guess for the gold images, and the attackers' guesses."""
         stored = []
         for images, truth, probs in self.attackers.predictions[side]:
             order = np.argsort(images)

@@ -14,10 +14,10 @@ from bias_pipeline.stats.scoring import Scoring
 
 @dataclass(frozen=True, eq=False)
 class GuessSums:
-    """Scores of one seed's guesses, without repeating equal scores.
+    """The scores of one seed's guesses, in which equal scores are stored once.
 
-    Where a task is false, images with equal predictions have equal scores, which are stored once.
-    Where a task is true, which is rare, the image's own score is stored.
+    If a task is false, images with equal predictions have equal scores, which are stored once. If a
+    task is true, which is rare, each image's score is stored.
 
     Attributes:
         table: (I, P + C) 1 for an image's prediction among P (all 0 if it was not tested), then
@@ -39,9 +39,9 @@ class GuessSums:
     ) -> GuessSums:
         """The sums of M guesses.
 
-        ``place`` (M,) is the place of each guessed image among all I. ``truth`` is (M,) classes of
-        one variable, or (M, C) 0 or 1 for each task. ``probs`` are the attackers' predictions, see
-        :mod:`bias_pipeline.stats.scoring`.
+        ``place`` (M,) is the place of each guessed image among all I images. ``truth`` is (M,)
+        classes of one variable, or (M, C) values 0 or 1 for each task. ``probs`` are the attackers'
+        predictions, see :mod:`bias_pipeline.stats.scoring`.
         """
         if truth.ndim == 1:
             false, kind = np.zeros((1, 1)), np.zeros(len(truth), np.int64)

@@ -1,8 +1,8 @@
-"""LIC and Leakage: does a captioner leak the attribute more than annotators do?
+"""LIC and Leakage measure whether a captioner leaks the attribute more than annotators do.
 
 LIC and Leakage score the attackers of
-:class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`; ``metric.scoring`` says how a
-guess becomes a number.
+:class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`; ``metric.scoring`` decides how
+a guess becomes a number.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _COST = Cost(per_caption=0.0, per_attacked=1e-5)
 
 
 class LIC(CorrectedGuesses):
-    """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
+    """LIC is LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4, and RELIC eq. 1-3).
 
-    ``model`` is LIC_M, ``human`` LIC_D: the mean over attackers of first human captions, of second
-    human captions, and so on. A uniform prediction gives 1 / K^2. ``score`` is LIC on the images
-    that both sides describe. ``lic_from:accuracy`` and ``lic_from:confidence`` are its two parts.
-    At equal style (``alignment=matched``) conclusions rest on ``matched:beyond``.
+    ``model`` is LIC_M, and ``human`` is LIC_D: the mean over attackers of first human captions, of
+    second human captions, and so on. A uniform prediction gives 1 / K^2. ``score`` is LIC on the
+    images that both sides describe. ``lic_from:accuracy`` and ``lic_from:confidence`` are its two
+    parts. At equal style (``alignment=matched``) conclusions rest on ``matched:beyond``.
 
     Example:
         >>> LIC.info.neutral
@@ -37,7 +37,7 @@ class LIC(CorrectedGuesses):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it leaks more than annotators do",
+        direction="lower is fairer; above 0 captions leak more than human captions",
         family="attack",
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
@@ -75,10 +75,11 @@ class LIC(CorrectedGuesses):
 
 
 class Leakage(CorrectedGuesses):
-    """Leakage amplification = accuracy on model captions - accuracy on human captions.
+    """Leakage is accuracy on model captions minus accuracy on human captions.
 
-    Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies, 1 / K by
-    chance. Leakage uses the same predictions as LIC, and has the same parts at equal style.
+    Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies, which are
+    1 / K by chance. Leakage uses the same predictions as LIC, and has the same parts at equal
+    style.
 
     Example:
         >>> Leakage.info.range
@@ -92,7 +93,7 @@ class Leakage(CorrectedGuesses):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it leaks more than annotators do",
+        direction="lower is fairer; above 0 captions leak more than human captions",
         family="attack",
         question="leakage",
         sources={WANG_2019: "section 3", BAKR_2024: "section 3: on captions"},

@@ -1,4 +1,4 @@
-"""Assumed group: do captions name a group that annotators could not see?"""
+"""Assumed group measures whether captions name a group that annotators could not see."""
 
 from __future__ import annotations
 
@@ -56,23 +56,23 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 
 @dataclass(eq=False, kw_only=True)
 class AssumedGroup(CorrectedByGold):
-    """Share of captions that name a group annotators could not see, minus annotators' share.
+    """Share of captions that name a group annotators could not see, minus the annotators' share.
 
     Only images labelled as unsure (``LabelMap.unsure``) count. In each caption only the first
-    sentence that mentions a person counts, so that long captions can be compared with short ones.
-    ``score`` is ``model:paired`` minus ``human:paired``, two shares on the images that both sides
-    describe. ``model`` and ``human`` use all images of their side.
+    sentence that mentions a person counts, so that long and short captions can be compared.
+    ``score`` is ``model:paired`` minus ``human:paired``, which are shares on the images that both
+    sides describe. ``model`` and ``human`` use all images of their side.
 
-    * ``whole``, ``whole:model``, ``whole:human``: whole captions, so a "he" in a later sentence
-      counts. A caption is compared with as many annotators' captions as it has sentences on
-      persons.
-    * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: the share that names
-      several groups at once.
-    * ``ratio``, ``ratio:human``, ``ratio:labelled``: how many captions name the first group
-      for each that names the second group.
+    * ``whole``, ``whole:model``, ``whole:human``: the same for whole captions, so a later "he"
+      counts. A caption with several sentences on persons is compared with equally many annotators'
+      captions.
+    * ``group:NAME``: the share of captions that name NAME. ``both``, ``both:human``: the share of
+      captions that name several groups at once.
+    * ``ratio``, ``ratio:human``, ``ratio:labelled``: captions that name the first group, divided by
+      captions that name the second group.
 
-    A captioner that never names a group scores 0 or less, so also read the share of captions that
-    name no group. The table ``assumed`` has examples.
+    A captioner that never names a group scores 0 or less, so also read the share of captions
+    without a group. The table ``assumed`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -82,8 +82,8 @@ class AssumedGroup(CorrectedByGold):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it names a group that nobody can see more often than "
-        "annotators do",
+        direction="lower is fairer; above 0 captions name a group that nobody can see more often "
+        "than annotators do",
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2024: "section 5.5.1"},
@@ -118,7 +118,7 @@ class AssumedGroup(CorrectedByGold):
             )
 
     def rests_on_names(self, part: PartName) -> bool:
-        """False for every number: a captioner that never names a group assumes nothing."""
+        """False for every number, since a captioner that never names a group assumes nothing."""
         del part
         return False
 
@@ -189,13 +189,13 @@ class AssumedGroup(CorrectedByGold):
         return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
-        """Outcomes of captions, weighted so that every image counts once."""
+        """The outcomes of captions, with weights under which every image counts once."""
         captions = caption_outcomes(view, side, self.named_group(view, side))
         each = np.maximum(view.n_captions(side), 1)[captions.rows]
         return replace(captions, weights=1 / each)
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The numbers by true label; ``whole`` is absent, as outcomes do not suffice for it."""
+        """The numbers by true label; ``whole`` is absent, since outcomes are not enough for it."""
         n_groups = len(view.groups)
         unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
         numbers: dict[PartName, CountedNumber] = {}
@@ -214,7 +214,7 @@ class AssumedGroup(CorrectedByGold):
         return numbers
 
     def named_group(self, view: CorpusView, side: str) -> IntArray:
-        """(C,) the single group named in the counted part of each caption; below 0 for no group."""
+        """(C,) the single group named in the counted part of each caption; below 0 for none."""
         if self.sentence == "any":
             return view.named_group(side)
         blocks = view.corpus.side(side).blocks()
@@ -222,7 +222,7 @@ class AssumedGroup(CorrectedByGold):
         return np.concatenate(named)
 
     def _named_first(self, view: CorpusView, captions: Captions) -> IntArray:
-        """(C,) the single group named in each caption's first sentence about a person."""
+        """(C,) the single group in each caption's first sentence about a person."""
         sentences, mentions = self._sentences(view, captions)
         first = sentences.about_person & (sentences.person_number == 1)
         named = np.full(len(captions), NO_GROUP)
@@ -239,7 +239,7 @@ class AssumedGroup(CorrectedByGold):
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
     def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
-        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their divisor."""
+        """(N, 3) each image's values for ``whole:model``, ``whole:human`` and their divisor."""
         blocks = view.corpus.side("model").blocks()
         parts = [self._one_and_sentences(view, block) for block in blocks]
         one, n_about = map(np.concatenate, zip(*parts, strict=True))
@@ -258,9 +258,9 @@ class AssumedGroup(CorrectedByGold):
     def _one_and_sentences(
         self, view: CorpusView, captions: Captions
     ) -> tuple[BoolArray, IntArray]:
-        """(C,) whether a caption's first sentences name a single group; how many are on persons.
+        """(C,) whether a caption's first sentences name one group; (C,) its sentences on persons.
 
-        As many sentences on persons count as the image has annotators.
+        The function uses as many sentences on persons as the image has annotators.
         """
         sentences, mentions = self._sentences(view, captions)
         caption, n = sentences.words.image_rows, len(captions)
@@ -274,9 +274,9 @@ class AssumedGroup(CorrectedByGold):
 def outcome_counts(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) how many captions of an image name each group alone, no group, and several.
+    """(N, K + 2) how many captions of an image name each group alone, none, and several.
 
-    ``named`` has (C,) the single group of each caption, below 0 for no group or several.
+    ``named`` has (C,) the single group of each caption, which is below 0 for no group or several.
     """
     captions = caption_outcomes(view, side, named)
     chosen = images[captions.rows]
@@ -287,7 +287,7 @@ def outcome_counts(
 def outcome_shares(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) shares of each image's captions; arguments as in :func:`outcome_counts`."""
+    """(N, K + 2) shares of each image's captions; for the arguments see :func:`outcome_counts`."""
     weights = sparse.diags_array(1 / np.maximum(view.n_captions(side), 1))
     return sparse.csr_array(weights @ outcome_counts(view, side, named, images))
 

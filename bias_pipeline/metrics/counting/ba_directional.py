@@ -1,4 +1,4 @@
-"""BA->: directional bias amplification by counting."""
+"""BA-> measures directional bias amplification by counting."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from bias_pipeline.metrics.value_names import PartName
 class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
     """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
 
-    ``a_to_t``: given the group, are its usual tasks named more often than they are labelled?
-    ``t_to_a``: given the task, is its usual group named more often? A group and a task are usual
+    ``a_to_t``: are the usual tasks of a group named more often than they are labelled? ``t_to_a``:
+    is the usual group of a task named more often than it is labelled? A group and a task are usual
     for each other if they occur together in the labels more often than by chance.
 
-    * ``<direction>:object:NAME``, ``:group:NAME``: the mean over groups for one task, and the mean
-      over tasks for one group.
-    * ``t_to_a:images``, ``t_to_a:named``: the score with the denominator of each public code; the
-      two may differ in sign. Conclusions rest on ``named``, since captions that name no group lower
-      ``images``.
-    * ``t_to_a:published:*``: the numbers by the published formula. Our numbers take a pair's sign
-      and size from different images.
+    * ``<direction>:object:NAME``, ``:group:NAME``: the mean over groups for one task, and over
+      tasks for one group.
+    * ``t_to_a:images``, ``t_to_a:named``: the score with the denominator of each public code. The
+      two scores may differ in sign. Conclusions rest on ``named``, since captions without a group
+      lower ``images``.
+    * ``t_to_a:published:*``: the numbers of the published formula. Our numbers take the sign and
+      the size of a pair from different images.
 
-    For a captioner that names few objects ``a_to_t`` is below 0 whatever the bias: read it with
+    If a captioner names few objects, ``a_to_t`` is below 0 whatever the bias. Read it with
     ``mentions:model`` and ``mentions:human``.
     """
 
@@ -100,7 +100,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
     undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number is about T→A, since numbers about A→T use labelled groups."""
+        """Whether a number is about T→A, since numbers about A→T use only labelled groups."""
         return part.direction == "t_to_a"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -136,7 +136,6 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
         )
 
     def _averaged_pairs(self, pairs: Float64Array) -> Float64Array:
-        """The pairs over which means are taken."""
         return np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs
 
     def _mean(self, pairs: Float64Array) -> Float64Array:

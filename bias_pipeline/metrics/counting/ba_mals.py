@@ -1,4 +1,4 @@
-"""BA_MALS: do objects occur with their majority group more often than in the labels?"""
+"""BA_MALS measures whether objects occur with their usual group more often than in the labels."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ UNDEFINED = PartName("undefined")
 
 @dataclass(eq=False, kw_only=True)
 class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
-    """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), on captions.
+    """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), measured on captions.
 
-    The usual groups of an object are those with more than 1/K of its labelled images. An object's
-    growth is how much the share of its usual groups rises from labels to captions. ``score`` is the
-    mean growth, and ``object:NAME`` the growth of one object. ``predictions:joint``, ``:task`` and
-    ``:group`` are the score if captions give group and object, only the object, or only the group.
-    The metric ignores how frequent each group is. Usual groups and growth are taken from different
-    images. ``published:*`` takes both from the same images, as the paper does.
+    The usual groups of an object are the groups with more than 1/K of its labelled images. An
+    object's growth is the rise of its usual groups' share from labels to captions. ``score`` is the
+    mean growth, and ``object:NAME`` is the growth of one object. ``predictions:joint``, ``:task``
+    and ``:group`` are the score when captions give group and object, only the object, or only the
+    group. The metric ignores how frequent each group is in the labels. The usual groups and the
+    growth come from different images. ``published:*`` takes both from the same images, as in the
+    paper.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -67,7 +68,7 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     absent: Absent = "drop"  # see `ba_mals`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers but the mention rates."""
+        """True for all numbers except the mention rates."""
         return part.what != "mentions"
 
     def tally(self, view: CorpusView) -> Tally:

@@ -1,8 +1,8 @@
-"""What all counting metrics share.
+"""The base of counting metrics.
 
-A counting metric turns a corpus into tables with a row per image, and computes numbers from the
-tables' sums (:class:`~bias_pipeline.metrics.counting.numbers.Tally`). Nothing is trained, and no
-seed is used.
+A counting metric turns a corpus into tables with a row per image. Numbers come from the tables'
+sums (:class:`~bias_pipeline.metrics.counting.numbers.Tally`). Nothing is trained, and no seed is
+used.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ class CountingMetric(Metric):
     words: str | None = None
 
     def see(self, corpus: Corpus) -> CorpusView:
-        """The groups that the metric reads."""
         return CorpusView(corpus, self.attribute, self.words)
 
     @abstractmethod
@@ -81,9 +80,10 @@ class CountingMetric(Metric):
         """The tables and numbers of the metric."""
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number is about the groups that captions name.
+        """Whether a number depends on the groups that captions name.
 
-        Such a number is absent if almost no caption names a group: silence does not count as fair.
+        Such a number is absent if almost no caption names a group, so that silence does not count
+        as fair.
         """
         del part
         return True
@@ -157,7 +157,7 @@ def example_lines(
 ) -> list[dict[str, object]]:
     """Lines of a table with a few of the model's captions, drawn by a hash of the images' ids.
 
-    The order of the input makes no difference.
+    The order of the input does not change the lines.
 
     Args:
         view: the corpus as the metric reads it.
@@ -179,13 +179,12 @@ def example_lines(
 
 
 def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:
-    """Refuse an unknown name."""
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
 
 
 def row_of(numerator: str | None, view: CorpusView) -> int:
-    """The row of the group in a ratio's numerator: `numerator`, else the first labelled group."""
+    """The row of the group in a ratio's numerator: `numerator`, or the first labelled group."""
     if numerator is None:
         return 0
     check_known("numerator", numerator, view.groups)
@@ -193,13 +192,13 @@ def row_of(numerator: str | None, view: CorpusView) -> int:
 
 
 def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
-    """Refuse to leave out a task that the vocabulary does not have."""
+    """Refuse to leave out a task that is not in the vocabulary."""
     for name in names:
         check_known("exclude_tasks", name, task.tasks)
 
 
 def least_share(min_support: float, n_images: int) -> float:
-    """The share of captions that must name a task; ``min_support`` from 1 on is a number of images.
+    """The share of captions that must name a task; a ``min_support`` of 1 or more counts images.
 
     Example:
         >>> least_share(0.005, 8000), least_share(40, 8000)

@@ -1,4 +1,4 @@
-"""Features of images (objects, annotators' words) on which groups' pictures are made comparable."""
+"""Computes the features (objects, annotators' words) that make groups' pictures comparable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in 5 images and in one of 4
 
 @dataclass(frozen=True, eq=False)
 class ComparableImages:
-    """M images of a corpus with a caption each, and what they show.
+    """M images of a corpus, with a caption for each and the features of the picture.
 
     Attributes:
         corpus: the captions.
@@ -37,7 +37,7 @@ class ComparableImages:
 
     @cached_property
     def features(self) -> sparse.csr_array:
-        """(M, P) what images show: objects, and for each word the share of annotators who write it.
+        """(M, P) features of pictures: objects, and the share of annotators who write each word.
 
         Without objects and annotators, the features are the words of the model's captions, except
         descriptions of persons.
@@ -69,7 +69,7 @@ class ComparableImages:
         return sparse.csr_array(sparse.hstack(chosen))
 
     def words(self, captions: Captions, *, framed: bool) -> sparse.csr_array:
-        """(M, V) for each image and word, the share of the image's captions that have the word."""
+        """(M, V) the share of the image's captions that have the word, for each image and word."""
         words = content_words(
             captions, self.table, frozenset(self.attribute.all_words), framed=framed
         )
@@ -80,12 +80,12 @@ class ComparableImages:
 
     @cached_property
     def numbers(self) -> IntArray:
-        """(M,) how many annotators each image has."""
+        """(M,) the number of annotators of each image."""
         rows = self.corpus.human.image_rows
         return np.bincount(rows, minlength=len(self.corpus))
 
     @cached_property
     def folds(self) -> IntArray:
-        """(M,) the fold of each image, by a hash of its id."""
+        """(M,) the fold of each image, which a hash of its id decides."""
         drawn = random_words("description folds", 0, self.corpus.keys)
         return (drawn % np.uint64(FOLDS)).astype(np.int64)

@@ -43,13 +43,12 @@ class GroupContrast:
 
     @property
     def others(self) -> str:
-        """The other groups in words."""
         return self.other_groups[0] if len(self.other_groups) == 1 else "the others"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contrast(GroupContrast):
-    """How differently captions treat a group and the others."""
+    """The differences between captions of one group and captions of the others."""
 
     differences: Differences
     rates: Float64Array  # (2, Q) shares of captions: of the group, of the others
@@ -78,7 +77,7 @@ class ComparedGroups(Metric):
         return rows
 
     def image_needs(self, corpus: Corpus) -> str:
-        """What an image needs besides a group in order to count, in words."""
+        """A phrase on what an image needs besides a group in order to count."""
         return "a caption and annotators' captions" if len(corpus.human) else "a caption"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
@@ -106,7 +105,7 @@ class ComparedGroups(Metric):
         return notes
 
     def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
-        """Each group against the others, with flags of its images; if there are two, the second."""
+        """Each group against the others, with flags of its images; of two, only the second."""
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes
         sizes = np.bincount(codes, minlength=len(names))
@@ -132,13 +131,13 @@ class ComparedGroups(Metric):
         ]
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
-        """Compares a group's images, flagged in (M,), with all others, by what images show."""
+        """Compares a group's flagged images (M,) with all others, by the pictures' features."""
         groups, keys = members.astype(np.float64), images.corpus.keys
         return Comparison.fit(groups, images.features, images.folds, keys)
 
 
 def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
-    """(2, Q) means over the group and over the others."""
+    """(2, Q) means over the group, and means over the others."""
     return np.stack([shares[members].mean(axis=0), shares[~members].mean(axis=0)])
 
 
@@ -150,7 +149,7 @@ class ComparedParts:
         self.coverage = self.n_images / max(int(metric.scope(corpus).sum()), 1)
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
-        """The score and the null; with several contrasts, their means and each group's score."""
+        """The score and the null; several contrasts give their means and each group's score."""
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
@@ -167,14 +166,14 @@ class ComparedParts:
                 yield name, self._score(one.score, one.score_error)
 
     def _score(self, value: float, error: float) -> Number:
-        """A score; its interval never ends below 0, because no true amount is negative."""
+        """A score whose interval never ends below 0, because no true amount is negative."""
         return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
 
     def _draws(self, score: Number, influence: Float64Array) -> Draws:
         """The draws of the score under resampled images.
 
         The influence of the images explains a part of the score's error. The rest is drawn as
-        noise, which depends only on the captions, so equal captions have equal noise.
+        noise. This noise depends only on the captions, so equal captions have equal noise.
         """
         keys = self.images.corpus.keys
         moved = np.concatenate([(counts - 1) @ influence for counts in self.stats.weights(keys)])

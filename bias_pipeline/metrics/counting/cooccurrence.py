@@ -1,4 +1,4 @@
-"""Co-occurrence: which group captions name with an object, compared with human captions."""
+"""Co-occurrence measures which group captions name with an object, beside human captions."""
 
 from __future__ import annotations
 
@@ -55,16 +55,15 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
     An object's skew is half the sum over groups of |share - 1/K|. A group's share is taken among
-    captions that name the object and one group; equal shares give 0. ``model`` and ``human`` are
+    captions that name the object and one group. Equal shares give 0. ``model`` and ``human`` are
     mean skews over objects, weighted by how often annotators name the object. ``score`` is the mean
-    increase from annotators to captioner. Human captions alone decide which objects count.
+    increase from annotators to the captioner. Human captions alone decide which objects count.
 
-    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: the first
-      group's share in a side's captions that name the object and one group.
+    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: the share of
+      the first group in a side's captions that name the object and one group.
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
     * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
-    * ``undefined``: the number of objects for which no caption of the captioner names the object
-      and exactly one group.
+    * ``undefined``: the number of objects that the captioner never names with exactly one group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -118,7 +117,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers, unless the groups are the images' labels."""
+        """True for all numbers, unless labels of images decide the groups."""
         return self.groups == "captions"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -188,7 +187,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks: ``distance`` and rates of naming use the images that have the object."""
+        """All tasks, since ``distance`` and rates of naming use the images with the object."""
         return self.task
 
     def _supported_objects(

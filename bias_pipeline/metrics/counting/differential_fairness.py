@@ -1,4 +1,4 @@
-"""Differential fairness of what captions name, and its amplification."""
+"""Differential fairness measures how much the words of captions depend on the group."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ PUBLISHED = PartName("published")
 
 @dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
-    """Amplification of differential fairness: the captioner's epsilon minus annotators' epsilon.
+    """Amplification of differential fairness: the captioner's epsilon minus the annotators'.
 
-    Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups.
-    P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
-    and ``human`` are the epsilons, and ``object:NAME`` is the difference for a task. ``published``
-    is the score under the paper's prior, and depends on the number of images.
+    Epsilon is the largest |ln P(t | a) - ln P(t | a')| over all tasks t and all pairs of labelled
+    groups. P(t | a) is the share of the group's captions that name the task, smoothed by a prior.
+    ``model`` and ``human`` are the epsilons, and ``object:NAME`` is the difference for one task.
+    ``published`` is the score under the paper's prior. ``published`` also depends on the number of
+    images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -101,7 +102,7 @@ class DifferentialFairness(TaskMetric):
     positions: Count = 5  # how many human captions of an image are used
 
     def rests_on_names(self, part: PartName) -> bool:
-        """False for every number: groups are labelled."""
+        """False for every number, since groups come from labels."""
         return False
 
     def tally(self, view: CorpusView) -> Tally:
@@ -178,7 +179,7 @@ class DifferentialFairness(TaskMetric):
         return smoothing
 
     def _supported_tasks(self, view: CorpusView, sides: CaptionSides) -> IntArray:
-        """Tasks that human captions name often enough, whatever the captioner says."""
+        """The tasks that human captions name often enough, whatever the captioner names."""
         part = HUMAN if HUMAN in sides.images else MODEL
         named, captions = _naming(view, sides, part)
         least = least_share(self.min_support, int(sides.images[part].sum()))
@@ -194,6 +195,6 @@ class DifferentialFairness(TaskMetric):
 
 
 def _naming(view: CorpusView, sides: CaptionSides, part: PartName) -> tuple[Float64Array, int]:
-    """(T,) how many captions of a part name each task, and how many captions there are."""
+    """(T,) how many captions of a part name each task, and the number of captions."""
     chosen = sides.images[part][view.images(part.side)]
     return np.asarray(view.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

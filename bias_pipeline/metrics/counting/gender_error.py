@@ -1,7 +1,7 @@
-"""Gender error and group accuracy: how often captions name the wrong or the right group.
+"""Measures how often captions name the wrong group (gender error) or the right one (accuracy).
 
-Gender error asks whether captions misgender, group accuracy whether one group is named correctly
-more often than another.
+Gender error says whether captions misgender. Group accuracy says whether one group is named
+correctly more often than another.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NAMED_PAIRED = (
 
 
 class OutcomeMetric(CorrectedByGold):
-    """A metric of the groups that captions name, by labelled group."""
+    """A metric of the groups that captions name, compared with labelled groups."""
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
@@ -63,7 +63,7 @@ class OutcomeMetric(CorrectedByGold):
         images: Mapping[PartName, BoolArray],
         view: CorpusView,
     ) -> Numbers:
-        """The metric's numbers from (B, K, K + 1) counts of each part."""
+        """The metric's numbers, from the (B, K, K + 1) counts of each part."""
 
     def tally(self, view: CorpusView) -> Tally:
         images, n_groups = self.images_by_part(view), len(view.groups)
@@ -90,14 +90,14 @@ class OutcomeMetric(CorrectedByGold):
 
 @dataclass(eq=False, kw_only=True)
 class GenderError(OutcomeMetric):
-    """Images whose caption names another group than the labelled one, over all labelled images.
+    """Share of labelled images whose caption names another group than the label.
 
     A caption that names no group or several is not wrong, so naming nobody lowers the error.
-    ``named`` is the error over captions that name exactly one group, so captions that name no group
-    do not lower it.
+    ``named`` is the error over captions that name exactly one group.
 
     * ``human``, ``named:human``: annotators' errors.
-    * ``named:increase``: the difference on the images that both sides describe.
+    * ``named:increase``: the captioner's error minus the annotators' error on the images that both
+      describe.
     * ``group:NAME``, ``named:NAME``: a group's errors.
 
     The table ``misnamed`` has examples.
@@ -110,7 +110,7 @@ class GenderError(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0: no caption names the wrong group",
+        direction="lower is fairer; at 0 no caption names the wrong group",
         family="counting",
         streams=True,
         question="misgendering",
@@ -181,12 +181,12 @@ DIVERGENCE = PartName("divergence")
 
 @dataclass(eq=False, kw_only=True)
 class GroupAccuracy(OutcomeMetric):
-    """Largest minus smallest share of a group's images whose caption names that group.
+    """Gap between groups in the share of images whose caption names the right group.
 
-    ``group:NAME`` is the share of the group's images whose caption names the right group,
-    ``incorrect:NAME`` a wrong group, and ``other:NAME`` no group or several. ``divergence`` is the
-    Jensen-Shannon divergence of these three shares between groups, in bits; ``human`` is the score
-    of human captions.
+    ``group:NAME`` is the share of a group's images whose caption names the right group.
+    ``incorrect:NAME`` is the share with a wrong group, and ``other:NAME`` the share with no group
+    or several. ``divergence`` is the Jensen-Shannon divergence of these three shares between
+    groups, in bits. ``human`` is the score of human captions.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -196,7 +196,7 @@ class GroupAccuracy(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0: all groups are named correctly equally often",
+        direction="lower is fairer; at 0 all groups are named correctly equally often",
         family="counting",
         streams=True,
         question="misgendering",

@@ -1,4 +1,4 @@
-"""Gender ratio: how many men captions name for each woman, compared with the labels."""
+"""Gender ratio measures how many men captions name for each woman, beside the labels."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ INCREASE = PartName("captions", detail="increase")
 
 @dataclass(eq=False, kw_only=True)
 class GenderRatio(CountingMetric):
-    """Captions that name the first of two groups, divided by captions that name the other.
+    """Captions that name the first of two groups, divided by captions that name the second.
 
-    ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels, and
-    ``score`` is their difference. ``captions:human`` is the ratio in human captions.
+    ``model`` is this ratio in captions that name exactly one group, and ``human`` is the ratio in
+    the labels. ``score`` is their difference. ``captions:human`` is the ratio in human captions.
     ``captions:increase`` is the captioner's ratio minus the annotators' ratio on the images that
-    both describe, each image counted once. Human captions do not keep the labels' proportions
-    either, so the p of ``score`` tests ``captions:increase``.
+    both describe. Each image counts once. Human captions also differ from the labels, so the p of
+    ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -79,7 +79,7 @@ class GenderRatio(CountingMetric):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers but the ratio of the labels."""
+        """True for all numbers except the ratio of the labels."""
         return part != HUMAN
 
     def tally(self, view: CorpusView) -> Tally:
@@ -128,7 +128,7 @@ class GenderRatio(CountingMetric):
 
 
 def _nobody(view: CorpusView, named: Float64Array, divisor: int) -> list[str]:
-    """A note if there is no ratio because no caption names the group in the denominator."""
+    """A note if no caption names the group in the denominator, so that there is no ratio."""
     if named[divisor]:
         return []
     return [f"no caption names {view.groups[divisor]} alone, so there is no ratio to it"]

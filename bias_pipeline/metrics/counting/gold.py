@@ -1,8 +1,8 @@
-"""Shares of captions corrected by gold labels (``dataset.gold``), cell by cell.
+"""Corrects shares of captions by gold labels (``dataset.gold``), cell by cell.
 
-If a machine labels the images, most captions that seem wrong merely disagree with a wrong label. A
-cell has the images with equal machine labels whose captions name the same group (or none). True
-labels of a cell are drawn from its gold images.
+If a machine labels the images, most captions that seem wrong only disagree with a wrong label. A
+cell has the images that have the same machine label and whose captions name the same group (or
+none). True labels of a cell are drawn from its gold images.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
     """A metric that depends only on images' labels and on which group captions name."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Draw the true labels of each cell of captions and machine labels from gold labels."""
+        """Draw the true labels of each cell of captions and machine labels, by gold labels."""
         view = self.see(corpus)
         captions = _captions_by_part(self, view)
         labels = true_labels(corpus, gold, captions[MODEL])
@@ -79,7 +79,7 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The metric's numbers.
+        """The metric's numbers by true label.
 
         ``tables`` has (B, T, O) captions of each part. There are T true labels: the K groups,
         unsure, other. There are O outcomes: one for each group that a caption names alone, then no
@@ -209,7 +209,7 @@ class _Corrected:
         return Estimate(value, ci_low=low, ci_high=high)
 
     def _extreme_groups(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
-        """The two compared groups, the larger number first; None unless exactly two are known."""
+        """The two compared groups, the larger number first, or None unless two are known."""
         assert isinstance(gap, LargestGap)
         means = [float(np.median(group.values)) for group in gap.groups]
         known = [place for place, mean in enumerate(means) if not math.isnan(mean)]
@@ -219,7 +219,7 @@ class _Corrected:
         return first, second
 
     def _gap(self, gap: LargestGap, counted: CountedNumber | LargestGap) -> Estimate:
-        """The gap between two groups; without a value if gold labels show too few errors."""
+        """The gap between two groups; it has no value if gold labels show too few errors."""
         pair = self._extreme_groups(gap)
         if pair is None:  # the largest of several differences is no smooth function
             return Estimate(math.nan)
@@ -235,7 +235,7 @@ class _Corrected:
         return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
 
     def worth(self, name: PartName, number: Estimate, alone: Estimate) -> float:
-        """How many times as many evenly drawn gold labels alone give the same interval."""
+        """How many times as many evenly drawn gold labels would alone give the same interval."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if self.labels.drawn_evenly or not width > 0:
             return worth_of(number, alone, drawn_evenly=self.labels.drawn_evenly)
@@ -252,7 +252,7 @@ class _Corrected:
 
 
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
-    """The estimate of a number from its draws; stores as many draws as other numbers have."""
+    """The estimate of a number from its draws, with as many draws as other numbers store."""
     known = values[~np.isnan(values)]
     level = stats.level
     if len(known) < (1 - _MOST_VOID) * len(values):
@@ -280,14 +280,14 @@ def _difference(first: Interval, second: Interval) -> Interval:
 
 
 def _without_sign(signed: Interval) -> Interval:
-    """The absolute difference; its interval begins at 0 if the signed interval contains 0."""
+    """The absolute difference, whose interval begins at 0 if the signed interval contains 0."""
     value, low, high = signed
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return abs(value), least, max(abs(low), abs(high))
 
 
 def _rarer(number: CountedNumber) -> float:
-    """How many of a share's gold captions have the event, or lack it if fewer do."""
+    """How many gold captions of a share have the event, or lack the event if this is rarer."""
     value, observations = float(number.values[0]), number.observations
     if math.isnan(value) or observations is None:
         return 0.0

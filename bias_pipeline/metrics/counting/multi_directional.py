@@ -1,4 +1,4 @@
-"""Multi->: directional bias amplification of sets of tasks."""
+"""Multi-> measures directional bias amplification of sets of tasks."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 
 @dataclass(eq=False, kw_only=True)
 class MultiDirectional(LabelledTaskMetric):
-    """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
+    """Multi-> and Multi_MALS of Zhao et al. 2023, measured on captions.
 
     A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are mean
-    absolute changes over groups and sets, so chance alone makes both directions larger than 0.
-    ``<direction>:signed`` is the mean with the sign of BA->, and ``<direction>:variance`` the
+    absolute changes over groups and sets, so chance alone makes both larger than 0.
+    ``<direction>:signed`` is the mean with the sign of BA->, and ``<direction>:variance`` is the
     variance of the changes. ``mals`` and ``mals:variance`` are the mean and the variance of
     Multi_MALS. Changes are measured from the corpus's own labels.
     """

@@ -1,4 +1,4 @@
-"""Numbers that are computed from counts, each with the images and groups that it rests on."""
+"""Numbers that are computed from counts, each with its images and groups."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SHARE = (0.0, 1.0)  # the range of a number that is not a difference
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountedNumber:
-    """A number under B weightings of the images, and what it rests on.
+    """A number under B weightings of the images, with the images and groups behind it.
 
-    Subtracting two numbers gives their difference. If both are shares and numbers of the metric,
-    the difference has the interval of paired shares.
+    The difference of two such numbers is such a number again. If both numbers are shares and belong
+    to the metric, the difference has the interval of paired shares.
     """
 
     values: Float64Array  # (B,)
@@ -68,7 +68,7 @@ class CountedNumber:
         codes: IntArray | None = None,
         **fields: str,
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of K groups, of (B, K) values.
+        """The numbers of K groups, from (B, K) values.
 
         Args:
             groups: their names.
@@ -87,14 +87,14 @@ class CountedNumber:
     def by_object(
         self, objects: Iterable[str], what: str = "", **fields: str
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of T objects, of (B, T) values; for the arguments see :meth:`by_group`."""
+        """The numbers of T objects, from (B, T) values; for the arguments see :meth:`by_group`."""
         return self.split(PartName(what, object=name, **fields) for name in objects)
 
 
 def counted_share(
     events: Float64Array, observations: Float64Array, images: BoolArray, side: str = "model"
 ) -> CountedNumber:
-    """Events as a share of observations, both (B, ...); NaN without observations."""
+    """Events as a share of observations, both (B, ...), or NaN without observations."""
     return CountedNumber(
         values=share(events, observations),
         images=images,
@@ -106,10 +106,10 @@ def counted_share(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LargestGap:
-    """The largest minus the smallest number of groups, corrected for all pairs of groups.
+    """The largest number of a group minus the smallest, corrected for all pairs of groups.
 
-    Every resampling compares the same two groups, since the largest minus the smallest number of
-    each resampling would grow with noise and with the number of groups.
+    Every resampling compares the same two groups. Otherwise the gap would grow with noise and with
+    the number of groups.
     """
 
     groups: Sequence[CountedNumber]  # the value is NaN for groups without images
@@ -164,9 +164,10 @@ Numbers = Mapping[PartName, CountedNumber | LargestGap]
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """Noise of mean 0 that is added to the sums of a table in resamples, but not in the estimate.
+    """Noise of mean 0 that is added to a table's sums in resamples, but not in the estimate.
 
-    Without it, an event that never happened would happen in no resample, as if its chance were 0.
+    Without this noise, an event that never happened would happen in no resample, as if its chance
+    were 0.
     """
 
     amounts: Float64Array  # (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1
@@ -174,13 +175,13 @@ class Smoothing:
 
     @property
     def keys(self) -> UIntArray:
-        """(C,) keys from which the noise of each sum is drawn."""
+        """(C,) the keys by which the noise of each sum is drawn."""
         return hash_ids(f"{self.name}:{column}" for column in range(len(self.amounts)))
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What a metric counts, and the numbers that it computes from the sums."""
+    """The tables that a metric counts, and the numbers that it computes from their sums."""
 
     tables: Mapping[str, sparse.csr_array]  # name to (N, C) counts of each image
     numbers: Callable[[Sums], Numbers]  # computes the numbers from the tables' sums, (B, C) each
@@ -199,7 +200,7 @@ class Tally:
         }
 
     def counted_numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """The numbers; each gap is between the groups that are furthest apart over all images."""
+        """The numbers; each gap is between the groups that are furthest apart in all images."""
         return {
             name: number.between_extremes(self._gaps[name])
             if isinstance(number, LargestGap)

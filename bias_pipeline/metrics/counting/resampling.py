@@ -1,4 +1,4 @@
-"""Intervals of counted numbers: resampling images is a matrix product of weights and tables."""
+"""Intervals of counted numbers; resampling images is a product of weights and tables."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _CELLS = 20_000_000  # the most cells of all tables of bundles together
 
 
 class ResamplingBlocks:
-    """Groups of images that are resampled as a whole.
+    """Bundles of images that are resampled as a whole.
 
-    Each image belongs to a bundle by a hash of its id. Sums over bundles vary as much as sums over
+    A hash of its id decides the bundle of an image. Sums over bundles vary as much as sums over
     images. So intervals are as wide as if images were resampled, but a million images take no
-    longer. An image is in the same bundle, with the same weights, for every captioner. The argument
-    ``keys`` has hashes of all images' ids; the attribute ``keys`` has a key for each bundle, by
-    which the bundle is resampled.
+    longer. An image is in the same bundle and has the same weights for every captioner. The
+    argument ``keys`` has hashes of all images' ids. The attribute ``keys`` has a key for each
+    bundle, which decides its resamples.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
@@ -137,7 +137,7 @@ def estimates_of(
 
 
 def _single_if_exact(sums: Float64Array) -> Float64Array | Float32Array:
-    """Sums, in single precision if it holds all products with weights exactly."""
+    """The sums, in single precision if it stores all products with weights exactly."""
     most = len(LIMITS) * np.abs(sums).sum(axis=0).max(initial=0)
     whole = most < 2**24 and np.array_equal(sums, np.rint(sums))
     return sums.astype(np.float32) if whole else sums

@@ -1,6 +1,6 @@
-"""Bias amplification by counting: BA_MALS, BA-> and their form with sets of tasks, Multi->.
+"""Computes bias amplification by counting: BA_MALS, BA->, and Multi-> for sets of tasks.
 
-Zhao et al. (2017), Wang and Russakovsky (2021), Zhao et al. (2023). Functions take
+Sources: Zhao et al. (2017), Wang and Russakovsky (2021), Zhao et al. (2023). Functions take
 :class:`~bias_pipeline.metrics.functional.counts.Counts` of K groups and T tasks, or T sets of tasks
 that occur together in images; leading axes are free. Undefined pairs are NaN and left out of means;
 the caller reports them.
@@ -28,7 +28,7 @@ PREDICTIONS: tuple[Predicted, ...] = get_args(Predicted)
 
 
 def association(counts: Counts) -> IntArray:
-    """Which way group and task are correlated in the labels: 1, -1, and 0 if independent.
+    """The direction of the correlation of group and task in the labels: 1, -1, or 0 if independent.
 
     Integers are compared, n c(a, t) with c(a) c(t), since in floating point 3/15 differs from
     (5/15) (9/15).
@@ -54,11 +54,11 @@ def directional_pairs(
     denominator: str = "images",
     training: Counts | None = None,
 ) -> Float64Array:
-    """Amplification of each pair in one direction, above 0 where a correlation grows.
+    """Amplification of each pair in one direction; it is above 0 if a correlation grows.
 
-    ``y D - (1 - y) D`` with y = 1 where P(a, t) > P(a) P(t) in the labels, and D the predicted
-    minus the labelled conditional probability: P(t^ | a) - P(t | a) for ``a_to_t``, P(a^ | t) -
-    P(a | t) for ``t_to_a``.
+    The value is ``y D - (1 - y) D``, with y = 1 where P(a, t) > P(a) P(t) in the labels. D is the
+    predicted minus the labelled conditional probability: P(t^ | a) - P(t | a) for ``a_to_t``, P(a^
+    | t) - P(a | t) for ``t_to_a``.
 
     Args:
         counts: of the images that are scored.
@@ -89,7 +89,7 @@ def ba_directional(
     undefined: str = "drop",
     training: Counts | None = None,
 ) -> Float64Array:
-    """BA-> in one direction: the mean of :func:`directional_pairs`, in [-1, 1]; 0 without change.
+    """BA-> in one direction: the mean of :func:`directional_pairs`, in [-1, 1]; no change gives 0.
 
     Args:
         counts: see :func:`directional_pairs`.
@@ -119,10 +119,10 @@ def ba_directional(
 def mals_tasks(
     counts: Counts, *, predictions: str = "joint", training: Counts | None = None
 ) -> Float64Array:
-    """What each task adds to BA_MALS: how much the share of its usual groups grows.
+    """The value that each task adds to BA_MALS: the growth of the share of its usual groups.
 
-    ``sum over groups a with b*(a, t) > 1/K of b~(a, t) - b*(a, t)``, where b(a, t) is the share of
-    a among the images with t. The threshold is strict; integers are compared.
+    The value is ``sum over groups a with b*(a, t) > 1/K of b~(a, t) - b*(a, t)``, where b(a, t) is
+    the share of a among the images with t. The threshold is strict, and integers are compared.
 
     Args:
         counts: of the images that are scored.
@@ -174,7 +174,7 @@ def ba_mals(
 
 
 def predicted_pairs(counts: Counts, predictions: str) -> Float64Array:
-    """(..., K, T) pairs by prediction, see :func:`mals_tasks`."""
+    """(..., K, T) pairs in predictions; for the arguments see :func:`mals_tasks`."""
     return {
         "joint": counts.joint,
         "task": counts.task_given_group,
@@ -183,7 +183,7 @@ def predicted_pairs(counts: Counts, predictions: str) -> Float64Array:
 
 
 def leaning(counts: Counts) -> BoolArray:
-    """(..., K, T) True where a group has more than 1/K of a task's labels, in integer arithmetic.
+    """(..., K, T) True where a group has more than 1/K of a task's labels (integer arithmetic).
 
     Args:
         counts: only the labels' counts are used; they must be whole numbers.
@@ -193,7 +193,7 @@ def leaning(counts: Counts) -> BoolArray:
 
 
 def of_task(counts: Counts, denominator: str) -> Float64Array:
-    """(..., T) the denominator of P(a^ | t) in observations, see :func:`directional_pairs`."""
+    """(..., T) the denominator of P(a^ | t) in observations; see :func:`directional_pairs`."""
     if denominator == "images":
         return counts.tasks
     named: Float64Array = counts.group_given_task.sum(axis=-2)
@@ -203,7 +203,7 @@ def of_task(counts: Counts, denominator: str) -> Float64Array:
 def multi_pairs(
     counts: Counts, direction: str, *, denominator: str = "images", training: Counts | None = None
 ) -> Float64Array:
-    """(..., K, M) predicted minus labelled conditional probability; no sign is applied.
+    """(..., K, M) predicted minus labelled conditional probability, without a sign.
 
     Args:
         counts: of the images that are scored.
@@ -254,7 +254,7 @@ def multi_directional(
 def multi_summary(
     pairs: Float64Array, signs: IntArray
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """The mean of absolute differences, the mean of signed differences, the population variance.
+    """The mean of absolute differences, the mean of signed differences, and the variance.
 
     Args:
         pairs: (..., K, M) differences.
@@ -268,7 +268,7 @@ def multi_summary(
 
 
 def multi_mals(counts: Counts) -> tuple[Float64Array, Float64Array]:
-    """Multi_MALS: mean and variance over sets of absolute changes in usual groups' shares.
+    """Multi_MALS: mean and variance, over sets, of absolute changes in the usual groups' shares.
 
     Args:
         counts: see :func:`multi_pairs`.
@@ -295,7 +295,7 @@ Sets = Literal["subsets", "complete"]
 
 
 def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2) -> list[TaskSet]:
-    """The sets of tasks that occur.
+    """The sets of tasks that occur in labels.
 
     Args:
         tasks: (N, T) indicators.
@@ -375,12 +375,12 @@ def _sorted_rows(tasks: sparse.csr_array) -> sparse.csr_array:
 def _extend_sets(
     rows: sparse.csr_array, image: IntArray, places: IntArray, codes: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """All sets that have one more task of the same image; each set occurs once (tasks ascend).
+    """All sets with one more task of the same image; each set occurs once, since tasks ascend.
 
-    ``rows`` (N, T) are indicators with sorted columns, ``image`` (E,) the image of each set,
-    ``places`` (E,) where the image's next tasks begin in ``rows.indices``, and ``codes`` (E,) the
-    number of each set. The same three arrays are returned for the larger sets; each code is the
-    old code times T plus the task.
+    ``rows`` (N, T) are indicators with sorted columns. ``image`` (E,) is the image of each set.
+    ``places`` (E,) says where the image's next tasks begin in ``rows.indices``. ``codes`` (E,) is
+    the number of each set. The function returns these three arrays for the larger sets; a new code
+    is the old code times T plus the task.
     """
     lengths = rows.indptr[image + 1] - places
     entry = ranges(places, lengths)

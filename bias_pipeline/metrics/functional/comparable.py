@@ -1,9 +1,7 @@
-"""Differences between two groups on comparable pictures: residual on residual.
+"""Measures differences between two groups on comparable pictures (residual on residual).
 
-With G the group (0 or 1), Y what captions say and X what the picture shows, the difference is
-
-    theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
-
+Let G be the group (0 or 1), Y the value of captions and X the features of the picture. The
+difference is theta = sum_i g_i r_i / sum_i g_i^2, with g = G - E[G | X] and r = Y - E[Y | X]
 (Robinson 1988). A picture of a kind that only one group has counts little: its weight is
 proportional to ``g_i^2`` (overlap weights). Ridge regressions, fitted on the other folds, give the
 two expectations. The difference is right if one of the two expectations is right.
@@ -29,7 +27,7 @@ PERMUTATIONS = 200
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """One fold, and products of features over the images of the other folds."""
+    """One fold, with products of features over the images of the other folds."""
 
     tested: BoolArray  # (N,)
     features: sparse.csr_array  # (N_t, P) features of the fold
@@ -68,7 +66,7 @@ class CrossFittedRidge:
         ]
 
     def predict(self, values: Float64Array) -> Float64Array:
-        """(N, R) the values expected from the pictures; for each image a fit on the other folds."""
+        """(N, R) values expected from the pictures, for each image by a fit on the other folds."""
         expected = np.empty(values.shape)
         for fold, factor in zip(self._folds, self._factors, strict=True):
             training = values[~fold.tested]
@@ -83,7 +81,7 @@ class CrossFittedRidge:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """N images of two groups, compared by what the pictures show."""
+    """N images of two groups, compared by the features of their pictures."""
 
     groups: Float64Array  # (N,) 1 for the group whose excess is positive, 0 for the others
     ridge: CrossFittedRidge
@@ -100,7 +98,7 @@ class Comparison:
     ) -> Comparison:
         """Compare two groups of images on features of their pictures.
 
-        ``groups`` (N,) has 0 or 1 for each image, ``features`` is (N, P).
+        ``groups`` (N,) has 0 or 1 for each image, and ``features`` is (N, P).
         """
         # The first penalty after which groups are predicted less well
         parts = _folds(features, folds)
@@ -126,18 +124,18 @@ class Comparison:
 
     @cached_property
     def weights(self) -> Float64Array:
-        """(N,) how much each image counts; the sum is 1."""
+        """(N,) how much each image counts; the sum of these weights is 1."""
         squared = self.residual**2
         return squared / squared.sum()
 
     @cached_property
     def influence(self) -> Float64Array:
-        """(N,) factors: residuals times these factors sum to the difference."""
+        """(N,) factors by which residuals are multiplied to give, in sum, the difference."""
         return self.residual / (self.residual**2).sum()
 
     @property
     def overlap(self) -> float:
-        """How alike the groups' pictures are; 1 if pictures do not predict the group."""
+        """How alike the groups' pictures are, which is 1 if pictures do not predict the group."""
         share = float(self.groups.mean())
         return float((self.residual**2).mean() / (share * (1 - share)))
 
@@ -148,9 +146,9 @@ class Comparison:
 
     @cached_property
     def permuted_influence(self) -> Float64Array:
-        """(N, B) :attr:`influence` if groups are permuted among images of similar expectation.
+        """(N, B) :attr:`influence` after groups were permuted among images of similar expectation.
 
-        No image keeps its own group; otherwise the mean over permutations would contain a twentieth
+        No image keeps its own group. Otherwise the mean over permutations would contain a twentieth
         of the difference.
         """
         drawn = random_words(
@@ -180,7 +178,7 @@ class Comparison:
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R) how much each image moves the sums over images, by its shares of the sums."""
+        """(N, R) how much each image moves sums over images, from the images' shares."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:

@@ -1,4 +1,4 @@
-"""Counts of groups and tasks, by label and by prediction, for all counting metrics."""
+"""Counts of groups and tasks by label and by prediction, for all counting metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bias_pipeline.array_types import Float64Array
 class Counts:
     """How often each of K groups occurs with each of T tasks; leading axes are free.
 
-    *Labelled* is the ground truth, *predicted* what the captioner's captions name.
+    *Labelled* is the ground truth, and *predicted* is the content of the captioner's captions.
     """
 
     total: Float64Array  # (...) observations of the labels
@@ -34,10 +34,10 @@ class Counts:
         predicted_tasks: Float64Array,
         weights: Float64Array | None = None,
     ) -> Counts:
-        """Count N rows of (N, K) groups and (N, T) tasks, given as indicators.
+        """Count N rows of (N, K) groups and (N, T) tasks, which are given as indicators.
 
-        Groups are one-hot; a row of predicted groups is all zero where no single group is
-        predicted. ``weights`` (N,) is how many images each row counts for (default: one).
+        Groups are one-hot. A row of predicted groups is all zero if no single group is predicted.
+        ``weights`` (N,) says for how many images each row counts (default: one).
 
         Example:
             >>> one = np.eye(2)
@@ -62,7 +62,7 @@ class Counts:
 
 
 def share(part: Float64Array, whole: Float64Array) -> Float64Array:
-    """``part / whole``, NaN where the whole is 0.
+    """The quotient ``part / whole``, which is NaN where the whole is 0.
 
     Example:
         >>> share(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
@@ -74,7 +74,7 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
-    """Weighted mean over the last axis, leaving out NaN; NaN if no value with a weight is finite.
+    """The weighted mean over the last axis without NaN, or NaN if no value with a weight is finite.
 
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
@@ -86,7 +86,7 @@ def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
 
 
 def nanmean(values: Float64Array, axes: int) -> Float64Array:
-    """Mean over the last axes, leaving out NaN; NaN if all values are NaN.
+    """The mean over the last axes without NaN values, or NaN if all values are NaN.
 
     Example:
         >>> nanmean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()

@@ -1,9 +1,10 @@
-"""Computes differences beyond annotators from descriptions, with errors, score and verdict.
+"""Computes differences beyond annotators, with their errors, the score and the verdict.
 
-Concepts are summed to classes. The score is half the sum of the absolute amounts of all concepts.
-Signs are taken from the other folds, so that noise adds almost nothing on average; the rest of what
-noise adds is measured on permuted groups and subtracted. A concept counts only if the captioner's
-own difference has the same sign: describing groups more alike than annotators do is no bias.
+Concepts are summed to classes. The score is half the sum of the absolute differences of all
+concepts. Signs are taken from the other folds, so that noise adds almost nothing on average. The
+rest of the noise is measured on permuted groups and subtracted. A concept counts only if the
+captioner's own difference has the same sign, because describing groups more alike than annotators
+do is no bias.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Amounts:
 
     @property
     def z(self) -> Float64Array:
-        """(M,) the values divided by their errors."""
+        """(M,) the values divided by their standard errors."""
         return self.values / np.maximum(self.errors, 1e-9)
 
 
@@ -80,28 +81,28 @@ class Differences:
 
     @property
     def score_interval(self) -> tuple[float, float]:
-        """The 95 % interval; its upper end is never below 0, since amounts never are."""
+        """The 95 % interval, whose upper end is never below 0, since amounts are never negative."""
         half = _Z * SCORE_ERRORS * self.score_error
         return self.score - half, max(self.score, 0.0) + half
 
     @property
     def listed_concepts(self) -> IntArray:
-        """Concepts that captions have often enough to be listed."""
+        """The concepts that captions have often enough to be listed."""
         return np.flatnonzero(self.mentions >= FEWEST_MENTIONS)
 
     @property
     def tested_concepts(self) -> IntArray:
-        """Concepts that can be the reason for a Yes."""
+        """The concepts that can be the reason for a Yes."""
         counted = np.array([_counts(reference) for reference in self.references], bool)
         return np.flatnonzero((self.mentions >= FEWEST_MENTIONS) & counted)
 
     @property
     def tested_classes(self) -> IntArray:
-        """Classes that can be the reason for a Yes, because they have two tested concepts."""
+        """The classes with two tested concepts, which can be the reason for a Yes."""
         return np.flatnonzero((self.membership[self.tested_concepts] > 0).sum(axis=0) > 1)
 
     def p_values(self) -> tuple[Float64Array, Float64Array]:
-        """P of each tested concept and of each tested class, corrected for their number.
+        """The p of each tested concept and of each tested class, corrected for their number.
 
         The captioner's difference and the difference beyond annotators are each divided by their
         error, and the smaller quotient decides. The two differences must have the same sign and be
@@ -116,16 +117,16 @@ class Differences:
         return corrected[0], corrected[1]
 
     def agreeing(self) -> tuple[Float64Array, Float64Array]:
-        """The deciding amount of each tested concept and of each tested class, in errors."""
+        """The deciding amount of each tested concept and class, in standard errors."""
         return (
             _agreeing(self.shown, self.excess, self.tested_concepts),
             _agreeing(self.class_shown, self.class_excess, self.tested_classes),
         )
 
     def spread_p(self) -> float:
-        """P of the score, two-sided: tests for a bias that is spread over many concepts.
+        """The two-sided p of the score, which tests for a bias that is spread over many concepts.
 
-        P is 1 if the score is below a point, or if no concept or class can be named.
+        This p is 1 if the score is below a point, or if no concept or class can be named.
         """
         if self.score < LEAST or not (
             len(self.named_beside_score()) or len(self.classes_beside_score())
@@ -134,13 +135,13 @@ class Differences:
         return float(2 * special.ndtr(-self.score / (SCORE_ERRORS * self.score_error)))
 
     def named_beside_score(self) -> IntArray:
-        """The concepts to name if the score is above 0 (Benjamini and Hochberg)."""
+        """The concepts to name if the score is above 0 (by Benjamini and Hochberg's rule)."""
         tested = self.tested_concepts
         beyond = _benjamini_hochberg(2 * special.ndtr(-abs(self.excess.z[tested])))
         return tested[beyond & (_agreeing(self.shown, self.excess, tested, least=0.0) > _Z)]
 
     def classes_beside_score(self) -> IntArray:
-        """The classes to name if the score is above 0 (Bonferroni)."""
+        """The classes to name if the score is above 0 (by Bonferroni's rule)."""
         tested = self.tested_classes
         p = 2 * special.ndtr(-abs(self.class_excess.z[tested])) * len(tested)
         agree = _agreeing(self.class_shown, self.class_excess, tested, least=0.0) > _Z
@@ -155,7 +156,7 @@ class Differences:
         return tested[beyond & (small | other)]
 
     def smallest(self) -> Float64Array:
-        """(M,) how large a tested concept's difference must be to be noticed in 4 of 5 samples."""
+        """(M,) the smallest difference of a tested concept that 4 of 5 samples would show."""
         tested, number = self.tested_concepts, len(self.tested_concepts) + len(self.tested_classes)
         errors = np.maximum(self.shown.errors, self.excess.errors)[tested]
         critical = -special.ndtri(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
@@ -163,7 +164,7 @@ class Differences:
 
 
 def _counts(reference: Reference) -> bool:
-    """Whether a concept with this annotators' difference enters classes, score and verdict."""
+    """Whether a concept with this annotators' difference counts for classes, score and verdict."""
     return reference not in (Reference.UNKNOWN, Reference.ALONE)
 
 
@@ -199,8 +200,8 @@ def described_differences(
 ) -> Differences:
     """How differently captions describe two groups.
 
-    ``says`` is (N, Q), the share of an image's captions that say a concept; ``classes`` (Q,) the
-    class of each concept.
+    ``says`` (N, Q) is the share of an image's captions that mention a concept; ``classes`` (Q,) are
+    the classes of the concepts.
     """
     residuals = comparison.residuals(says)
     rates = comparison.weights @ says
@@ -230,7 +231,7 @@ def described_differences(
 
 
 class _Parts:
-    """Sums over the images of one comparison, by fold and under permuted groups."""
+    """Sums over the images of one comparison, by fold and for permuted groups."""
 
     def __init__(
         self,
@@ -264,13 +265,13 @@ class _Parts:
     def _amounts_beyond(
         self, shares: Float64Array, null: Float64Array, variance: Float64Array
     ) -> Amounts:
-        """Sums minus their mean under permuted groups; errors include the ratios' variance."""
+        """Sums minus their mean for permuted groups; errors include the variance of ratios."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
 
 
 class _Score:
-    """Half the sum of absolute amounts, with signs from the other folds."""
+    """Half the sum of absolute amounts, whose signs come from the other folds."""
 
     def __init__(self, parts: _Parts, counted: BoolArray) -> None:
         self.parts, self.counted = parts, counted
@@ -284,7 +285,7 @@ class _Score:
         self.error = float(np.sqrt(error**2 + of_ratios))
 
     def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
-        """(B, F, Q) signs from the other folds, and whether the shown amount is the smaller."""
+        """(B, F, Q) signs from the other folds, and whether the smaller amount is shown."""
         parts, folds = self.parts, excess.shape[1]
         left = (folds - 1) / folds
         beyond = excess.sum(axis=1, keepdims=True) - excess - left * parts.null_mean
@@ -299,13 +300,13 @@ class _Score:
         return np.sign(sign) * counts, abs(difference) < abs(beyond)
 
     def _sums(self, excess: Float64Array, shown: Float64Array) -> Float64Array:
-        """(B,) scores from sums by fold, (B, F, Q)."""
+        """(B,) scores, computed from the sums by fold, (B, F, Q)."""
         signs, smaller = self._others(excess, shown)
         beyond = excess - self.parts.null_mean / excess.shape[1]
         return 0.5 * (np.where(smaller, shown, beyond) * signs).sum(axis=(1, 2))
 
     def _influence(self) -> Float64Array:
-        """(N,) how much each image moves the score if signs stay."""
+        """(N,) how much each image moves the score if the signs stay the same."""
         parts, comparison = self.parts, self.parts.comparison
         signs, smaller = self._others(parts.folds_excess, parts.folds_shown)
         share = np.zeros(len(comparison.groups))

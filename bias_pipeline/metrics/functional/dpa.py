@@ -1,4 +1,4 @@
-"""DPA: directional predictability amplification, in closed form and by label vectors.
+"""Computes directional predictability amplification (DPA), in closed form and by label vectors.
 
 Tables are (..., G, O): how often each of G values of the given variable occurs with each of O
 classes of the other variable. Leading axes are free.
@@ -19,8 +19,8 @@ from bias_pipeline.metrics.functional.attack import normalised_difference
 def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
     """Labels with random errors, as accurate as the predictions.
 
-    As many labels are changed as predictions are wrong; each changed label becomes one of the other
-    classes.
+    The function changes as many labels as there are wrong predictions. Each changed label becomes
+    one of the other classes.
 
     Args:
         labels: (N,) true classes.
@@ -47,11 +47,12 @@ def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIn
 def exchange_labels(
     labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray
 ) -> IntArray:
-    """Labels after exchanges between random images, until labels are wrong as often as predictions.
+    """Labels after exchanges between random images, until as many labels as predictions are wrong.
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
-    wrong labels may differ by one; with two classes and an odd number of wrong predictions it
-    always does. The number of wrong labels cannot exceed what an exchange of all labels reaches.
+    wrong labels may differ by one. The number always differs for two classes and an odd number of
+    wrong predictions. The number of wrong labels cannot be larger than after an exchange of all
+    labels.
 
     Args:
         labels: see :func:`flip_labels`.
@@ -126,7 +127,7 @@ def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
 
 
 def ideal_dpa(labels: Float64Array, predicted: Float64Array, accuracy: float) -> Float64Array:
-    """DPA of an ideal attacker scored by accuracy: the large-sample limit.
+    """The DPA of an ideal attacker that is scored by accuracy, in the limit of many images.
 
     Args:
         labels: (..., G, O) counts of given value and true class.

@@ -1,9 +1,9 @@
-"""Counts by true label, from machine labels of all images and gold labels of some.
+"""Counts by true label, from machine labels of all images and gold labels of some images.
 
-Images fall into cells by what their caption says and by the machine's label. Gold images
-estimate the true labels of their cell, so counts of captions by true label do not need the
-true label of every image. A score of attackers' guesses is corrected by PPI++ instead, where labels
-of the machine count as much as they are worth (:func:`machine_weight`).
+The caption's group and the machine's label decide the cell of an image. Gold images estimate the
+true labels of their cell, so counts by true label do not need the true label of every image. The
+score of attackers' guesses is corrected by PPI++ instead, where machine labels count as much as
+they are worth (:func:`machine_weight`).
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ def true_label_counts(cells: Float64Array, gold: Float64Array) -> Float64Array:
 def machine_weight(
     true: Float64Array, machine: Float64Array, spread: float, n_gold: int, n_rest: int
 ) -> float:
-    """Lambda of PPI++, in [0, 1]: the weight of machine labels with the smallest variance.
+    """The lambda of PPI++, in [0, 1]: the weight of machine labels with the smallest variance.
 
     Lambda is 0 if machine labels say nothing of true labels, or if every image has a gold label.
-    ``true`` and ``machine`` (n,) are what each gold image adds to the number by its true label and
-    by its machine label; ``spread`` is the variance of what images add by machine labels.
+    ``true`` and ``machine`` (n,) are the values that each gold image adds to the number under its
+    true label and under its machine label; ``spread`` is the variance of the values that images add
+    under machine labels.
 
     Source: Angelopoulos et al. 2023 (PPI++).
 

@@ -1,10 +1,10 @@
-"""Groups that captions name: compared with labelled groups, and together with objects.
+"""Numbers on groups that captions name, beside labelled groups or together with objects.
 
-``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; the
-last column counts captions that name no group or several. For images whose group annotators could
-not see, ``outcomes`` is (..., K + 2): images whose caption names each of K groups alone, no group,
-and several groups; an image with many captions counts with a share in each column. ``pairs`` is
-(..., K, T): how often group a and object t are named together.
+``outcomes`` is (..., K, K + 1) and counts the images labelled with group a whose caption names
+group b alone. The last column counts captions that name no group or several. For images whose group
+annotators could not see, ``outcomes`` is (..., K + 2). These columns count images whose caption
+names each of K groups alone, no group, and several groups. An image with many captions counts with
+a share in each column. ``pairs`` is (..., K, T): how often group a and object t are named together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bias_pipeline.metrics.functional.counts import nanmean, share
 
 
 def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> Float64Array:
-    """(K, K + 1) counts, see the module.
+    """(K, K + 1) counts of outcomes; the module describes them.
 
     Args:
         labels: (N,) labelled groups.
@@ -81,7 +81,7 @@ def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
 
 
 def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Array, Float64Array]:
-    """(..., K) images of each group whose caption names another group, and all images that count.
+    """(..., K) images of each group whose caption names another group, and all counted images.
 
     Args:
         outcomes: see the module.
@@ -97,7 +97,7 @@ def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Arr
 
 
 def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
-    """(...) the count of one group divided by the count of the other; NaN if the divisor is 0.
+    """(...) the count of one group divided by the count of the other, or NaN if the divisor is 0.
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
@@ -113,7 +113,7 @@ def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
 
 
 def divergence(distributions: Float64Array) -> Float64Array:
-    """Jensen-Shannon divergence of K distributions in bits, in [0, log2 K]; 0 log 0 is 0.
+    """The Jensen-Shannon divergence of K distributions in bits, in [0, log2 K]; 0 log 0 is 0.
 
     Args:
         distributions: (..., K, C), the last axis sums to 1.
@@ -134,7 +134,7 @@ def _entropy(p: Float64Array) -> Float64Array:
 
 
 def named_shares(outcomes: Float64Array) -> Float64Array:
-    """(..., K) share of images whose caption names each group alone; NaN without images.
+    """(..., K) share of images whose caption names each group alone, or NaN without images.
 
     Args:
         outcomes: see the module.
@@ -148,7 +148,7 @@ def named_shares(outcomes: Float64Array) -> Float64Array:
 
 
 def one_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN without images.
+    """(...) share of images whose caption names only one group, in [0, 1], or NaN without images.
 
     Args:
         outcomes: see the module.
@@ -162,7 +162,7 @@ def one_named(outcomes: Float64Array) -> Float64Array:
 
 
 def several_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names several groups, in [0, 1]; NaN without images.
+    """(...) share of images whose caption names several groups, in [0, 1], or NaN without images.
 
     Args:
         outcomes: see the module.
@@ -178,7 +178,7 @@ def several_named(outcomes: Float64Array) -> Float64Array:
 def joined_names_one(
     silent: IntArray, alone: IntArray, captions: IntArray, drawn: IntArray
 ) -> Float64Array:
-    """(N,) chance that some captions of an image, read as one, name exactly one group.
+    """(N,) chance that some captions of an image, read as one text, name exactly one group.
 
     If c of an image's C captions name no group and a_g name group g alone, m captions that are
     drawn without replacement name g alone with the chance
@@ -191,7 +191,7 @@ def joined_names_one(
         drawn: (N,) m, at most C.
 
     Returns:
-        In [0, 1]; NaN where an image has no caption.
+        In [0, 1], or NaN where an image has no caption.
 
     Example:
         >>> one = np.array([1])
@@ -214,7 +214,7 @@ PRIORS: Mapping[str, float] = {
 
 
 def pseudo_counts(groups: Float64Array, prior: str) -> Float64Array:
-    """(..., K) alpha of each group, see :func:`epsilons`.
+    """(..., K) alpha of each group, which :func:`epsilons` uses.
 
     Args:
         groups: (..., K) captions of a group.
@@ -234,7 +234,7 @@ def pseudo_counts(groups: Float64Array, prior: str) -> Float64Array:
 def epsilons(
     joint: Float64Array, groups: Float64Array, prior: str = "proportional"
 ) -> Float64Array:
-    """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
+    """The inequality of each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
 
     P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior. The same alpha for
     all groups is not fair if groups differ in size: the smaller group then seems to get more of a
@@ -268,7 +268,7 @@ def epsilons(
 def differential_fairness(
     joint: Float64Array, groups: Float64Array, prior: str = "proportional"
 ) -> Float64Array:
-    """Differential fairness: the largest of :func:`epsilons`, NaN if all are unknown.
+    """Differential fairness, the largest of the :func:`epsilons`, or NaN if all are unknown.
 
     Example:
         >>> joint, groups = np.array([[20.0, 5], [10, 5]]), np.array([100.0, 100])
@@ -288,7 +288,7 @@ def group_shares(pairs: Float64Array) -> Float64Array:
     """(..., K, T) share of each group among the captions that name an object and one group.
 
     ``pairs`` may also count labelled images. With two groups the first row is the ratio to men,
-    c(o, man) / (c(o, man) + c(o, woman)). NaN where an object is named with no group.
+    c(o, man) / (c(o, man) + c(o, woman)). The share is NaN where an object is named with no group.
 
     Example:
         >>> group_shares(np.array([[3.0, 0.0], [1.0, 0.0]]))[0].tolist()
@@ -313,10 +313,11 @@ def skew(pairs: Float64Array) -> Float64Array:
 
 
 def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
-    """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t among objects named with group a.
+    """(..., K, T) (PR_M - PR_H) / PR_H, the relative difference between two shares.
 
-    0: the object has the same share of the group's mentions; 1: twice as much; NaN where annotators
-    never name the two together.
+    PR is the share of object t among the objects named with group a. The value is 0 if the object
+    has the same share of the group's mentions, and 1 if it has twice the share. The value is NaN
+    where annotators never name the two together.
 
     Args:
         model: pairs of the captioner.
@@ -337,9 +338,9 @@ def mention_distance(
 ) -> Float64Array:
     """(..., K) mean over objects of |model's rate - annotators' rate| of naming object and group.
 
-    A rate is the captions that name object and group over the images that contain the object (plus
-    the offset). An object that no image contains is left out; the public loop would add the
-    previous object's value again.
+    A rate is the number of captions that name object and group, divided by the number of images
+    that contain the object (plus the offset). An object that no image contains is left out; the
+    public loop would add the value of the previous object again.
 
     Args:
         model: pairs of the captioner.

@@ -1,7 +1,7 @@
-"""How well captions describe: BLEU and CIDEr-D from counted n-grams of one to four words; METEOR.
+"""Measures how well captions describe: BLEU and CIDEr-D from n-grams of 1 to 4 words, and METEOR.
 
-In all functions of n-grams ``owner`` says which candidate each of the R references belongs to: (R,)
-row numbers of the C candidates. METEOR is computed by its authors' program, a Java archive inside
+In all functions of n-grams, ``owner`` (R,) has the row of the candidate (of C candidates) to which
+each of the R references belongs. METEOR is computed by its authors' program, a Java archive inside
 pycocoevalcap, if that is installed.
 """
 
@@ -47,7 +47,7 @@ class Ngrams:
 
 
 def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> list[Ngrams]:
-    """Count the n-grams of several columns of captions, with one common list of n-grams.
+    """Count the n-grams of several columns of captions, with one list of n-grams for all.
 
     Args:
         columns: for each column its (T,) words as numbers, which mean the same in all columns, and
@@ -89,7 +89,7 @@ def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> l
 def document_frequencies(
     captions: Ngrams, documents: IntArray, left_out: Sequence[BoolArray] = ()
 ) -> list[list[Int32Array]]:
-    """In how many documents each n-gram occurs, for all captions and without some of them.
+    """The number of documents with each n-gram, in all captions and without some of them.
 
     Args:
         captions: R captions.
@@ -133,9 +133,9 @@ def bleu(
 ) -> Float64Array:
     """(..., 4) BLEU-1 to BLEU-4 of a whole set of captions, in [0, 1].
 
-    The geometric mean of the precisions of n-grams up to n, times exp(1 - r / c) where captions are
-    shorter than references. There is no smoothing: the result is 0 if no n-gram of some order
-    matches, and NaN if there are no n-grams of that order.
+    BLEU-n is the geometric mean of the precisions of n-grams up to n, times exp(1 - r / c) if
+    captions are shorter than references. There is no smoothing. The result is 0 if no n-gram of
+    some order matches, and NaN if there are no n-grams of that order.
 
     Args:
         matches: (..., 4) clipped matches of each order, summed over captions.
@@ -161,7 +161,7 @@ def bleu(
 def clipped_counts(
     candidates: Ngrams, references: Ngrams, owner: IntArray
 ) -> tuple[sparse.csr_array, ...]:
-    """The n-grams that each reference shares with its candidate, at the smaller of both counts.
+    """The n-grams that each reference shares with its candidate, with the smaller of both counts.
 
     Args:
         candidates: C captions.
@@ -210,7 +210,7 @@ def clipped_matches(
 
 
 def closest_lengths(lengths: IntArray, references: IntArray, owner: IntArray) -> IntArray:
-    """(C,) for each candidate, the length closest to its own among references (ties: the shorter).
+    """(C,) the reference length closest to each candidate's own; the shorter if equally close.
 
     Args:
         lengths: (C,) words of each candidate; each must have a reference.
@@ -236,7 +236,7 @@ def cider_d(
     n_documents: int,
     sigma: float = SIGMA,
 ) -> Float64Array:
-    """(C,) CIDEr-D of each candidate, in [0, 10]: mean similarity to its references.
+    """(C,) CIDEr-D of each candidate, in [0, 10]: its mean similarity to its references.
 
     Similarity is a cosine of n-gram counts, times exp(-(difference in length)^2 / (2 sigma^2)); its
     mean over n = 1 to 4 is multiplied by 10. Counts are weighted by log(documents / document
@@ -291,7 +291,7 @@ def _norms(counts: sparse.csr_array, weights: Float64Array) -> Float64Array:
 
 
 def _largest_counts(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:
-    """For each n-gram of a candidate, the candidate and the largest count in a reference.
+    """The largest count in a reference for each n-gram of a candidate, and the candidate.
 
     ``counts`` (R, G) are clipped counts of the candidate's n-grams in each reference.
     """
@@ -315,9 +315,9 @@ def has_meteor() -> bool:
 
 
 def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Float64Array:
-    """(C,) METEOR 1.5 of each candidate against its references, in [0, 1]; NaN without Java.
+    """(C,) METEOR 1.5 of each candidate against its references, in [0, 1], or NaN without Java.
 
-    About 60 captions are scored per second. Published tables print a value of all captions
+    About 60 captions are scored per second. Published tables have one value for all captions
     together, which differs a little from the mean over captions.
 
     Args:

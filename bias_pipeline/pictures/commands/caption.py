@@ -85,9 +85,9 @@ def parser() -> Parser:
     parser.add_argument(
         "--prompt",
         default="",
-        help="a question to the model, or the beginning of every caption, which is not kept "
-        "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' prompt for "
-        "BLIP-2, Florence-2 and PaliGemma, a question for all others)",
+        help="a question to the model, or the beginning of every caption; the file has captions "
+        "without this text (default: nothing for BLIP, GIT and vision-encoder-decoder, the "
+        "authors' prompt for BLIP-2, Florence-2 and PaliGemma, a question for all others)",
     )
     for name, kind, usual, about in (
         ("max-new-tokens", NewTokens, None, f"most tokens of a caption (default: {NEW_TOKENS})"),
@@ -111,22 +111,23 @@ def parser() -> Parser:
         "--dtype",
         choices=("float32", "bfloat16"),
         default="float32",
-        help="precision of the computation; bfloat16 takes half the memory and is for GPUs, but "
-        "then the size of the batch can change single words (default: float32)",
+        help="precision of the computation; bfloat16 is for GPUs and takes half the memory, but "
+        "single words may then depend on the batch size (default: float32)",
     )
     parser.add_argument(
         "--limit",
         type=number(Count),
         metavar="N",
-        help="caption only the first N photos; with --shard, the first N of the share",
+        help="caption only the first N photos; with --shard, caption the first N photos of the "
+        "share",
     )
     add_masking_options(parser)
     parser.add_argument(
         "--emotion",
         metavar="NAME|predicted|FILE",
         help="the emotion to write for: a name, the word predicted (each photo's predicted "
-        "emotion), or a table with image_id, emotion; only for captioners that were made by fit "
-        "sat encoder.grounding=emotion",
+        "emotion), or a table with the columns image_id and emotion; only captioners of fit "
+        "sat encoder.grounding=emotion take this option",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)
@@ -248,15 +249,15 @@ def add_server_options(parser: Parser) -> None:
         "--longest-side",
         type=number(Side),
         metavar="PIXELS",
-        help="longest side in pixels; larger photos are shrunk before they are sent (default: no "
-        "shrinking)",
+        help="longest side of photos in pixels; larger photos are shrunk before they are sent "
+        "(default: no shrinking)",
     )
     group.add_argument(
         "--to-batch",
         type=file_of("JSON Lines", ".jsonl"),
         metavar="FILE",
-        help="send nothing; write the requests without an answer into FILE, for a service "
-        "that takes batches",
+        help="send nothing, and write the requests without an answer into FILE for a service that "
+        "takes batches",
     )
     group.add_argument(
         "--from-batch",
@@ -360,7 +361,7 @@ def _server(options: Namespace, masked: MaskedPhotos | None) -> ChatServer:
 
 
 def _store(options: Namespace, masked: MaskedPhotos | None) -> tuple[BlockStore, Decoding]:
-    """The store of blocks and the decoding; requests and batches use the same store."""
+    """The store of blocks and the decoding, which requests and batches share."""
     decoding: Decoding = options.decoding
     decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(""))
     recorded = {"decoding": str(decoding), **asdict(decoding)}

@@ -54,7 +54,7 @@ def data_detect_parser() -> Parser:
         type=number(MinScore),
         default=0.1,
         help="write only detections with at least this score (default: 0.1); "
-        "image_masking.min_score may ask for more",
+        "image_masking.min_score may demand a higher score",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""``metrics`` and ``analysis``: what metrics detect, power, and how far scores vary."""
+"""``metrics`` and ``analysis``: print what metrics detect, power, and how far scores vary."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def metrics_command(words: list[str]) -> int:
 def metrics_parser() -> Parser:
     parser = Parser(f"{PROGRAM} metrics", description="Print what each metric can detect")
     parser.add_argument(
-        "--cards", action="store_true", help="print a page in Markdown: docs/metrics.md"
+        "--cards",
+        action="store_true",
+        help="print a Markdown page with a card for each metric: docs/metrics.md",
     )
     return parser
 
@@ -118,14 +120,14 @@ def power_parser() -> Parser:
         type=_halves,
         dest="sizes",
         metavar="N",
-        help="number of images that have a label and captions, half of them of each group",
+        help="number of images with a label and captions; half of them belong to each group",
     )
     sizes.add_argument(
         "--groups",
         type=_pair,
         dest="sizes",
         metavar="N,N",
-        help="number of images of each of two groups",
+        help="number of images in each of two groups",
     )
     return parser
 
@@ -144,7 +146,9 @@ def _pair(text: str) -> tuple[int, int]:
 
 def _runs_parser(word: str, about: str) -> Parser:
     parser = Parser(f"{PROGRAM} analysis {word}", description=about)
-    parser.add_argument("outputs", type=Path, help="a folder of finished runs; nothing is trained")
+    parser.add_argument(
+        "outputs", type=Path, help="a folder of finished runs; the command trains nothing"
+    )
     help_text = (
         f"what varies: {', '.join(KEYS)}, or a setting in which the runs differ, such as "
         f"encoder.order or seeds (default: {' '.join(OVER)})"
@@ -194,7 +198,7 @@ def sensitivity_parser() -> Parser:
     parser.add_argument(
         "--against",
         metavar="METRIC",
-        help="also print by how much the other metrics vary less than this metric",
+        help="also print how much less the other metrics vary than this metric",
     )
     return parser
 
@@ -202,7 +206,7 @@ def sensitivity_parser() -> Parser:
 def _opponents(
     all_scores: Sequence[Variants], against: str | None
 ) -> list[tuple[Variants, Variants]]:
-    """Pairs of numbers: each number, and the number with which it is compared."""
+    """Pairs of numbers: each number, and the number that it is compared with."""
     if against is None:
         return []
     others = [scores for scores in all_scores if scores.setting.headline == against]
@@ -279,7 +283,6 @@ def feature_sensitivity_command(words: Sequence[str]) -> int:
 
 
 def _caption_command() -> Command:
-    """The command ``caption``, which belongs to another wing."""
     from bias_pipeline.commands.main import resolve_command
 
     command, _ = resolve_command(["caption"])
@@ -292,7 +295,7 @@ def _is_setting(word: str) -> bool:
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
-    """The files of captions: of the pictures as they are, then of each change."""
+    """The files of captions, first of unchanged pictures, then of each change."""
     caption = _caption_command()
     (folder / "captioners").mkdir(parents=True, exist_ok=True)
     files = []
@@ -321,19 +324,20 @@ def rebalance_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="the data to which a captioner is fitted, as for fit",
+        help="settings of the data that the captioner learns from, as for fit",
     )
     parser.add_argument(
         "--out",
         type=file_of("Parquet", ".parquet"),
         required=True,
-        help="the table, with the columns image and weight",
+        help="the table to write, with the columns image and weight",
     )
     parser.add_argument(
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="human captions, or the captions of captioner=..., as for fit (default: human)",
+        help="compare with human captions, or with the captions of captioner=..., as for fit "
+        "(default: human)",
     )
     return parser
 
@@ -392,13 +396,16 @@ def pairs_parser() -> Parser:
         "two pictures that show the same scene, each with a person of another group",
     )
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="the captions and labels, as for run"
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="settings of the captions and labels, as for run",
     )
     parser.add_argument(
         "--out",
         type=file_of("CSV", ".csv"),
         required=True,
-        help="the file to write; it must not exist",
+        help="the file to write, which must not exist yet",
     )
     parser.add_argument(
         "--n",
@@ -411,7 +418,7 @@ def pairs_parser() -> Parser:
         "--groups",
         default="",
         metavar="A,B",
-        help="the two groups of a pair, if the attribute has more than two groups",
+        help="the two groups that a pair shows, if the attribute has more than two groups",
     )
     return parser
 
