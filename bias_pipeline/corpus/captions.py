@@ -302,7 +302,7 @@ class Captions(ReadCache):
             renumber[retained] = flat
             tokens = renumber[self.tokens]
             remaining = tokens >= 0
-            starts = offsets(remaining)[self.starts]
+            starts = self.starts - np.searchsorted(np.flatnonzero(~remaining), self.starts)
             return Captions(tuple(index), tokens[remaining], starts, self.image_rows)
         first = offsets(sizes)[:-1]
         blocks = np.split(self.tokens, range(_BLOCK, len(self.tokens), _BLOCK))

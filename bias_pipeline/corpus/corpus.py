@@ -14,7 +14,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
-from bias_pipeline.corpus.captions import Captions, ReadCache
+from bias_pipeline.corpus.captions import Captions, ReadCache, add_numbers
 from bias_pipeline.corpus.image_ids import sorting_order
 from bias_pipeline.corpus.object_names import is_odd
 from bias_pipeline.corpus.pictures import Pictures
@@ -356,7 +356,7 @@ class Corpus(ReadCache, Sequence[Record]):
         sha.update(self.human.compact().digest.encode())
         for name in sorted(self.groupings):
             sha.update(f"{name}:{self.groupings[name].names}".encode())
-            sha.update(self.groupings[name].codes.astype("<i8").tobytes())
+            add_numbers(sha, self.groupings[name].codes)
         words = None if self.vocabulary is None else sorted(self.vocabulary)
         sha.update(f"[{_written_objects(self.objects)}, {json.dumps(words)}]".encode())
         # The meaning of an odd name depends on the other names

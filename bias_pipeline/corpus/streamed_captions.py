@@ -28,6 +28,7 @@ T = TypeVar("T")
 NOT_STREAMED = "this needs all captions in memory; leave out --stream"
 _WORDS = 1 << 23  # running words of a block, at least
 _WIDTH = 4  # bytes of a word's number
+_STEP = 64
 
 
 class _WordFile:
@@ -45,14 +46,22 @@ class StreamedCaptions(Captions):
     def __init__(
         self,
         types: tuple[str, ...],
-        starts: IntArray,
-        image_rows: IntArray,
+        lengths: Int32Array,
+        image_rows: Int32Array,
         file: _WordFile,
     ) -> None:
-        self.__dict__.update(types=types, starts=starts, image_rows=image_rows, file=file)
+        marks = offsets(lengths)[::_STEP].copy()
+        self.__dict__.update(types=types, lengths=lengths, image_rows=image_rows)
+        self.__dict__.update(file=file, _marks=marks)
 
     in_memory = False
     file: _WordFile
+    _marks: IntArray  # the first word of every `_STEP`-th caption
+
+    @property
+    def starts(self) -> IntArray:
+        """(N + 1,) as in memory; computed anew each time, since lengths take half of the memory."""
+        return offsets(self.lengths)
 
     @property
     def tokens(self) -> Int32Array:
@@ -74,28 +83,31 @@ class StreamedCaptions(Captions):
     def _rows_and_blocks(self) -> Iterator[tuple[slice, Captions]]:
         """The captions of one block of images after another, with their rows."""
         for begin, end in self._bounds:
-            starts = self.starts[begin : end + 1]
-            tokens = self._words_between(int(starts[0]), int(starts[-1]))
-            rows = self.image_rows[begin:end]
-            yield slice(begin, end), Captions(self.types, tokens, starts - starts[0], rows)
+            rows = self.image_rows[begin:end].astype(np.int64)
+            starts = offsets(self.lengths[begin:end])
+            tokens = self._words_at(begin, int(starts[-1]))
+            yield slice(begin, end), Captions(self.types, tokens, starts, rows)
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
         """The first caption of each block, and the caption after the last; images stay whole."""
-        bounds, begin = [], 0
+        bounds, begin, starts = [], 0, self.starts
         while begin < len(self):
-            last = int(np.searchsorted(self.starts, self.starts[begin] + _WORDS)) - 1
+            last = int(np.searchsorted(starts, starts[begin] + _WORDS)) - 1
             of_last = self.image_rows[max(begin, min(last, len(self) - 1))]
             end = int(np.searchsorted(self.image_rows, of_last, side="right"))
             bounds.append((begin, end))
             begin = end
         return bounds
 
-    def _words_between(self, begin: int, end: int) -> Int32Array:
-        return np.fromfile(self.file.path, np.int32, end - begin, offset=_WIDTH * begin)
+    def _words_at(self, row: int, count: int) -> Int32Array:
+        """The first words of a caption, and of its successors."""
+        mark = row // _STEP
+        begin = int(self._marks[mark]) + int(self.lengths[mark * _STEP : row].sum())
+        return np.fromfile(self.file.path, np.int32, count, offset=_WIDTH * begin)
 
     def words(self, row: int) -> list[str]:
-        tokens = self._words_between(int(self.starts[row]), int(self.starts[row + 1]))
+        tokens = self._words_at(row, int(self.lengths[row]))
         return [self.types[token] for token in tokens.tolist()]
 
     @property
@@ -152,7 +164,7 @@ class CaptionsWriter:
         self._file = _WordFile()
         self._numbers: dict[str, int] = {}
         self._lengths: list[Int32Array] = []
-        self._rows: list[IntArray] = []
+        self._rows: list[Int32Array] = []
 
     def add(self, captions: Captions, first: int = 0) -> None:
         """Add captions in memory; ``first`` is the row of their first image."""
@@ -161,14 +173,14 @@ class CaptionsWriter:
         with self._file.path.open("ab") as file:
             np.array(of_types, np.int32)[captions.tokens].tofile(file)
         self._lengths.append(captions.lengths.astype(np.int32))
-        self._rows.append(captions.image_rows + first)
+        self._rows.append((captions.image_rows + first).astype(np.int32))
 
     def finish(self) -> Captions:
         if not any(map(len, self._rows)):
             return Captions.from_texts([])
         lengths: Int32Array = np.concatenate(self._lengths)
-        rows: IntArray = np.concatenate(self._rows)
-        return StreamedCaptions(tuple(self._numbers), offsets(lengths), rows, self._file)
+        rows: Int32Array = np.concatenate(self._rows)
+        return StreamedCaptions(tuple(self._numbers), lengths, rows, self._file)
 
 
 def _join_results(parts: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Int16Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import Corpus
@@ -120,7 +120,7 @@ class CorpusView:
         """(C,) the single group in (C, E) mentions; below 0 for no group or several groups."""
         return self._group_places(one_of(mentions))
 
-    def _group_places(self, named: IntArray) -> IntArray:
+    def _group_places(self, named: IntArray | Int16Array) -> IntArray:
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])

@@ -111,7 +111,7 @@ class LanguageBiasDataset(Dataset):
     ) -> IntArray:
         """(C,) the single group that each caption names; below 0 for none and for both groups."""
         if self.gender_by == "word":
-            return named_group(captions, attribute, groups)
+            return named_group(captions, attribute, groups).astype(np.int64)
         absent = [group for group in groups if not self.pronouns.get(group)]
         if absent:
             raise UsageError(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.captions import dense_ranks
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.io.files import hashed_file
 from bias_pipeline.stats.bootstrap import Draws
@@ -173,12 +174,13 @@ def _words(words: Sequence[str], codes: IntArray) -> Any:
     """
     import pyarrow as pa
 
-    encoded = [word.encode() for word in words]
+    used = np.flatnonzero(np.bincount(codes))
+    encoded = [words[code].encode() for code in used.tolist()]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     texts = pa.StringArray.from_buffers(
-        len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+        len(used), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
     )
-    return texts.take(_numbers(codes))
+    return texts.take(_numbers(dense_ranks(codes)))
 
 
 def _numbers(values: npt.NDArray[Any]) -> Any:

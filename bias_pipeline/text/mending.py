@@ -61,7 +61,7 @@ _APART = re.compile(
     r"(?<![\w-])(?:(wo)(?:-? |-)(m[ae]n)|(fe)(?:-? |-)(males?))(?!\w)", re.IGNORECASE
 )
 # Every text that writes two words of gender as one contains one of these signs.
-_SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" ", "-", "- "), "mM")))
+_SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" m", " M", "-"))))
 
 
 def with_both_words(texts: Sequence[str]) -> dict[str, str]:

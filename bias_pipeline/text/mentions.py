@@ -27,7 +27,7 @@ from itertools import accumulate, product
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Int16Array, IntArray
 from bias_pipeline.corpus.attribute import (
     Attribute,
     Context,
@@ -151,7 +151,7 @@ def attribute_mentions(
 
 def named_group(
     captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
-) -> IntArray:
+) -> Int16Array:
     """The single group that each caption names.
 
     Args:
@@ -256,19 +256,19 @@ def _list_words(captions: Captions, naming: Naming) -> Listed:
     if context is not None:  # "a chef's hat" is a chef hat
         words = words.rewrite(lambda word: () if word == "'s" else (word,))
     words = words.join(sorted({*group, *map(plain, naming.other_senses)}))
-    groups = np.array([group.get(word, NO_GROUP) for word in words.types], np.int64)[words.tokens]
-    places = np.flatnonzero(groups >= 0)
+    of_types = np.array([group.get(word, NO_GROUP) for word in words.types], np.int64)
+    places = np.flatnonzero((of_types >= 0)[words.tokens])
     names = np.ones(len(places), bool)
     if context is not None:
         names = describing_a_person(words, places, context)
-    return Listed(words, places, groups[places], names)
+    return Listed(words, places, of_types[words.tokens[places]], names)
 
 
 @each_caption
 def _named_groups(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
-) -> IntArray:
-    named = one_of(captions.read(_mentions, namings, groups))
+) -> Int16Array:
+    named = one_of(captions.read(_mentions, namings, groups)).astype(np.int16)
     named.setflags(write=False)  # all callers get the same array
     return named
 

@@ -15,6 +15,7 @@ from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers
 from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     counts_of_folds,
+    cross_with_groups,
     mention_rates,
 )
 from bias_pipeline.metrics.functional import crossfit
@@ -74,7 +75,7 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     def tally(self, view: CorpusView) -> Tally:
         sides = self.sides(view)
 
-        joint = sides.tables()["joint"]
+        joint = cross_with_groups(sides.named, sides.predicted, sides.n_groups)
         named = np.asarray(joint.sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
         # A task that is named once has no direction on other images and adds nothing.
         factor = spread_of_small_shares(named[named >= 2])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -106,6 +106,7 @@ class CountingMetric(Metric):
         tally = self.tally(view)
         numbers = tally.counted_numbers(tally.totals)
         estimates = estimates_of(tally, numbers, corpus.keys, self.stats)
+        tally = replace(tally, tables={})  # they are large
         # Hundreds of numbers share a few arrays of images, so equal arrays are found by identity.
         sets = {id(number.images): number.images for number in numbers.values()}
         n_images = {key: int(images.sum()) for key, images in sets.items()}

@@ -135,9 +135,7 @@ class GenderError(OutcomeMetric):
     over: Over = "all"
 
     def tally(self, view: CorpusView) -> Tally:
-        named, labelled = view.named_group("model"), view.codes[view.images("model")]
-        wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-        examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
+        examples = _misnamed_lines(view)
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
@@ -173,6 +171,12 @@ class GenderError(OutcomeMetric):
                     wrong[:, k], whole[:, k], images[MODEL]
                 )
         return values
+
+
+def _misnamed_lines(view: CorpusView) -> list[dict[str, object]]:
+    named, labelled = view.named_group("model"), view.codes[view.images("model")]
+    wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
+    return example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
 
 
 _OUTCOMES = ("", "incorrect", "other")  # the name of the correct share is only the group's name

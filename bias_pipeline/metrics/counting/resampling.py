@@ -45,20 +45,19 @@ class ResamplingBlocks:
             most //= 2  # halved each time, so that tables of similar size get equally many bundles
         parts = np.split(rows, range(_IMAGES, len(rows), _IMAGES))
         words = (random_words("bundle", 0, keys[part]) % np.uint64(most) for part in parts)
-        of_image = np.concatenate([part.astype(np.int16) for part in words])
-        used = np.flatnonzero(np.bincount(of_image, minlength=most))
-        place = np.zeros(most, np.int32)
+        of_rows = np.concatenate([part.astype(np.int16) for part in words])
+        used = np.flatnonzero(np.bincount(of_rows, minlength=most))
+        place = np.zeros(most, np.int16)
         place[used] = np.arange(len(used))
-        self.rows, self.bundle, self.keys = rows, place[of_image], used.astype(np.uint64)
+        self.bundle, self.keys = np.zeros(len(keys), np.int16), used.astype(np.uint64)
+        self.bundle[rows] = place[of_rows]
 
     def sums(self, table: sparse.csr_array) -> Float64Array:
         """(number of bundles, C) sums of a table's rows."""
-        bundle = np.zeros(table.shape[0], np.int32)
-        bundle[self.rows] = self.bundle
         shape = len(self.keys), table.shape[1]
         sums = np.zeros(shape[0] * shape[1])
-        for first in range(0, len(bundle), _IMAGES):
-            begins = bundle[first : first + _IMAGES].astype(np.int64) * shape[1]
+        for first in range(0, len(self.bundle), _IMAGES):
+            begins = self.bundle[first : first + _IMAGES].astype(np.int64) * shape[1]
             ends = table.indptr[first : first + _IMAGES + 1]
             of_images = slice(ends[0], ends[-1])
             cell = np.repeat(begins, np.diff(ends)) + table.indices[of_images]

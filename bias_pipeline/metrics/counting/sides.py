@@ -60,13 +60,9 @@ class LabelsVsCaptions:
         }
 
     def tables_of_folds(self, keys: UIntArray) -> dict[str, sparse.csr_array]:
-        """The tables of each fold; hashes of images' ids decide the folds."""
-        fold = random_words("leaning", 0, keys) % np.uint64(FOLDS)
-        return {
-            f"{name}:{k}": keep_rows(table, fold == k)
-            for name, table in self.tables().items()
-            for k in range(FOLDS)
-        }
+        """The tables, with columns for each fold; hashes of images' ids decide the folds."""
+        fold = (random_words("leaning", 0, keys) % np.uint64(FOLDS)).astype(np.int64)
+        return {name: cross_with_groups(fold, t, FOLDS) for name, t in self.tables().items()}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -157,10 +153,11 @@ def counts_of(sums: Sums, n_groups: int) -> Counts:
 
 def counts_of_folds(sums: Sums, n_groups: int) -> Counts:
     """Counts from the sums of :meth:`LabelsVsCaptions.tables_of_folds`; the fold is axis 0."""
-    each = []
-    for k in range(FOLDS):
-        fold_sums = {name[:-2]: value for name, value in sums.items() if name.endswith(f":{k}")}
-        each.append(counts_of(fold_sums, n_groups))
+    folds = {name: by_group(values, FOLDS) for name, values in sums.items()}
+    each = [
+        counts_of({name: values[:, k] for name, values in folds.items()}, n_groups)
+        for k in range(FOLDS)
+    ]
     return Counts(
         **{
             column.name: np.stack([getattr(one, column.name) for one in each])
