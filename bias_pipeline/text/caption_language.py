@@ -137,8 +137,7 @@ def _of_others(captions: Captions, language: str) -> BoolArray:
 
 def _having(captions: Captions, rule: Callable[[str], bool]) -> IntArray:
     """(C,) how many words of each caption satisfy a rule."""
-    known = np.fromiter(map(rule, captions.types), bool, len(captions.types))
-    return np.diff(np.concatenate([[0], np.cumsum(known[captions.tokens])])[captions.starts])
+    return captions.totals(np.fromiter(map(rule, captions.types), bool, len(captions.types)))
 
 
 def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:
