@@ -70,7 +70,7 @@ _SEPARATOR = "\0"  # a control character at which str.split does not split
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
 _BLOCK = 1 << 20  # running words rewritten at once: bounds the memory of their places
 _SUMMED = 1 << 13  # captions summed at once, so that their numbers stay in a core's cache
-_MARKUP = re.compile(r"<[^<>\s]*>")
+_MARKUP = re.compile(rf"<[^<>\s{_SEPARATOR}]*>")
 # What files contain where a caption is missing, without punctuation ("N/A", "#n/a", "None.").
 _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
 _LONGEST = max(map(len, _MISSING))
