@@ -88,7 +88,7 @@ class Texts(list[str]):
     """Texts of a file, to look for many signs in all texts at once."""
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Texts:
+    def from_texts(cls, texts: Sequence[str]) -> Texts:
         return texts if isinstance(texts, Texts) else cls(texts)
 
     @cached_property
@@ -114,7 +114,7 @@ class Texts(list[str]):
 
 def holding(texts: Sequence[str], *signs: str) -> list[str]:
     """The texts that contain at least one of the signs."""
-    read = Texts.of(texts)
+    read = Texts.from_texts(texts)
     signs = tuple(filter(read.may_have, signs))
     if not signs:
         return []

@@ -73,7 +73,7 @@ def with_both_words(texts: Sequence[str]) -> dict[str, str]:
         >>> list(with_both_words(["a (wo)man", "S/he sits", "the wo/men", "a wo man"]).values())
         ['a man/woman', 'he/she sits', 'the men/women', 'a woman']
     """
-    if not _HINT.search(Texts.of(texts).lines_of_words):
+    if not _HINT.search(Texts.from_texts(texts).lines_of_words):
         return {}
     return changes(
         holding(texts, *_SIGNS), lambda text: _APART.sub(_write_one, _EITHER.sub(_write_both, text))
@@ -133,7 +133,7 @@ class Mends:
 
     def mend(self, texts: Sequence[str]) -> dict[str, str]:
         """Map each text that changes to its mended form."""
-        read = now = Texts.of(texts)
+        read = now = Texts.from_texts(texts)
         for what, rule in _MENDS.items():
             changed = rule(now)
             if changed:
