@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,11 +71,12 @@ def each_caption(how: Callable[P, T]) -> Callable[P, T]:
 _SEPARATOR = "\0"  # a control character at which str.split does not split
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
 _BLOCK = 1 << 20  # running words rewritten at once: bounds the memory of their places
-_MARKUP = re.compile(r"<[^<>\s]*>")
+_SUMMED = 1 << 13  # captions summed at once, so that their numbers stay in a core's cache
+_MARKUP = re.compile(rf"<[^<>\s{_SEPARATOR}]*>")
 # What files contain where a caption is missing, without punctuation ("N/A", "#n/a", "None.").
 _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
-# More letters and digits than any of these texts has
-_TOO_LONG = re.compile(r"(?:[\W_]*[^\W_]){10}")
+_LONGEST = max(map(len, _MISSING))
+_TOO_LONG = re.compile(rf"(?:[\W_]*[^\W_]){{{_LONGEST + 1}}}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,8 @@ class Captions(ReadCache):
         ``images`` (N,) has the row of each caption's image, in ascending order. By default each
         caption has its own image.
         """
-        index: dict[str, int] = {_SEPARATOR: 0}
+        numbers = itertools.count()
+        index = defaultdict(numbers.__next__, {_SEPARATOR: next(numbers)})
         parts = [_split(texts[i : i + _BATCH], index) for i in range(0, len(texts), _BATCH)]
         flat = np.concatenate([part for part in parts if len(part)] or [np.empty(0, np.int32)])
         del parts
@@ -207,6 +210,20 @@ class Captions(ReadCache):
         if worded.any():
             hits[worded] = np.logical_or.reduceat(flags, self.starts[:-1][worded])
         return hits
+
+    def totals(self, values: IntArray | BoolArray) -> IntArray:
+        """(N,) for each caption the sum of the values of its words, given each distinct word's.
+
+        Example:
+            >>> Captions.from_texts(["a dog", "a", ""]).totals(np.array([1, 10])).tolist()
+            [11, 1, 0]
+        """
+        totals = np.empty(len(self), np.int64)
+        for first in range(0, len(self), _SUMMED):
+            starts = self.starts[first : first + _SUMMED + 1]
+            sums = offsets(values[self.tokens[starts[0] : starts[-1]]])[starts - starts[0]]
+            totals[first : first + _SUMMED] = np.diff(sums)
+        return totals
 
     def take(self, rows: IntArray | BoolArray) -> Captions:
         """The captions at the given rows (indices or a mask), without unused words."""
@@ -413,6 +430,12 @@ def is_blank(text: str) -> bool:
     return len(text) < 80 and "".join(filter(str.isalnum, plain)).casefold() in _MISSING
 
 
+def may_be_blank(captions: Captions) -> BoolArray:
+    """(N,) False for captions with more letters and digits than :func:`is_blank` permits."""
+    letters = ["<" not in word and sum(map(str.isalnum, word)) for word in captions.types]
+    return captions.totals(np.array(letters, np.int64)) <= _LONGEST
+
+
 def offsets(lengths: IntArray | Int32Array | BoolArray) -> IntArray:
     """(N + 1,) where rows of the given lengths start, and where the last row ends.
 
@@ -460,14 +483,12 @@ def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
     return (np.cumsum(used) - 1)[codes]
 
 
-def _split(texts: Sequence[str], index: dict[str, int]) -> Int32Array:
-    """Word numbers of a batch of texts, with a 0 after each; new words are added to ``index``."""
+def _split(texts: Sequence[str], index: Mapping[str, int]) -> Int32Array:
+    """Word numbers of a batch of texts, a 0 after each; ``index`` numbers new words."""
     joined = f" {_SEPARATOR} ".join([*texts, ""])
     if joined.count(_SEPARATOR) > len(texts):
         joined = f" {_SEPARATOR} ".join([*(t.replace(_SEPARATOR, " ") for t in texts), ""])
     words = joined.split()
-    for word in dict.fromkeys(words):
-        index.setdefault(word, len(index))
     return np.fromiter(map(index.__getitem__, words), np.int32, len(words))
 
 

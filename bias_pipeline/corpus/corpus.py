@@ -21,9 +21,8 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.records import (
     LONGEST,
     RecordColumns,
-    StockCaption,
     collapse_repeated,
-    read_texts,
+    read_captions,
 )
 from bias_pipeline.corpus.records import Record as Record
 from bias_pipeline.errors import DataError, inflect
@@ -205,18 +204,17 @@ class Corpus(ReadCache, Sequence[Record]):
             none = "no images; its files list none of the chosen part"
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: {none}")
         order = sorting_order(columns.ids)
+        model, human = (read_captions(columns, side, order) for side in SIDES)
+        n_cut = model.n_cut + human.n_cut
         if order != list(range(len(order))):
             columns = columns.take(order)
-        model, human = (read_texts(columns, side) for side in SIDES)
-        n_cut = model.n_cut + human.n_cut
-        marked = np.array([isinstance(text, StockCaption) for text in human.texts], bool)
         pictures, nobody = columns.picture_ids or (), [None] * len(order)
         corpus = cls(
             dataset=dataset,
             captioner=captioner,
             ids=tuple(columns.ids),
-            model=Captions.from_texts(model.texts, model.rows),
-            human=Captions.from_texts(human.texts, human.rows),
+            model=model.captions,
+            human=human.captions,
             groupings={
                 name: _grouping(columns.labels.get(name, nobody), tuple(names), labels)
                 for name, (names, labels) in groups.items()
@@ -231,7 +229,7 @@ class Corpus(ReadCache, Sequence[Record]):
             notes=(*notes, *repeated, *cut_note(n_cut)),
             file=file,
             objects_file=objects_file,
-            marked=marked if marked.any() else np.empty(0, bool),
+            marked=human.marked if human.marked.any() else np.empty(0, bool),
             blank_counts={"model": model.blanks, "human": human.blanks},
             picture_ids=tuple(pictures[row] or image for row, image in enumerate(columns.ids))
             if any(pictures)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bias_pipeline.array_types import IntArray
-from bias_pipeline.corpus.captions import cut, is_blank
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.captions import Captions, ReadCache, cut, is_blank, may_be_blank
 from bias_pipeline.corpus.pictures import Picture, Region
 from bias_pipeline.errors import DataError, inflect
 
@@ -52,7 +52,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class RecordColumns:
+class RecordColumns(ReadCache):
     """N records as columns.
 
     Attributes:
@@ -98,6 +98,10 @@ class RecordColumns:
             return np.repeat(np.arange(len(self.ids)), np.array([*map(len, self.human)], np.int64))
         return np.flatnonzero([text is not None for text in self.model])
 
+    def captions(self, side: str) -> Captions:
+        """The captions that :meth:`texts` returns, as numbered words."""
+        return Captions.from_texts(self.texts(side), self.rows(side))
+
     def take(self, order: Sequence[int]) -> RecordColumns:
         """The records in another order, or a selection of records."""
 
@@ -140,24 +144,37 @@ def collapse_repeated(records: Iterable[Record], dataset: str) -> tuple[list[Rec
     return list(by_id.values()), [note] if repeated else []
 
 
-class ReadTexts(NamedTuple):
+class ReadCaptions(NamedTuple):
     """The captions of one side that are not blank."""
 
-    texts: list[str]
-    rows: IntArray  # the row of each caption's image
+    captions: Captions
+    marked: BoolArray  # (C,) captions that their file marks as describing nothing
     blanks: IntArray  # (N,) how many blank captions each image had
     n_cut: int  # how many captions were cut because they were too long
 
 
-def read_texts(columns: RecordColumns, side: str) -> ReadTexts:
-    """The captions of one side that are not blank; captions that are too long are cut."""
-    texts, rows = columns.texts(side), columns.rows(side)
-    blank = {text for text in set(texts) if is_blank(text)}
-    flags = np.array([text in blank for text in texts] if blank else np.zeros(len(texts)), bool)
-    blanks = np.bincount(rows[flags], minlength=len(columns.ids))
-    if blank:
-        texts, rows = [text for text in texts if text not in blank], rows[~flags]
-    n_cut = sum(map(LONGEST.__lt__, map(len, texts)))
-    if n_cut:
-        texts = [text if len(text) <= LONGEST else cut(text, LONGEST) for text in texts]
-    return ReadTexts(texts, rows, blanks, n_cut)
+def read_captions(columns: RecordColumns, side: str, order: Sequence[int]) -> ReadCaptions:
+    """The captions of one side that are not blank; captions that are too long are cut.
+
+    ``order`` (N,) has the record of each image.
+    """
+    captions, texts = columns.read(RecordColumns.captions, side), columns.texts(side)
+    perhaps = np.flatnonzero(may_be_blank(captions)).tolist()
+    blank = {text for text in {texts[row] for row in perhaps} if is_blank(text)}
+    flags = np.zeros(len(texts), bool)
+    flags[[row for row in perhaps if texts[row] in blank]] = True
+    long = [row for row, n in enumerate(map(len, texts)) if n > LONGEST and not flags[row]]
+    if long:
+        for row in long:
+            texts[row] = cut(texts[row], LONGEST)
+        captions = Captions.from_texts(texts, captions.image_rows)
+    stock = StockCaption in set(map(type, texts))
+    marked = np.array([stock and isinstance(text, StockCaption) for text in texts], bool)
+    place = np.argsort(order)
+    images = place[captions.image_rows]
+    retained = np.argsort(images, kind="stable")
+    retained = retained[~flags[retained]]
+    blanks = np.bincount(images[flags], minlength=len(order))
+    if not np.array_equal(retained, np.arange(len(texts))):
+        captions = replace(captions, image_rows=images).take(retained)
+    return ReadCaptions(captions, marked[retained], blanks, len(long))

@@ -402,7 +402,7 @@ class _Written:
             return {}, 0
         numbers, codes, ids, known = map(np.concatenate, zip(*self.blocks, strict=True))
         repeated = np.zeros(len(ids), bool)
-        if len(np.unique(ids[known])) < known.sum():
+        if not np.diff(np.sort(ids[known])).all():
             repeated = self._find_repeated(numbers, codes, ids, known)
         places = np.where(known, ids, numbers)
         next_image, later = np.diff(codes), np.diff(places) > 0

@@ -19,10 +19,9 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping, Side, cut_note, grouping_of
 from bias_pipeline.corpus.image_ids import NumberedIds, id_key, sorting_order
-from bias_pipeline.corpus.records import RecordColumns, StockCaption, read_texts
+from bias_pipeline.corpus.records import RecordColumns, read_captions
 from bias_pipeline.corpus.streamed_captions import CaptionsWriter
 from bias_pipeline.data.base import Dataset
 from bias_pipeline.data.binary_tables import stem
@@ -386,12 +385,12 @@ class _Reading:
                     "width, or sub-words), and only all captions of a file tell how to join "
                     f"them; join them in the file, {_LEAVE_OUT}"
                 )
-            read = read_texts(columns, side)
-            self.writers[side].add(Captions.from_texts(read.texts, read.rows), first)
+            read = read_captions(columns, side, range(len(columns.ids)))
+            self.writers[side].add(read.captions, first)
             self.blanks[side].append(read.blanks)
             self.n_cut += read.n_cut
             if side == "human":
-                self.marks.append(np.array([isinstance(t, StockCaption) for t in read.texts], bool))
+                self.marks.append(read.marked)
         if columns.objects is not None:
             one = self.known_sets.setdefault
             self.objects += [names and one(names, names) for names in columns.objects]

@@ -31,6 +31,8 @@ _LIST = re.compile(
 _END = re.compile(rb"\}" + _W + rb"(?=\])")
 _BETWEEN = re.compile(_W + rb"," + _W + rb"(?=\{)")
 _LONG_NUMBER = re.compile(rb"\d{4300}")  # more digits than Python reads as a whole number
+# What every hundredth byte of a file with such a number has
+_LONG_PERHAPS = re.compile(rb"\d{43}")
 _MOST_LISTS = 8  # lists in a file; a mapping of ids may have a list for each image
 _FIRST = 1 << 20  # bytes within which the first object ends
 _MOST_DEEP = MAX_DEPTH // 2  # lists within lists
@@ -83,7 +85,7 @@ def _with_lists(data: bytes, path: Path, wanted: Collection[str] | None) -> obje
 
 def _is_utf_8(data: bytes) -> bool:
     try:
-        data.decode()
+        data.isascii() or data.decode()
     except UnicodeDecodeError:
         return False
     return True
@@ -165,9 +167,13 @@ def object_columns(
         names = _plain_columns(table, wanted) if table.num_rows == n else None
     except (pa.ArrowException, ValueError, RecursionError):
         return None
-    if not names or (len(names) < table.num_columns and _LONG_NUMBER.search(objects)):
+    if not names or (len(names) < table.num_columns and _has_long_number(objects)):
         return None
     return ObjectColumns(first, table.select(names))
+
+
+def _has_long_number(objects: bytes) -> bool:
+    return bool(_LONG_PERHAPS.search(objects[::100]) and _LONG_NUMBER.search(objects))
 
 
 def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | None:

@@ -89,8 +89,8 @@ def may_be_printed(text: str) -> bool:
 
 def any_printed(texts: Sequence[str]) -> bool:
     heads = {text[:2] for text in texts}
-    begun = any(head in _FIRST_TWO or head[:1].isspace() for head in heads)
-    return begun and any(map(may_be_printed, texts))
+    begun = {head for head in heads if head in _FIRST_TWO or head[:1].isspace()}
+    return bool(begun) and any(may_be_printed(text) for text in texts if text[:2] in begun)
 
 
 def printed_texts(text: str) -> list[str] | None:

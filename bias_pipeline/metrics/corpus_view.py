@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
+from operator import is_not
 
 import numpy as np
 from scipy import sparse
@@ -280,7 +281,7 @@ def _indicators(counts: sparse.csr_array) -> sparse.csr_array:
 
 def _images_with_known_objects(corpus: Corpus) -> BoolArray:
     objects = corpus.objects or [None] * len(corpus)
-    known = np.fromiter((names is not None for names in objects), bool, len(corpus))
+    known = np.fromiter(map(is_not, objects, repeat(None)), bool, len(corpus))
     known.setflags(write=False)
     return known
 

@@ -137,8 +137,7 @@ def _of_others(captions: Captions, language: str) -> BoolArray:
 
 def _having(captions: Captions, rule: Callable[[str], bool]) -> IntArray:
     """(C,) the number of words in each caption that satisfy a rule."""
-    known = np.fromiter(map(rule, captions.types), bool, len(captions.types))
-    return np.diff(np.searchsorted(np.flatnonzero(known[captions.tokens]), captions.starts))
+    return captions.totals(np.fromiter(map(rule, captions.types), bool, len(captions.types)))
 
 
 def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:

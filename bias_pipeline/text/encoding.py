@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from urllib.parse import unquote
 
@@ -87,6 +87,24 @@ def may_hide_blanks(texts: Sequence[str]) -> bool:
 class Texts(list[str]):
     """All texts of a file, in which many signs can be looked for at once."""
 
+    @classmethod
+    def from_texts(cls, texts: Sequence[str]) -> Texts:
+        return texts if isinstance(texts, Texts) else cls(texts)
+
+    @cached_property
+    def words(self) -> Collection[str]:
+        """The distinct words of the texts, perhaps among other words."""
+        return dict.fromkeys(" ".join(self).split())
+
+    @cached_property
+    def lines_of_words(self) -> str:
+        return "\n".join([*self.words, ""])
+
+    def may_have(self, sign: str) -> bool:
+        """Whether a text may contain a sign, as its words tell much faster than the texts."""
+        begin = sign.split()[0]
+        return (begin if begin == sign else f"{begin}\n") in self.lines_of_words
+
     @cached_property
     def joined_texts(self) -> str:
         """All texts with NUL between them; empty if some text contains NUL itself."""
@@ -96,7 +114,10 @@ class Texts(list[str]):
 
 def holding(texts: Sequence[str], *signs: str) -> list[str]:
     """The texts that contain at least one of the signs."""
-    read = texts if isinstance(texts, Texts) else Texts(texts)
+    read = Texts.from_texts(texts)
+    signs = tuple(filter(read.may_have, signs))
+    if not signs:
+        return []
     everything = read.joined_texts
     if not everything:
         return [text for text in read if any(sign in text for sign in signs)]

@@ -60,6 +60,8 @@ _EITHER = re.compile(
 _APART = re.compile(
     r"(?<![\w-])(?:(wo)(?:-? |-)(m[ae]n)|(fe)(?:-? |-)(males?))(?!\w)", re.IGNORECASE
 )
+# A word of every text in which one of these patterns matches
+_HINT = re.compile(rf"{_EITHER.pattern}|(?<![\w-])(?:wo|fe)-?(?:$|m)", re.IGNORECASE | re.MULTILINE)
 # Every text that writes two words of gender as one contains one of these signs.
 _SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" m", " M", "-"))))
 
@@ -71,6 +73,8 @@ def with_both_words(texts: Sequence[str]) -> dict[str, str]:
         >>> list(with_both_words(["a (wo)man", "S/he sits", "the wo/men", "a wo man"]).values())
         ['a man/woman', 'he/she sits', 'the men/women', 'a woman']
     """
+    if not _HINT.search(Texts.from_texts(texts).lines_of_words):
+        return {}
     return changes(
         holding(texts, *_SIGNS), lambda text: _APART.sub(_write_one, _EITHER.sub(_write_both, text))
     )
@@ -129,12 +133,14 @@ class Mends:
 
     def mend(self, texts: Sequence[str]) -> dict[str, str]:
         """Map each text that changes to its mended form."""
-        read = now = Texts(texts)
+        read = now = Texts.from_texts(texts)
         for what, rule in _MENDS.items():
             changed = rule(now)
             if changed:
                 self.counts[what] += sum(text in changed for text in now)
+                words = [*now.words, *Texts(changed.values()).words]
                 now = Texts(changed.get(text, text) for text in now)
+                now.words = words
                 shown = self.examples.setdefault(what, {})
                 shown |= dict.fromkeys(starmap(_around_change, changed.items()))
                 self.examples[what] = dict.fromkeys(islice(shown, _EXAMPLES))
@@ -179,7 +185,8 @@ def mend_columns(
     """Columns with mended captions; ``mends`` counts what is mended."""
     corrected: dict[Side, Mapping[str, str]] = {}
     for side, of_side in mends.items():
-        texts = columns.texts(side)
+        texts = Texts(columns.texts(side))
+        texts.words = columns.read(RecordColumns.captions, side).types
         try:
             corrected[side] = of_side.mend(texts)
         except UncertainTextError as error:

@@ -29,6 +29,7 @@ _NOBODY = words_of(
     "person, persons, people, human, humans, someone, somebody, individual, individuals"
 )
 _LONGEST = 60  # characters of a sentence in a note
+_AT_ONCE = 1 << 13  # captions hashed at once, so that their numbers stay in a core's cache
 
 
 def without_stock(
@@ -107,7 +108,7 @@ class _Sentences:
     def _stands_out(self, number: int) -> bool:
         """Whether a sentence is a stock sentence, because it is far more frequent than the next."""
         images, following = [*self.images[number : number + 2], 0, 0][:2]
-        described = len(np.unique(self.captions.image_rows))
+        described = int((self.captions.positions == 0).sum())
         frequent = images >= FEWEST and images > SHARE * described
         return frequent and images >= TIMES * following > 0 and not self._describes(number)
 
@@ -145,13 +146,19 @@ def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
     ``words`` (V,) are the distinct words in the form that counts, which is empty for words that do
     not count.
     """
-    counts = np.array(list(map(bool, words)), bool)[captions.tokens]
-    before = offsets(counts)
-    place = before[:-1] - np.repeat(before[captions.starts[:-1]], captions.lengths)
-    terms = hash_ids(words)[captions.tokens] * (2 * place + 1).astype(np.uint64) * counts
-    total = np.zeros(len(terms) + 1, np.uint64)
-    np.cumsum(terms, out=total[1:])
-    return total[captions.starts[1:]] - total[captions.starts[:-1]]
+    of_types, count = hash_ids(words), np.array(list(map(bool, words)), bool)
+    hashes = np.empty(len(captions), np.uint64)
+    for first in range(0, len(captions), _AT_ONCE):
+        starts = captions.starts[first : first + _AT_ONCE + 1]
+        tokens = captions.tokens[starts[0] : starts[-1]]
+        starts = starts - starts[0]
+        before = offsets(count[tokens])
+        place = before[:-1] - np.repeat(before[starts[:-1]], np.diff(starts))
+        terms = of_types[tokens] * (2 * place + 1).astype(np.uint64) * count[tokens]
+        total = np.zeros(len(terms) + 1, np.uint64)
+        np.cumsum(terms, out=total[1:])
+        hashes[first : first + _AT_ONCE] = np.diff(total[starts])
+    return hashes
 
 
 def _copies(captions: Captions) -> BoolArray:

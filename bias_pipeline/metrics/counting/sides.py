@@ -11,7 +11,7 @@ again from the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -60,9 +60,10 @@ class LabelsVsCaptions:
         }
 
     def tables_of_folds(self, keys: UIntArray) -> dict[str, sparse.csr_array]:
-        """The tables, with columns for each fold; hashes of images' ids decide the folds."""
+        """The tables of all folds side by side; hashes of images' ids decide the folds."""
         fold = (random_words("leaning", 0, keys) % np.uint64(FOLDS)).astype(np.int64)
-        return {name: cross_with_groups(fold, t, FOLDS) for name, t in self.tables().items()}
+        tables = self.tables().items()
+        return {name: cross_with_groups(fold, table, FOLDS) for name, table in tables}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -153,17 +154,8 @@ def counts_of(sums: Sums, n_groups: int) -> Counts:
 
 def counts_of_folds(sums: Sums, n_groups: int) -> Counts:
     """Counts from the sums of :meth:`LabelsVsCaptions.tables_of_folds`; the fold is axis 0."""
-    folds = {name: by_group(values, FOLDS) for name, values in sums.items()}
-    each = [
-        counts_of({name: values[:, k] for name, values in folds.items()}, n_groups)
-        for k in range(FOLDS)
-    ]
-    return Counts(
-        **{
-            column.name: np.stack([getattr(one, column.name) for one in each])
-            for column in fields(Counts)
-        }
-    )
+    each = {name: np.moveaxis(by_group(table, FOLDS), 1, 0) for name, table in sums.items()}
+    return counts_of(each, n_groups)
 
 
 def mention_rates(counts: Counts, images: BoolArray, of: str = "") -> dict[PartName, CountedNumber]:
@@ -311,5 +303,5 @@ def one_hot(
 
 
 def by_group(sums: Float64Array, n_groups: int) -> Float64Array:
-    """(B, K, T) the sums of each group, from the (B, K * T) sums of a crossed table."""
-    return sums.reshape(len(sums), n_groups, -1)
+    """(..., K, T) from (..., K * T) sums of a crossed table."""
+    return sums.reshape(*sums.shape[:-1], n_groups, -1)
