@@ -172,10 +172,12 @@ class Plot:
 
     def _svg(self, colours: Colours) -> str:
         from markupsafe import escape
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
 
         with self._draw(colours) as figure:
             text = io.StringIO()
-            figure.savefig(text, format="svg", metadata={"Date": None})
+            # savefig draws twice, first to find the margins
+            FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
         element = text.getvalue()
         element = element[element.index("<svg") :]
         element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
