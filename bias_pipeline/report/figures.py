@@ -176,8 +176,8 @@ class Plot:
 
         with self._draw(colours) as figure:
             text = io.StringIO()
-            # savefig draws twice, first to find the margins
-            FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
+            canvas = FigureCanvasSVG(figure)  # savefig draws twice, first to find the margins
+            canvas.print_svg(text, metadata={"Date": None})  # type: ignore[no-untyped-call]
         element = text.getvalue()
         element = element[element.index("<svg") :]
         element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
