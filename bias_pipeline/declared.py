@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Protocol, Self, TypeGuard, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
@@ -173,7 +173,14 @@ def violation(value: Any, kind: Any) -> str | None:
         >>> violation(0, Count | None), violation([0.5, 2], Sequence[Share])
         ('at least 1', 'at least 0 and at most 1')
     """
+    if type(value) is str:
+        return _text_violation(value, kind)
     return next(_violation(value, kind), None)
+
+
+@lru_cache(maxsize=1 << 16)  # long word lists, which the metrics of a sweep repeat
+def _text_violation(text: str, kind: Any) -> str | None:
+    return next(_violation(text, kind), None)
 
 
 def choices_text(value: object, known: Iterable[object]) -> str:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.captions import Captions, offsets
@@ -225,6 +224,8 @@ def originals(corpus: Corpus) -> IntArray:
 
 
 def _originals(corpus: Corpus) -> IntArray:
+    from scipy import sparse  # imported here, since reports need no scipy
+
     pairs = [
         (copies[0], row)
         for copies in (

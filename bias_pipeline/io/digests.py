@@ -45,11 +45,13 @@ def seal(content: Mapping[str, Any], *, within: str) -> bytes:
     """Plain data as JSON with its own checksum.
 
     Example:
-        >>> unseal(json.loads(seal({"a": 1, "b": {}}, within="b")), within="b")
-        {'a': 1, 'b': {}}
+        >>> unseal(json.loads(seal({"a": 1, "b": {"c": 2}}, within="b")), within="b")
+        {'a': 1, 'b': {'c': 2}}
     """
-    section = {**content[within], "checksum": sha256(strict_json(content))}
-    return strict_json({**content, within: section})
+    text = strict_json({**content, within: {**content[within], "checksum": ""}})
+    line = b',\n  "checksum": ""'
+    checksum = sha256(text.replace(line, b"", 1)).encode()
+    return text.replace(line, line[:-1] + checksum + b'"', 1)
 
 
 _CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # matches the last entry of an object

@@ -206,7 +206,10 @@ def csv_text(lines: Iterable[Sequence[object]]) -> str:
         >>> csv_text([("id", "value"), ("=1+1", -0.5), ("a", math.nan)])
         "id,value\n'=1+1,-0.5\na,\n"
     """
-    return "".join(map(_line, lines))
+    written = _Written()
+    # csv quotes only line breaks that occur in the terminator, and both kinds need quotes.
+    csv.writer(written, lineterminator="\r\n").writerows(map(_cell, line) for line in lines)
+    return "".join(f"{line[:-2]}\n" for line in written)
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
@@ -232,11 +235,10 @@ def read_csv(text: str) -> list[dict[str, str]]:
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
-def _line(values: Sequence[object]) -> str:
-    text = io.StringIO()
-    # csv quotes only line breaks that occur in the terminator, and both kinds need quotes.
-    csv.writer(text, lineterminator="\r\n").writerow([_cell(value) for value in values])
-    return text.getvalue()[:-2] + "\n"
+class _Written(list[str]):
+    """The lines that a csv.writer writes."""
+
+    write = list.append
 
 
 def _cell(value: object) -> object:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from bias_pipeline.data.photos import SIDE, read_thumbnail
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
-from bias_pipeline.report.explain.words import RevealingWords
 from bias_pipeline.report.figures import Colours, Plot
 from bias_pipeline.report.section import stored_lines
 from bias_pipeline.report.table import Cell, Table
-from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.text.matched import EXAMPLES
+from bias_pipeline.text.transform import EXAMPLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from bias_pipeline.report.explain.words import RevealingWords
 
 MISNAMED = "misnamed"
 # A run's tables of examples, with the columns that are shown.
@@ -117,6 +117,8 @@ def _lines_of(
 
 def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Table]:
     """The most revealing words by attribute, data set and captioner."""
+    from bias_pipeline.report.word_attribution import revealing  # it imports the attackers
+
     return {
         (explanation.attribute, explanation.dataset, explanation.captioner): revealing(explanation)
         for explanation in words

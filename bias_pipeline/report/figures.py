@@ -172,10 +172,12 @@ class Plot:
 
     def _svg(self, colours: Colours) -> str:
         from markupsafe import escape
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
 
         with self._draw(colours) as figure:
             text = io.StringIO()
-            figure.savefig(text, format="svg", metadata={"Date": None})
+            canvas = FigureCanvasSVG(figure)  # savefig draws twice, first to find the margins
+            canvas.print_svg(text, metadata={"Date": None})  # type: ignore[no-untyped-call]
         element = text.getvalue()
         element = element[element.index("<svg") :]
         element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)

@@ -39,7 +39,6 @@ from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.table import STRONG, STRONGEST, cell_text, shareable, without_places
 from bias_pipeline.report.tables import captioners, training_of
 from bias_pipeline.report.verdict import JUDGED
-from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import RESULT, ResultStore
@@ -48,6 +47,8 @@ from bias_pipeline.stats.bootstrap import Draws
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+    from bias_pipeline.report.explain.words import RevealingWords
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Resul
     """The report of a folder's finished runs; it also lists the files that cannot be read."""
     results, skipped = read_results(folder, made)
     draws, damaged = _read_draws(folder, results)
-    words, unread = word_files(folder)
+    words, further, unread = _words_of(folder)
     behind, unshown = examples_of(ResultStore(folder), results, words)
     queries, lost = concept_sections(ResultStore(folder), results)
     described, undescribed = description_sections(ResultStore(folder), results)
@@ -182,8 +183,17 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Resul
         )
     for sentence in faults:
         log.warning("%s", sentence)
-    further = [*described, *queries, *map(section, words)]
-    return report_of(results, draws, further, faults, behind, limits)
+    return report_of(results, draws, [*described, *queries, *further], faults, behind, limits)
+
+
+def _words_of(folder: Path) -> tuple[list[RevealingWords], list[Section], list[str]]:
+    """The words that ``analysis words`` wrote, their sections, and what cannot be read."""
+    if not any(folder.glob("words-*.csv")):
+        return [], [], []
+    from bias_pipeline.report.word_attribution import section, word_files  # imports the attackers
+
+    words, unread = word_files(folder)
+    return words, [*map(section, words)], unread
 
 
 def report_of(

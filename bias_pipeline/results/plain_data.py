@@ -22,6 +22,8 @@ def plain_values(value: Any) -> Any:
         >>> plain_values({"a": np.array([1.0, np.nan])})
         {'a': [1.0, None]}
     """
+    if type(value) in (str, int, bool):
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -17,9 +17,15 @@ from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.declared import Seed
 from bias_pipeline.errors import NotApplicableError, inflect
 from bias_pipeline.io.hashing import UIntArray, hash_ids, mix, random_words
-from bias_pipeline.text.transform import Entries, TextTransform, edit_words, is_special
+from bias_pipeline.text.transform import (
+    CHANGES,
+    EXAMPLES,
+    Entries,
+    TextTransform,
+    edit_words,
+    is_special,
+)
 
-CHANGES, EXAMPLES = "equal_speech", "equal_speech_examples"  # names of the tables
 N_EXAMPLES = 10
 
 

@@ -23,9 +23,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, product
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Int16Array, IntArray
 from bias_pipeline.corpus.attribute import (
@@ -39,6 +39,9 @@ from bias_pipeline.corpus.attribute import (
 from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.text.phrases import phrase_pattern
 from bias_pipeline.text.tokenize import as_tokens, tokenize_word
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
@@ -285,6 +288,8 @@ def _silent(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
 def _mentions(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
 ) -> sparse.csr_array:
+    from scipy import sparse
+
     each = [_flags(captions, naming) for naming in namings]
     parts = {"-".join(names): names for names in product(*each)}
     columns = [
@@ -341,6 +346,8 @@ def _task_mentions(
     columns: tuple[tuple[str, int], ...],
     n_tasks: int,
 ) -> sparse.csr_array:
+    from scipy import sparse
+
     tokens = captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=True, keep_unknown=True)
     ).join(all_words)

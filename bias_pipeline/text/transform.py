@@ -16,6 +16,8 @@ from bias_pipeline.declared import Configurable
 
 Transform = Callable[[Corpus], Corpus]
 
+CHANGES, EXAMPLES = "equal_speech", "equal_speech_examples"  # tables of the matched alignment
+
 _BLOCK = 50_000  # captions edited at once, plus the remaining captions of the last image
 
 

@@ -31,8 +31,8 @@ from bias_pipeline.metrics.value_names import (
 )
 from bias_pipeline.stats.bootstrap import Estimate, summary
 from bias_pipeline.text.alike import alike_annotators
-from bias_pipeline.text.matched import CHANGES, MatchedAlignment
-from bias_pipeline.text.transform import Transform
+from bias_pipeline.text.matched import MatchedAlignment
+from bias_pipeline.text.transform import CHANGES, Transform
 
 NO_LESS_THAN_NONE = (0.0, math.inf)  # the range of a gap
 
