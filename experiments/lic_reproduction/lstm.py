@@ -18,7 +18,16 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from experiments.study import agreement, markdown, part, printed_table, read_rows, sweep, write_page
+from experiments.study import (
+    agreement,
+    markdown,
+    merge_rows,
+    part,
+    printed_table,
+    read_rows,
+    sweep,
+    write_page,
+)
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "lstm_rows.csv", HERE / "LSTM.md"
@@ -53,13 +62,6 @@ def _study(preset: str, side: str) -> str:
     return f"{preset} lstm human" if side == HUMAN else f"{preset} lstm"
 
 
-def merge_rows(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Known rows, with those of the same study and captioner replaced; new rows come last."""
-    key = ["study", "captioner"]
-    again = known.set_index(key).index.isin(new.set_index(key).index)
-    return pd.concat([known[~again], new], ignore_index=True)
-
-
 def table(rows: pd.DataFrame, preset: str, side: str) -> pd.DataFrame:
     """A line for each captioner: ours with its seeds and images, and RELIC's."""
     study, column = _study(preset, side), {"model": "lic_m", HUMAN: "lic_d"}[side]
@@ -70,6 +72,10 @@ def table(rows: pd.DataFrame, preset: str, side: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "LSTM": scores,
+            "interval": [
+                f"[{low:.1f}, {high:.1f}]"
+                for low, high in (100 * chosen[["ci_low", "ci_high"]]).to_numpy()
+            ],
             "std of seeds": 100 * chosen["seed_std"],
             "seeds": chosen["n_seeds"].astype(int),
             "images": chosen["n_images"].astype(int),
