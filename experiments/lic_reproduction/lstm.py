@@ -1,7 +1,7 @@
 """RELIC's own attacker: the published protocol with its LSTM, at published seeds.
 
-LIC_M at three seeds, for gender about six processor minutes a captioner and seed, for race two, for
-age four; LIC_D for the vocabulary of one captioner at two seeds, ten trainings. Finished cells are
+LIC_M at three seeds, for gender about six processor minutes a captioner and seed, for race and age
+about one; LIC_D for the vocabulary of one captioner at two seeds, ten trainings. Finished cells are
 not run again, and committed rows of other parts stay, so the study can be run in parts.
 
 Usage: python -m experiments.lic_reproduction.lstm [DATA_ROOT OUTPUTS PART ...]
