@@ -130,6 +130,15 @@ def score_table(rows: pd.DataFrame) -> pd.DataFrame:
     return table.join(printed).rename_axis("captioner")
 
 
+def race_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Captioners' scores for race, both sides, and the paper's Table 8."""
+    table = pd.DataFrame({"race": intervals(rows, "race")})
+    for side in ("model", "human"):
+        table[side] = part(rows, "race", side)
+    printed = printed_table("imagecaptioner2", "8", "OURS_SAT")["score"]
+    return table.join(printed.rename("Table 8, ours")).rename_axis("captioner")
+
+
 def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The agreement of rankings of captioners, those of the paper's Table 3 included."""
     printed = printed_table("imagecaptioner2", "3", "")
@@ -188,6 +197,7 @@ def write(rows: pd.DataFrame) -> None:
     counts = counts.astype(int).set_axis(["images", "seeds"], axis=1).rename_axis("sweep")
     tables = {
         "Scores (per cent)": markdown(score_table(rows), 2),
+        "Race (per cent)": markdown(race_table(rows)),
         "Images": markdown(counts),
         "Agreement of rankings": markdown(agreement_table(rows)),
         "Masks (per cent)": markdown(mask_table(rows)),
