@@ -125,18 +125,15 @@ def score_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every captioner under each attacker, with the paper's Table 3."""
     table = pd.DataFrame({study: intervals(rows, study) for study in SCORES})
     printed = printed_table("imagecaptioner2", "3", "")[["ours", "lic"]].add_prefix("Table 3, ")
-    printed["Table 4, GRIT"] = printed_table("imagecaptioner2", "4", "OURS_GRIT")["score"]
     table = table.reindex(printed.index.intersection(table.index))
     return table.join(printed).rename_axis("captioner")
 
 
-def race_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Captioners' scores for race, both sides, and the paper's Table 8."""
-    table = pd.DataFrame({"race": intervals(rows, "race")})
-    for side in ("model", "human"):
-        table[side] = part(rows, "race", side)
-    printed = printed_table("imagecaptioner2", "8", "OURS_SAT")["score"]
-    return table.join(printed.rename("Table 8, ours")).rename_axis("captioner")
+def side_table(rows: pd.DataFrame, study: str, table: str, of: str) -> pd.DataFrame:
+    """Captioners' scores, both sides, and a column of the paper's."""
+    parts = {name: intervals(rows, study, name) for name in ("score", "model", "human")}
+    printed = printed_table("imagecaptioner2", table, of)["score"]
+    return pd.DataFrame(parts).join(printed.rename("printed")).rename_axis("captioner")
 
 
 def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -197,7 +194,8 @@ def write(rows: pd.DataFrame) -> None:
     counts = counts.astype(int).set_axis(["images", "seeds"], axis=1).rename_axis("sweep")
     tables = {
         "Scores (per cent)": markdown(score_table(rows), 2),
-        "Race (per cent)": markdown(race_table(rows)),
+        "GRIT, beside Table 4 (per cent)": markdown(side_table(rows, "grit", "4", "OURS_GRIT")),
+        "Race, beside Table 8 (per cent)": markdown(side_table(rows, "race", "8", "OURS_SAT")),
         "Images": markdown(counts),
         "Agreement of rankings": markdown(agreement_table(rows)),
         "Masks (per cent)": markdown(mask_table(rows)),

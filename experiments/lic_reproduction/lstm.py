@@ -20,6 +20,7 @@ from scipy import stats
 
 from experiments.study import (
     agreement,
+    cell,
     markdown,
     merge_rows,
     part,
@@ -72,10 +73,7 @@ def table(rows: pd.DataFrame, preset: str, side: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "LSTM": scores,
-            "interval": [
-                f"[{low:.1f}, {high:.1f}]"
-                for low, high in (100 * chosen[["ci_low", "ci_high"]]).to_numpy()
-            ],
+            "interval": chosen.apply(cell, axis=1),
             "std of seeds": 100 * chosen["seed_std"],
             "seeds": chosen["n_seeds"].astype(int),
             "images": chosen["n_images"].astype(int),
