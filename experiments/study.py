@@ -108,6 +108,13 @@ def read_rows(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
+def merge_rows(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Known rows, with those of the same study and captioner replaced; new rows come last."""
+    key = ["study", "captioner"]
+    again = known.set_index(key).index.isin(new.set_index(key).index)
+    return pd.concat([known[~again], new], ignore_index=True)
+
+
 def standings(
     results: Sequence[Result],
     draws: Mapping[str, Mapping[str, Draws]],

@@ -3,8 +3,8 @@
 Usage: python -m experiments.imagecaptioner2.real [DATA OUTPUTS [SWEEP ...]]
 
 With DATA (the folder of photos/, coco/ and captioners/) the named sweeps, or all, are run and their
-rows in real_rows.csv replaced, so the study can be run in parts; without it, the tables are made
-from the rows that are there.
+rows in real_rows.csv replaced, so the study can be run in parts, such as grit:oscar, which is one
+captioner's; without it, the tables are made from the rows that are there.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from scipy import stats
 
 from experiments.imagecaptioner2.study import ONE, intervals
 from experiments.study import (
     HOLD_OUT,
     markdown,
+    merge_rows,
     part,
     printed_table,
     read_rows,
@@ -48,8 +48,13 @@ ATTACK = (
     "metric.leaks=[]",
 )  # fmt: skip
 # The paper's split and training, on features of a network that was fitted to ImageNet.
-PRESET = ("experiment=imagecaptioner2_table3", "encoder.backbone=efficientnet_lite0")
-SCORES = ("photos", "preset", "lic", "lic on photos")
+BACKBONE = ("encoder.backbone=efficientnet_lite0", "metric.leaks=[]")
+PRESETS = {
+    "preset": ("experiment=imagecaptioner2_table3", *BACKBONE),
+    "grit": ("experiment=imagecaptioner2_table4", *BACKBONE, "seeds=1"),
+    "race": ("experiment=imagecaptioner2_table8", *BACKBONE),
+}
+SCORES = ("photos", "preset", "grit", "lic", "lic on photos")
 LEAKS = ("leak:masked", "leak:silhouette", "leak:blank")
 ALONE = " alone"  # ends the name of a sweep of pictures alone, for which any captioner will do
 
@@ -58,15 +63,14 @@ def run(data: Path, outputs: Path, names: Sequence[str]) -> None:
     """Run sweeps, and put the rows of each into the file as it ends."""
     outputs.mkdir(parents=True, exist_ok=True)
     sweeps = _sweeps(data, outputs)
-    for name in names or sweeps:
-        captioners = ("sat",) if name.endswith(ALONE) else CAPTIONERS
+    for wanted in names or sweeps:
+        name, _, one = wanted.partition(":")
+        captioners = ("sat",) if name.endswith(ALONE) else (one,) if one else CAPTIONERS
         files = ",".join(str(data / "captioners" / f"{captioner}.json") for captioner in captioners)
-        words = (*sweeps[name], f"captioner={files}", "dataset=coco", *COMMON)
+        words = (f"captioner={files}", "dataset=coco", *COMMON, *sweeps[name])
         rows = name_captioners(sweep(name, outputs, *words))
         parts = LEAKS if name.endswith(ALONE) else ("score", "model", "human")
-        rows = rows[rows["part"].isin(parts)]
-        known = read_rows(ROWS)
-        rows = pd.concat([known[known["study"] != name], rows], ignore_index=True)
+        rows = merge_rows(read_rows(ROWS), rows[rows["part"].isin(parts)])
         rows.to_csv(ROWS, index=False, float_format="%.6g")
 
 
@@ -85,7 +89,7 @@ def _sweeps(data: Path, outputs: Path) -> dict[str, tuple[str, ...]]:
     lic = ("metric=lic", *HOLD_OUT, ONE)
     return {
         "photos": (*ATTACK, *shown, labelled, *boxes),
-        "preset": (*PRESET, *shown, labelled, *boxes),
+        **{name: (*words, *shown, labelled, *boxes) for name, words in PRESETS.items()},
         **masked,
         **{
             f"{name}{ALONE}": (*words, f"metric.leaks=[{','.join(LEAKS).replace('leak:', '')}]")
@@ -120,8 +124,16 @@ def name_captioners(rows: pd.DataFrame) -> pd.DataFrame:
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every captioner under each attacker, with the paper's Table 3."""
     table = pd.DataFrame({study: intervals(rows, study) for study in SCORES})
-    printed = printed_table("imagecaptioner2", "3", "")[["ours", "lic"]]
-    return table.join(printed.add_prefix("Table 3, ")).rename_axis("captioner")
+    printed = printed_table("imagecaptioner2", "3", "")[["ours", "lic"]].add_prefix("Table 3, ")
+    table = table.reindex(printed.index.intersection(table.index))
+    return table.join(printed).rename_axis("captioner")
+
+
+def side_table(rows: pd.DataFrame, study: str, table: str, of: str) -> pd.DataFrame:
+    """Captioners' scores, both sides, and a column of the paper's."""
+    parts = {name: intervals(rows, study, name) for name in ("score", "model", "human")}
+    printed = printed_table("imagecaptioner2", table, of)["score"]
+    return pd.DataFrame(parts).join(printed.rename("printed")).rename_axis("captioner")
 
 
 def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -132,6 +144,12 @@ def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
         "photos and LIC": (scores["photos"], scores["lic"]),
         "photos and LIC on photos": (scores["photos"], scores["lic on photos"]),
         "photos and Table 3": (scores["photos"], printed["ours"]),
+        "preset and Table 3": (scores["preset"], printed["ours"]),
+        "grit and Table 4": (
+            scores["grit"],
+            printed_table("imagecaptioner2", "4", "OURS_GRIT")["score"],
+        ),
+        "preset and grit": (scores["preset"], scores["grit"]),
         "LIC and Table 3's LIC": (scores["lic"], printed["lic"]),
         "Table 3: ours and LIC": (printed["ours"], printed["lic"]),
     }
@@ -162,21 +180,23 @@ def mask_agreement(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _correlations(one: pd.Series, other: pd.Series) -> dict[str, object]:
     both = pd.concat([one, other], axis=1, join="inner").dropna()
-    values = both.iloc[:, 0], both.iloc[:, 1]
+    first, second = both.iloc[:, 0], both.iloc[:, 1]
     return {
         "captioners": str(len(both)),
-        "Spearman": float(stats.spearmanr(*values).statistic),
-        "Pearson": float(stats.pearsonr(*values).statistic),
+        "Spearman": first.corr(second, method="spearman"),
+        "Pearson": first.corr(second),
     }
 
 
 def write(rows: pd.DataFrame) -> None:
     """Write the tables."""
-    images = rows[rows["part"] == "score"].groupby("study")["n_images"].max().astype(int)
-    counted = markdown(images.rename("images").to_frame().rename_axis("sweep"))
+    counts = rows[rows["part"] == "score"].groupby("study")[["n_images", "n_seeds"]].max()
+    counts = counts.astype(int).set_axis(["images", "seeds"], axis=1).rename_axis("sweep")
     tables = {
         "Scores (per cent)": markdown(score_table(rows), 2),
-        "Images": counted,
+        "GRIT, beside Table 4 (per cent)": markdown(side_table(rows, "grit", "4", "OURS_GRIT")),
+        "Race, beside Table 8 (per cent)": markdown(side_table(rows, "race", "8", "OURS_SAT")),
+        "Images": markdown(counts),
         "Agreement of rankings": markdown(agreement_table(rows)),
         "Masks (per cent)": markdown(mask_table(rows)),
         "Scores under other masks": markdown(mask_agreement(rows), 3),

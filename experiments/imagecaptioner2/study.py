@@ -100,9 +100,9 @@ def agreement_table(agreements: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{"about whom": clashes})
 
 
-def intervals(rows: pd.DataFrame, study: str) -> pd.Series:
-    """The headline with its interval, per cent, by captioner."""
-    scores = rows[(rows["study"] == study) & (rows["part"] == "score")].set_index("captioner")
+def intervals(rows: pd.DataFrame, study: str, part: str = "score") -> pd.Series:
+    """A part, such as the headline, with its interval, per cent, by captioner."""
+    scores = rows[(rows["study"] == study) & (rows["part"] == part)].set_index("captioner")
     low, high = scores["ci_low"] * 100, scores["ci_high"] * 100
     value = scores["value"] * 100
     return pd.Series(

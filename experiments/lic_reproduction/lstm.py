@@ -1,7 +1,7 @@
 """RELIC's own attacker: the published protocol with its LSTM, at published seeds.
 
-LIC_M at three seeds, for gender about six processor minutes a captioner and seed, for race two, for
-age four; LIC_D for the vocabulary of one captioner at two seeds, ten trainings. Finished cells are
+LIC_M at three seeds, for gender about six processor minutes a captioner and seed, for race and age
+about one; LIC_D for the vocabulary of one captioner at two seeds, ten trainings. Finished cells are
 not run again, and committed rows of other parts stay, so the study can be run in parts.
 
 Usage: python -m experiments.lic_reproduction.lstm [DATA_ROOT OUTPUTS PART ...]
@@ -18,7 +18,17 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from experiments.study import agreement, markdown, part, printed_table, read_rows, sweep, write_page
+from experiments.study import (
+    agreement,
+    cell,
+    markdown,
+    merge_rows,
+    part,
+    printed_table,
+    read_rows,
+    sweep,
+    write_page,
+)
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "lstm_rows.csv", HERE / "LSTM.md"
@@ -53,13 +63,6 @@ def _study(preset: str, side: str) -> str:
     return f"{preset} lstm human" if side == HUMAN else f"{preset} lstm"
 
 
-def merge_rows(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Known rows, with those of the same study and captioner replaced; new rows come last."""
-    key = ["study", "captioner"]
-    again = known.set_index(key).index.isin(new.set_index(key).index)
-    return pd.concat([known[~again], new], ignore_index=True)
-
-
 def table(rows: pd.DataFrame, preset: str, side: str) -> pd.DataFrame:
     """A line for each captioner: ours with its seeds and images, and RELIC's."""
     study, column = _study(preset, side), {"model": "lic_m", HUMAN: "lic_d"}[side]
@@ -70,6 +73,7 @@ def table(rows: pd.DataFrame, preset: str, side: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "LSTM": scores,
+            "interval": chosen.apply(cell, axis=1),
             "std of seeds": 100 * chosen["seed_std"],
             "seeds": chosen["n_seeds"].astype(int),
             "images": chosen["n_images"].astype(int),
