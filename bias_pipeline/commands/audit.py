@@ -356,7 +356,8 @@ def parser() -> Parser:
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the answers and the results to a file that can be the --baseline of compare",
+        help="write the answers and the results to a file, which the command "
+        "'compare --baseline' can read",
     )
     arguments.add_limits(parser)
     add_settings(parser)

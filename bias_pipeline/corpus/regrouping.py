@@ -111,8 +111,8 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
 def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
     """The groups of two attributes together.
 
-    Images without a group of both are strata. An image is unsure if one of its two labels is
-    unsure.
+    Images without a group in both attributes are strata. An image is unsure if one of its two
+    labels is unsure.
     """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)

@@ -293,7 +293,7 @@ class Metric(Configurable, ABC):
 
     @property
     def object_tasks(self) -> TaskVocabulary | None:
-        """The tasks that the metric finds among images' objects; None if it counts no objects."""
+        """The tasks that the metric finds in images' objects, or None if it counts no objects."""
         return self.task if getattr(self, "labels", "") == "objects" else None
 
     @property

@@ -76,7 +76,7 @@ class Quality(CountingMetric):
     that writes like one more annotator scores 0. ``model`` compares the captioner's caption with
     all human captions, as papers do. ``human`` compares each human caption with the others.
 
-    * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
+    * ``bleu_1`` to ``bleu_4``: BLEU, each with ``:model``, ``:human``, ``:score``.
     * ``group:NAME``: the score of a group's images. ``gap``: the largest of these scores minus the
       smallest. ``gap:model`` may only mean that one group's pictures are harder to describe.
 

@@ -105,7 +105,7 @@ def _amount(part: Number) -> str:
 
 
 def _movement(part: Number, values: Float64Array, level: float) -> Number:
-    """How much a headline changes, computed from its values in all draws; NaN without a value."""
+    """How much a headline changes, from its values in all draws, or NaN without a value."""
     moves = values[~np.isnan(values)] - part.value
     moves[np.abs(moves) < _ROUNDING] = 0.0
     mean = low = high = math.nan

@@ -416,7 +416,7 @@ def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
 
 
 def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
-    """The two-sided p of an estimate against the no-bias value, in [0, 1]; NaN without ``error``.
+    """The two-sided p of an estimate against the no-bias value, in [0, 1], or NaN without error.
 
     Args:
         estimate: an estimate that has an ``error``.

@@ -44,7 +44,7 @@ class ScoreTable:
         return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
     def per_seed(self, weights: Float64Array) -> Float64Array:
-        """(B, S) mean score of each seed's attackers under (B, I) weights; NaN without images."""
+        """(B, S) mean score of each seed's attackers by (B, I) weights, or NaN without images."""
         each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):
@@ -93,7 +93,7 @@ class ScoreTable:
     def _means(
         self, weights: Float64Array, images: slice | IntArray, lines: Float64Array
     ) -> Float64Array:
-        """(B, A) the mean of each attacker over a group; NaN in resamplings without the group."""
+        """(B, A) the mean of each attacker over a group, or NaN in resamplings without it."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
         if len(lines) <= _FEW:  # for few lines, one product is several times slower
             totals = np.stack([counted @ line for line in lines], axis=1)

@@ -82,7 +82,7 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
 
 
 def _highest_informedness(named: IntArray, labels: IntArray) -> float:
-    """The upper end of the 95 % interval of the informedness; NaN if all labels are of one group.
+    """The upper end of the 95 % interval of informedness, or NaN if all labels are of one group.
 
     Informedness is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1).
     Informedness is 1 if all named groups are right, and 0 by chance, for any sizes of the groups.

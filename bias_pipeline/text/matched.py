@@ -347,7 +347,7 @@ class WordUsage:
 
     @property
     def reach(self) -> float:
-        """The share of the captioner's uses of words that annotators match; NaN without words."""
+        """The share of the captioner's uses of words that annotators match, or NaN without any."""
         total = self.wanted.sum()
         return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 

@@ -85,7 +85,7 @@ VARIANTS = [
         {"mine.json": json.dumps([{**row, "caption": [row["caption"]]} for row in rows()])},
     ),
     Variant(
-        "printed lists of one caption in a table",
+        "cells that contain a printed list of one caption",
         {"mine.csv": csv({"image_id": list(IDS), "caption": [f'"{[t]!r}"' for t in TEXTS]})},
     ),
     Variant("semicolons", {"mine.csv": table(sign=";")}, "columns separated by semicolons"),

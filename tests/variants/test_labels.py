@@ -59,7 +59,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "1 and 0 with a map, and labels Unsure and Both",
+        "labels 1, 0, Unsure and Both, with a map",
         {"labels.csv": table("sex", **NUMBERS)},
         "2 images belong to no group and are not scored: Both 1, unsure 1 (except by "
         "assumed_group)",

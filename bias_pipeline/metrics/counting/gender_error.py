@@ -96,7 +96,7 @@ class GenderError(OutcomeMetric):
     ``named`` is the error over captions that name exactly one group.
 
     * ``human``, ``named:human``: annotators' errors.
-    * ``named:increase``: the captioner's error minus the annotators', on the images that both
+    * ``named:increase``: the captioner's error minus the annotators' error on the images that both
       describe.
     * ``group:NAME``, ``named:NAME``: a group's errors.
 

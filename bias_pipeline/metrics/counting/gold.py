@@ -209,7 +209,7 @@ class _Corrected:
         return Estimate(value, ci_low=low, ci_high=high)
 
     def _extreme_groups(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
-        """The two compared groups, the larger number first; None unless exactly two are known."""
+        """The two compared groups, the larger number first, or None unless two are known."""
         assert isinstance(gap, LargestGap)
         means = [float(np.median(group.values)) for group in gap.groups]
         known = [place for place, mean in enumerate(means) if not math.isnan(mean)]

@@ -148,7 +148,7 @@ def named_shares(outcomes: Float64Array) -> Float64Array:
 
 
 def one_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN without images.
+    """(...) share of images whose caption names only one group, in [0, 1], or NaN without images.
 
     Args:
         outcomes: see the module.

@@ -266,7 +266,7 @@ def add_server_options(parser: Parser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="read the answers to the requests of --to-batch",
+        help="read the answers to the requests that --to-batch wrote",
     )
 
 

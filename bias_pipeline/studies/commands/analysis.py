@@ -419,7 +419,8 @@ def pairs_parser() -> Parser:
         "--groups",
         default="",
         metavar="A,B",
-        help="the two groups that a pair shows, if the attribute has more than two groups",
+        help="the two groups that the pictures of a pair show, if the attribute has "
+        "more than two groups",
     )
     return parser
 
