@@ -129,8 +129,8 @@ def parser() -> Parser:
     parser.add_argument(
         arguments.LIMIT,
         metavar="N",
-        help="score only N labelled images, the same images for all captioners; results have a "
-        "note",
+        help="score only N labelled images, the same images for all captioners; a "
+        "note in the results says so",
     )
     parser.add_argument(
         arguments.QUICK,
