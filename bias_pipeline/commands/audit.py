@@ -305,9 +305,9 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="table of how often labels are wrong, written by the command 'rate --gather'; audit "
-        "then also prints how such errors would change the scores. This takes many times as "
-        "long (see --minutes)",
+        help="table of how often labels are wrong, written by the command 'rate "
+        "--gather'; audit then also prints how such errors would change the "
+        "scores, and takes many times as long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
