@@ -153,8 +153,8 @@ def add_column_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=GROUP",
-        help="what a label in your file means: a group (M=male), or one of the attribute's labels "
-        "for no group (unclear=Unsure); repeat the option for other labels",
+        help="meaning of a label in your file: a group (M=male), or a label for images of no "
+        "group (unclear=Unsure); repeat the option for further labels",
     )
 
 
@@ -182,8 +182,8 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help="least share of the labelled images with captions that a number must use; "
-        f"nothing is concluded from a number that uses fewer (default: {COVERAGE})",
+        help="smallest share of the labelled images with captions that a number must use; no "
+        f"conclusion is drawn from a number that uses fewer images (default: {COVERAGE})",
     )
 
 
@@ -196,8 +196,8 @@ def add_limits(parser: ArgumentParser) -> None:
         type=number(Share),
         default=LIMITS.negligible,
         metavar="SHARE",
-        help="equivalence margin: an attacker's score at equal style counts as no bias if the "
-        "upper end of its interval is less than this above the annotators' score "
+        help="equivalence margin: at equal style, a score of attackers counts as no bias if the "
+        "upper end of its interval exceeds the annotators' score by less than this value "
         f"(default: {LIMITS.negligible})",
     )
 

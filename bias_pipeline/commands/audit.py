@@ -263,7 +263,8 @@ def parser() -> Parser:
     parser.add_argument(
         "file",
         type=Path,
-        help="file with the model's captions: COCO results, or another form in docs/variants.md",
+        help="file with the model's captions: COCO results, or another form listed in "
+        "docs/variants.md",
     )
     parser.add_argument(
         "--attributes",
@@ -297,16 +298,16 @@ def parser() -> Parser:
         "--images",
         type=Path,
         metavar="FOLDER",
-        help="folder of photos that are named by image id; the report shows the photos beside its "
-        "examples, and no number changes",
+        help="folder of photos that are named by image id; the report shows the photos beside "
+        "its examples, and all numbers stay the same",
     )
     parser.add_argument(
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="a table of how often labels are wrong, as rate --gather writes it; audit then also "
-        "prints how such errors would change the scores, which takes many times as long (see "
-        "--minutes)",
+        help="table of how often labels are wrong, written by the command 'rate "
+        "--gather'; audit then also prints how such errors would change the "
+        "scores, and takes many times as long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
@@ -338,9 +339,9 @@ def parser() -> Parser:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="read captions that do not fit into memory, block by block; files must be Parquet "
-        "with whole numbers as image ids, and audit answers only questions that need no "
-        "attacker",
+        help="read captions block by block, for files that do not fit into memory; files must be "
+        "Parquet with whole numbers as image ids, and only questions that need no attacker "
+        "are answered",
     )
     parser.add_argument(
         "--tables", action="store_true", help="also print a table of all numbers for each question"
@@ -355,7 +356,8 @@ def parser() -> Parser:
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the answers and the results to a file that compare --baseline can read",
+        help="write the answers and the results to a file, which the command "
+        "'compare --baseline' can read",
     )
     arguments.add_limits(parser)
     add_settings(parser)

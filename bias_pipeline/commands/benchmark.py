@@ -65,11 +65,11 @@ from bias_pipeline.run.presets import preset
 
 _SEEDS = 2  # as in an audit; counting metrics have no seeds
 _ABOUT = f"""\
-Score captions of the benchmark's images, and write a row of six numbers and a card that says what
-they rest on. Each number decides one question of an audit. The list, version {VERSION}, is the
-{{n}} images of COCO val2014 in Karpathy's test part that people labelled male, female or
-Unsure (Zhao, Wang and Russakovsky, 2021). Neither pictures nor labels nor captions come with the
-program: name your copies.
+Score captions of the benchmark's images, and write a row of six numbers. A card says which
+images and files these numbers are based on. Each number answers one question of audit. The list
+(version {VERSION}) has {{n}} images: those images of COCO val2014 in Karpathy's test part that
+people labelled male, female or Unsure (Zhao, Wang and Russakovsky, 2021). Pictures, labels and
+captions are not part of this program: name your copies.
 
 examples:
   {PROGRAM} benchmark list --photos val2014 --out listed
@@ -79,9 +79,9 @@ examples:
   {PROGRAM} benchmark table mine/row.json yours/row.json
 """
 _LIST_ABOUT = f"""\
-Print the images of the benchmark as a table; with --photos link them in a folder, and print the
-commands that caption it. Add --to-batch FILE.jsonl to such a command to write requests for a
-batch service instead.
+Print the images of the benchmark as a table. With --photos, make links to the photos in a folder,
+and print the commands that caption the photos. Add --to-batch FILE.jsonl to such a command to
+write requests for a batch service instead.
 
 examples:
   {PROGRAM} benchmark list > images.csv
@@ -89,7 +89,7 @@ examples:
 """
 _TABLE_ABOUT = f"""\
 Print rows of the benchmark as one table. Rows are refused if they differ in the version of
-the list or of a metric, or if only some of them are about the whole list.
+the list or of a metric, or if only some rows are about the whole list.
 
 example:
   {PROGRAM} benchmark table */row.json
@@ -296,9 +296,7 @@ def list_parser() -> Parser:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--photos", type=Path, metavar="FOLDER", help="COCO's photos of val2014")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder in which links to the photos are made"
-    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for links to the photos")
     return parser
 
 
@@ -353,7 +351,9 @@ def table_parser() -> Parser:
         description=_TABLE_ABOUT,
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("rows", type=Path, nargs="+", help="files row.json that benchmark wrote")
+    parser.add_argument(
+        "rows", type=Path, nargs="+", help="files row.json, written by the command benchmark"
+    )
     return parser
 
 

@@ -69,8 +69,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--requirements",
         choices=["audit"],
-        help="print the packages that audit, compare and report need, for pip install -r; "
-        "bias_pipeline works with these packages and without PyTorch",
+        help="print the packages that audit, compare and report need, in a form for 'pip install "
+        "-r'; PyTorch is not among them",
     )
     return parser
 

@@ -25,12 +25,13 @@ _FITS = {  # what is fitted, to the wing's function that fits it and returns wha
 }
 _ABOUT = (
     "Fit a small CLIP, or a captioner (sat, grit), to a data set's pictures and captions. "
-    "encoder.model takes the folder that is written; caption --model takes a captioner's folder "
-    "too. encoder.KEY sets a captioner's sizes (encoder.hidden_dim=256), and attacker.KEY its "
-    "training (attacker.lr=0.001); trainer=ddp and its settings are Lightning's. "
-    "encoder.grounding=emotion grounds the captions of a sat in their emotions (dataset=artemis, "
-    "or scenes with dataset.world=affect). debias fits a debiasing of a model "
-    "(encoder.model=..., debias=...), and writes numbers that anybody with the model can apply."
+    "The written folder can be an encoder.model; the folder of a captioner can also be the --model "
+    "of caption. encoder.KEY sets the size of a captioner (encoder.hidden_dim=256), and "
+    "attacker.KEY sets its training (attacker.lr=0.001). Settings of trainer are passed to "
+    "Lightning (trainer=ddp). With encoder.grounding=emotion, a sat is told which emotion a "
+    "caption expresses (dataset=artemis, or scenes with dataset.world=affect). debias fits a "
+    "debiasing of a model (encoder.model=..., debias=...), and writes numbers that anybody with "
+    "the model can apply."
 )
 
 
@@ -58,9 +59,10 @@ def parser() -> Parser:
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
-        help="for debias: also write what load_debias.py needs to debias the prompts of a "
-        "generator with the same text model. With outputs, CLIP's outputs are edited. With "
-        "states, an edit is fitted to token states",
+        help="with debias: also write files with which load_debias.py debiases the "
+        "prompts of a generator that has the same text model. With --prompts "
+        "outputs, the edit of CLIP's outputs is applied to tokens. With "
+        "--prompts states, an edit is fitted to the states of tokens",
     )
     _add_captioner_options(parser)
     for name, kind, about in (
@@ -86,9 +88,9 @@ def _add_captioner_options(parser: Parser) -> None:
         "--weights",
         type=Path,
         metavar="FILE",
-        help="a table with the columns image and weight, as analysis rebalance writes it; "
-        "captions are drawn in proportion to the weight of their image, and other images "
-        "have weight 1",
+        help="table with the columns image and weight, written by the command 'analysis "
+        "rebalance'; training draws captions in proportion to the weight of their image. "
+        "Images that are not in the table have weight 1",
     )
     group.add_argument(
         "--each-epoch",

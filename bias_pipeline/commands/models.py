@@ -73,9 +73,9 @@ def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
 def list_parser() -> Parser:
     return Parser(
         f"{PROGRAM} models list",
-        description="Print which published weights encoders and metrics need, which captioners "
-        "papers measured (as far as the papers say), and where to get the weights and "
-        "captions",
+        description="Print which published weights the encoders and metrics need, which "
+        "captioners the papers measured (as far as the papers say), and where "
+        "to get these weights and captions",
     )
 
 

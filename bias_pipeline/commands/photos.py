@@ -50,8 +50,8 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--shard",
         default="",
         metavar="K/N",
-        help="process only share K of N, counted from 0 (default: the share of the job in a Slurm "
-        "array, otherwise 0/1)",
+        help="divide the photos into N shares and process only share K, counted from 0 (default: "
+        "the share of the job in a Slurm array, otherwise 0/1)",
     )
     parser.add_argument(
         "--batch", type=number(Batch), default=BATCH, help=f"batch size (default: {BATCH})"
@@ -60,18 +60,21 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--threads",
         type=number(Threads),
         default=n_threads(),
-        help="number of threads that compute, and of threads that read files (default: "
+        help="number of threads for computing, and also for reading files (default: "
         "OMP_NUM_THREADS, else the cores that Slurm gives the job, else all cores)",
     )
     parser.add_argument(
         "--device", default="auto", help="the device: auto, cpu, cuda, cuda:1, ... (default: auto)"
     )
     parser.add_argument(
-        "--gather", type=Path, metavar="OUT", help=f"write what is finished in OUT as one {noun}"
+        "--gather",
+        type=Path,
+        metavar="OUT",
+        help=f"write the finished results in OUT to one {noun}",
     )
     parser.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
     parser.add_argument(
-        "--run", default="", help="with --gather: the run to gather, if OUT has several"
+        "--run", default="", help="with --gather: the run to gather, if OUT has several runs"
     )
     parser.add_argument(
         "--no-strict",

@@ -140,15 +140,15 @@ def parser() -> Parser:
         "--images",
         type=Path,
         metavar="DIR",
-        help="a folder of photos that are named by image id; the page then shows at most 200 "
-        "small photos beside the example captions, so check that you may share them",
+        help="folder of photos that are named by image id; the page then shows at most 200 small "
+        "photos beside the example captions, so check that you may share these photos",
     )
     parser.add_argument(
         "--maps",
         type=Path,
         metavar="DIR",
-        help="a folder that explain gradcam wrote; the report shows its maps beside the examples, "
-        "with the places where the captioner looked when it named a group",
+        help="folder written by the command 'explain gradcam'; beside the examples, the report "
+        "then shows maps of the places where the captioner looked when it named a group",
     )
     parser.add_argument(
         "--card",
@@ -160,15 +160,17 @@ def parser() -> Parser:
         "--eval-results",
         type=_hub_dataset,
         metavar="OWNER/NAME",
-        help="with --card: a data set of the Hugging Face hub. The report then also writes the "
-        "numbers as evaluations on this data set (.eval_results/bias_pipeline.yaml beside "
-        "the card), and eval.yaml for the data set's repository",
+        help="with --card: name of a data set on the Hugging Face hub. The report then also "
+        "writes the numbers as evaluations on this data set "
+        "(.eval_results/bias_pipeline.yaml beside the card), and eval.yaml for the data "
+        "set's repository",
     )
     parser.add_argument(
         "--error",
         choices=("seeds", "interval"),
-        help="the error that exported tables print instead of our intervals: the standard "
-        "deviation over seeds (seeds), or half of the 95%% interval over runs (interval)",
+        help="the error that exported tables print instead of intervals: the standard deviation "
+        "over seeds (seeds), or half the width of a 95%% interval over runs with different "
+        "seeds (interval)",
     )
     arguments.add_limits(parser)
     return parser

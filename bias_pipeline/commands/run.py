@@ -129,7 +129,8 @@ def parser() -> Parser:
     parser.add_argument(
         arguments.LIMIT,
         metavar="N",
-        help="score only N labelled images, which are the same for all captioners; results say so",
+        help="score only N labelled images, the same images for all captioners; a "
+        "note in the results says so",
     )
     parser.add_argument(
         arguments.QUICK,
@@ -142,8 +143,8 @@ def parser() -> Parser:
     parser.add_argument(
         FLAG,
         metavar="PACKAGE",
-        help="your own package, whose classes configurations may then use; every command takes "
-        "this option",
+        help="your own package; configurations may then use its classes. Every command has this "
+        "option",
     )
     parser.add_argument(
         "-m",

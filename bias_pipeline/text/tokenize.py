@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.captions import Captions
@@ -91,7 +91,7 @@ def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> l
     return tokens if keep_punctuation else [t for t in tokens if any(map(str.isalnum, t))]
 
 
-@cache  # metrics ask for the same lists again and again
+@lru_cache(maxsize=1 << 14)  # metrics ask for the same lists again and again
 def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
     """A listed word or phrase in the form of tokenised captions.
 

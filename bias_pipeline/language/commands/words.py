@@ -68,8 +68,8 @@ def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
 def analysis_words_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis words",
-        description="Which words the captioner added where it describes people, by group, and "
-        "which words leak the attribute",
+        description="Print the words about people that the captioner uses more often than "
+        "annotators do, for each group, and the words that leak the attribute",
     )
     parser.add_argument(
         "--resamples",
@@ -143,7 +143,8 @@ def analysis_alignment_command(arguments: Sequence[str]) -> int:
 def analysis_alignment_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis alignment",
-        description="How many words of human captions have a similar word of the captioner",
+        description="Print how many words of human captions have a similar word in the captioner's "
+        "vocabulary",
     )
     help_text = (
         "score N aligned captions against their originals by METEOR; 60 a second, needs Java "

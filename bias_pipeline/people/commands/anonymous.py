@@ -37,13 +37,13 @@ _LIMIT = 1000  # pictures that the paper keeps
 _SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
-    "Make pictures that do not show a person's group: scenes whose people bear no mark, with "
-    "captions of the embedded captioners, or pictures that a diffusion pipeline draws for prompts"
+    "Make pictures that do not show a person's group: either scenes in which people show no sign "
+    "of a group, with captions by the embedded captioners, or pictures by a diffusion pipeline"
 )
 _FILTER_ABOUT = (
     "Print the command that asks raters whether they can tell the gender or race in each "
-    "picture. Once they have answered, keep the pictures where more than half cannot tell: "
-    "their table kept.csv and their folder kept"
+    "picture. Once raters have answered, write the pictures in which more than half of the "
+    "raters cannot tell to the folder kept and the table kept.csv"
 )
 
 
@@ -76,7 +76,7 @@ def build_parser() -> Parser:
         "--model",
         type=Path,
         metavar="FOLDER",
-        help="folder of a diffusion pipeline that diffusers saved",
+        help="folder of a diffusion pipeline, saved by diffusers",
     )
     for name, kind, about in (
         (
@@ -157,7 +157,7 @@ def _make_pictures(options: Namespace) -> None:
 
 def filter_parser() -> Parser:
     parser = Parser(f"{PROGRAM} anonymous filter", description=_FILTER_ABOUT)
-    parser.add_argument("folder", type=Path, help="folder of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder written by the command 'anonymous build'")
     parser.add_argument(
         "--limit",
         type=number(Count),
@@ -216,18 +216,18 @@ def filter_command(words: Sequence[str]) -> int:
 ANSWERED, CAPTIONS = "answers", "captions.json"
 METRICS = ("lic", "imagecaptioner2")  # the metrics in the columns of Table 5
 _SCORE_ABOUT = (
-    "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about "
-    "them: how often raters name a group when they read a caption (GT of AnonymousBench), "
-    "which groups they name, and how often they are right where the true group is known. "
-    "Attackers that learn from labelled data (--reference) read the same captions, and "
-    "correlations over captioners say how well metrics agree with raters. The command also "
-    "prints how to ask raters about captioners that have no answers yet"
+    "Read captions of anonymous pictures (captioners/NAME.json) and the answers of raters who "
+    "read these captions. Print how often raters name a group (GT of AnonymousBench), which "
+    "groups they name, and how often this is right where the true group is known. With "
+    "--reference, attackers that learn from labelled data read the same captions, and "
+    "correlations over captioners say how well metrics agree with raters. For captioners without "
+    "answers, the command prints how to ask raters"
 )
 
 
 def score_parser() -> Parser:
     parser = Parser(f"{PROGRAM} anonymous score", description=_SCORE_ABOUT)
-    parser.add_argument("folder", type=Path, help="folder of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder written by the command 'anonymous build'")
     parser.add_argument(
         "--attribute",
         nargs="+",
@@ -240,7 +240,7 @@ def score_parser() -> Parser:
         nargs="+",
         metavar="key=value",
         default=[],
-        help="labelled data with captions of the same captioners, as settings of a run "
+        help="labelled data with captions by the same captioners, given as settings of a run "
         "(dataset=...)",
     )
     parser.add_argument(
@@ -248,8 +248,8 @@ def score_parser() -> Parser:
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="a metric, with its settings, whose attackers learn from the labelled data; repeat "
-        "the option for more metrics (default: both metrics)",
+        help="a metric and its settings; the metric's attackers learn from the labelled data. "
+        "Repeat the option for more metrics (default: both metrics)",
     )
     parser.add_argument(
         "--runs",

@@ -62,14 +62,15 @@ def add_address_options(parser: Parser, others: str) -> None:
     parser.add_argument(
         "--host",
         metavar="NAME",
-        help=f"name or address of this machine that {others} elsewhere can open",
+        help=f"name or address under which {others} can reach this machine",
     )
     parser.add_argument(
         "--token",
         nargs="?",
         const="",
         metavar="SECRET",
-        help=f"secret in the links of {others}, needed with --host; generated if no value is given",
+        help=f"secret that is part of the links for {others}, needed with --host; generated if no "
+        "value is given",
     )
 
 
@@ -97,7 +98,7 @@ def hosts_of(options: Namespace) -> frozenset[str]:
 
 _RATE_ABOUT = (
     "Ask people about pictures, captions or both, in a browser; nothing leaves the machine. "
-    "Answers are written to answers.csv, which dataset.attributes reads"
+    "Answers are written to answers.csv, which can be the file of labels (dataset.attributes)"
 )
 
 
@@ -129,8 +130,8 @@ def rate_parser() -> Parser:
         "--pairs",
         type=Path,
         metavar="FILE",
-        help="show pairs of captions from the table of analysis pairs, and ask which caption of a "
-        "pair treats its person differently",
+        help="show the pairs of captions in this table, written by the command 'analysis pairs', "
+        "and ask which caption of a pair treats its person differently",
     )
     parser.add_argument(
         "--mask-captions",
@@ -152,27 +153,30 @@ def rate_parser() -> Parser:
         "--gold-size",
         type=number(Count),
         metavar="N",
-        help="draw N photos to ask about; dataset.gold=answers.csv then corrects the labels of "
-        "--machine. On half of the photos, machine label and caption disagree. Raters do not "
-        "see the captions. answers.csv contains the chance with which each photo was drawn",
+        help="draw N photos at random and ask about these; dataset.gold=answers.csv then "
+        "corrects the labels of --machine. On half of the photos, machine label and caption "
+        "disagree. Raters do not see the captions. answers.csv also has the probability "
+        "with which each photo was drawn",
     )
     add_machine_option(parser)
-    parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
+    parser.add_argument(
+        "--consent", type=Path, metavar="FILE", help="text to which raters must agree"
+    )
     add_address_options(parser, "raters")
     parser.add_argument(
         "--gather",
         type=Path,
         nargs="+",
         metavar="DIR",
-        help="print how far raters in DIR agree, and write how often labels are wrong; for "
-        "studies of pairs, also print the raters' answers",
+        help="print how well the raters of the study in DIR agree, and write how often labels "
+        "are wrong; for studies of pairs, also print the raters' answers",
     )
     parser.add_argument(
         "--runs",
         type=Path,
         metavar="DIR",
-        help="with --gather of three or more studies of pairs: print how the numbers of finished "
-        "runs correlate with the raters' answers",
+        help="with --gather and at least three studies of pairs: print how the numbers of "
+        "finished runs correlate with the raters' answers",
     )
     return parser
 
@@ -319,7 +323,7 @@ def browse_parser() -> Parser:
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder with the files that were scored, if the files have moved",
+        help="folder with the files that were scored, if you have moved these files",
     )
     parser.add_argument(
         "--images",

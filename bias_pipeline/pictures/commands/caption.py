@@ -59,8 +59,8 @@ Number = Annotated[int, Range(low=1, high=1000)]
 Temperature = Annotated[float, Range(low=0, high=100)]
 Seed = Annotated[int, Range(low=0, high=2**32 - 1)]
 _ABOUT = (
-    "Caption photos with any image-text model of transformers, a captioner of fit, or a model "
-    "behind a server; the work can be split over parallel jobs"
+    "Caption photos with any image-text model of transformers, a captioner trained by fit, or a "
+    "model behind a server; the work can be split over parallel jobs"
 )
 JOB = "caption"
 NEW_TOKENS = 30
@@ -85,9 +85,10 @@ def parser() -> Parser:
     parser.add_argument(
         "--prompt",
         default="",
-        help="a question to the model, or the beginning of every caption; the file has captions "
-        "without this text (default: nothing for BLIP, GIT and vision-encoder-decoder, the "
-        "authors' prompt for BLIP-2, Florence-2 and PaliGemma, a question for all others)",
+        help="a question to the model, or the beginning of every caption; this text is removed "
+        "from the captions in the file (default: nothing for BLIP, GIT and "
+        "vision-encoder-decoder, the authors' prompt for BLIP-2, Florence-2 and PaliGemma, "
+        "a question for all others)",
     )
     for name, kind, usual, about in (
         ("max-new-tokens", NewTokens, None, f"most tokens of a caption (default: {NEW_TOKENS})"),
@@ -125,9 +126,9 @@ def parser() -> Parser:
     parser.add_argument(
         "--emotion",
         metavar="NAME|predicted|FILE",
-        help="the emotion to write for: a name, the word predicted (each photo's predicted "
-        "emotion), or a table with the columns image_id and emotion; only captioners of fit "
-        "sat encoder.grounding=emotion take this option",
+        help="the emotion that captions should express: a name, the word predicted (each photo's "
+        "predicted emotion), or a table with the columns image_id and emotion; only for "
+        "captioners fitted with encoder.grounding=emotion",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)
@@ -228,9 +229,10 @@ def add_server_options(parser: Parser) -> None:
     group.add_argument(
         "--server",
         metavar="URL",
-        help="ask the model behind this address, such as http://localhost:8000/v1; --model is "
-        f"the model's name there, --batch is how many requests are sent at once (default: "
-        f"{AT_ONCE}), --max-new-tokens is {SERVED_TOKENS} by default",
+        help="send photos to the server at this address, such as http://localhost:8000/v1; "
+        "--model is then the name of the model on the server, --batch is how many requests "
+        f"are sent at once (default: {AT_ONCE}), and --max-new-tokens is {SERVED_TOKENS} by "
+        "default",
     )
     group.add_argument(
         "--timeout",
@@ -256,15 +258,15 @@ def add_server_options(parser: Parser) -> None:
         "--to-batch",
         type=file_of("JSON Lines", ".jsonl"),
         metavar="FILE",
-        help="send nothing, and write the requests without an answer into FILE for a service that "
-        "takes batches",
+        help="send nothing; write the requests that have no answer yet to FILE, for a service "
+        "that takes batches",
     )
     group.add_argument(
         "--from-batch",
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="read the answers to the requests of --to-batch",
+        help="read the answers to the requests that --to-batch wrote",
     )
 
 

@@ -29,10 +29,10 @@ DRAWN = 12
 MANIFEST = "settings.json"
 GGUF = ".gguf"
 _ABOUT = (
-    "Grad-CAM of captions: for each picture, the captioner writes a caption, and a map shows "
-    "where it looked when it wrote the word that names a group. The attribution score is the "
-    "share of the map outside the people. Writes attribution.parquet (a row for each image) and "
-    "pictures of the first maps."
+    "Grad-CAM of captions: the captioner captions each picture, and a map shows where the "
+    "captioner looked when it wrote the word that names a group. The attribution score is the "
+    "share of the map that lies outside people. The command writes attribution.parquet (a row for "
+    "each image) and pictures of the first maps."
 )
 _PEOPLE = ("all", "largest", "foreground")
 
@@ -71,8 +71,8 @@ def gradcam_parser() -> Parser:
         "--people",
         choices=_PEOPLE,
         default=_PEOPLE[0],
-        help="the people to compare the map with: all people, the largest person, or people in "
-        "the foreground (default: all)",
+        help="the people with whom the map is compared: all people, the largest person, or "
+        "people in the foreground (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(

@@ -56,8 +56,8 @@ def data_fetch_command(words: Sequence[str]) -> int:
 def data_fetch_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} data fetch",
-        description="Print where to get the published files; with --out, also download those "
-        "that anyone may download",
+        description="Print where to get the published files; with --out, also download the "
+        "files that anyone may download",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (default: all)")
     parser.add_argument("--out", type=Path, help="download the data set's files into this folder")

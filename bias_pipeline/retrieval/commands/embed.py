@@ -51,8 +51,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--texts",
         type=Path,
-        help="embed the captions of this file instead of photos; the file "
-        "has a form that audit reads",
+        help="embed the captions in this file instead of photos; the file has a form that audit "
+        "reads",
     )
     parser.add_argument(
         "--no-normalize",

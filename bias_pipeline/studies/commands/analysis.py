@@ -111,8 +111,8 @@ def power_command(words: Sequence[str]) -> int:
 def power_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis power",
-        description="Print the smallest bias that a number of images can show, as measured for "
-        "each metric",
+        description="Print, for each metric, the smallest bias that can be detected with a "
+        "given number of images",
     )
     sizes = parser.add_mutually_exclusive_group(required=True)
     sizes.add_argument(
@@ -120,7 +120,7 @@ def power_parser() -> Parser:
         type=_halves,
         dest="sizes",
         metavar="N",
-        help="number of images with a label and captions; half of them belong to each group",
+        help="number of labelled images with captions, of which half belong to each group",
     )
     sizes.add_argument(
         "--groups",
@@ -237,11 +237,11 @@ def consistency_parser() -> Parser:
 
 SHIFTS = "feature_sensitivity.csv"
 _SHIFTS_ABOUT = (
-    "Caption photos as they are, with the background slightly blurred, and with one annotated "
-    "object in ten hidden, and score all three with every metric of captions: a number is steady "
-    "if it stays within its interval. Options are as for caption, key=value as for run (labels "
-    "and human captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
-    "image_masking.share= say how much is changed."
+    "Caption photos three times: unchanged, with a slightly blurred background, and with one "
+    "annotated object in ten hidden. Every metric of captions scores all three: a number is "
+    "steady if it stays within its interval. The command has the options of caption and the "
+    "settings of run (labels and human captions: dataset.attributes=, dataset.captions=). "
+    "image_masking.blur= and image_masking.share= say how much is changed."
 )
 
 
@@ -316,8 +316,9 @@ def rebalance_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis rebalance",
         usage="%(prog)s RUN --out FILE.parquet [key=value ...] [options]",
-        description="Compute weights of training images for fit --weights: images of a group and "
-        "an object that a captioner names together too often are drawn less often",
+        description="Compute weights of training images for 'fit --weights'. If a captioner "
+        "names an object together with a group too often, images of this object "
+        "and group are drawn less often",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help=f"folder of a run of metric={METRIC}")
     parser.add_argument(
@@ -336,7 +337,7 @@ def rebalance_parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="compare with human captions, or with the captions of captioner=..., as for fit "
+        help="compare with human captions, or with the captions of captioner=..., as in fit "
         "(default: human)",
     )
     return parser
@@ -392,8 +393,8 @@ def pairs_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis pairs",
         usage="%(prog)s --out FILE.csv [key=value ...] [options]",
-        description="Write the pairs of a study for rate --pairs: captions by one captioner of "
-        "two pictures that show the same scene, each with a person of another group",
+        description="Write pairs of captions for 'rate --pairs': one captioner's captions of two "
+        "pictures that show the same scene with persons of different groups",
     )
     parser.add_argument(
         "overrides",
@@ -412,13 +413,14 @@ def pairs_parser() -> Parser:
         type=number(Count),
         default=PAIRS,
         metavar="N",
-        help=f"pairs at most (default: {PAIRS})",
+        help=f"largest number of pairs (default: {PAIRS})",
     )
     parser.add_argument(
         "--groups",
         default="",
         metavar="A,B",
-        help="the two groups that a pair shows, if the attribute has more than two groups",
+        help="the two groups that the pictures of a pair show, if the attribute has "
+        "more than two groups",
     )
     return parser
 
