@@ -71,7 +71,8 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
     pairs = np.stack([named[rows[first]], grouping.codes[images]], axis=1)
 
     def unlike(part: IntArray) -> bool:
-        return _informedness_below(*pairs[part].T, _LEAST_INFORMEDNESS[side])
+        named, labels = pairs[part].T
+        return _informedness_below(named, labels, _LEAST_INFORMEDNESS[side])
 
     wrong = _unfitting(len(images), unlike)
     if not len(wrong):
