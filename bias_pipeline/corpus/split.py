@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -67,6 +67,9 @@ class Split:
     balanced: bool
     copies: Copies = NO_COPIES  # copies among the drawn images
     whole_test: bool = False  # whether the test part is not cut
+    # The last table and its positions: a table is asked for often, and human captions of any place
+    # have the same images
+    _selected: list[tuple[IntArray, ...]] = field(default_factory=list, init=False, repr=False)
 
     def notes(self) -> list[str]:
         """Sentences for readers of the result."""
@@ -83,6 +86,15 @@ class Split:
         ``images`` (N,) is the corpus row of each caption, each image at most once, and ``labels``
         (N,) the class.
         """
+        if self._selected:
+            rows, classes, train, test = self._selected[0]
+            if np.array_equal(rows, images) and np.array_equal(classes, labels):
+                return train, test
+        train, test = self._select(images, labels)
+        self._selected[:] = [(images, labels, train, test)]
+        return train, test
+
+    def _select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         train, test = (_positions(part, images) for part in (self.train, self.test))
         tested = test if self.whole_test else self._balance(test, labels)
         return _ascending(self._balance(train, labels)), _ascending(tested)
