@@ -166,7 +166,8 @@ def _log_sum(scores: Float32Array) -> tuple[Float32Array, Float32Array]:
         return most + np.log(total), probs / total
     tail = np.exp(-np.abs(scores))
     total = 1 + tail
-    return np.log(total) + np.maximum(scores, 0), np.where(scores >= 0, 1.0, tail) / total
+    probs = np.where(scores >= 0, np.float32(1), tail) / total
+    return np.log(total) + np.maximum(scores, 0), np.asarray(probs, np.float32)
 
 
 class DesignMatrix:

@@ -67,9 +67,8 @@ class Split:
     balanced: bool
     copies: Copies = NO_COPIES  # copies among the drawn images
     whole_test: bool = False  # whether the test part is not cut
-    # The last table and its positions: a table is asked for often, and human captions of any place
-    # have the same images
-    _selected: list[tuple[IntArray, ...]] = field(default_factory=list, init=False, repr=False)
+    # The last table's images, labels and positions: most tables of a run have the same images
+    _selected: list[IntArray] = field(default_factory=list, init=False, repr=False)
 
     def notes(self) -> list[str]:
         """Sentences for readers of the result."""
@@ -86,13 +85,10 @@ class Split:
         ``images`` (N,) is the corpus row of each caption, each image at most once, and ``labels``
         (N,) the class.
         """
-        if self._selected:
-            rows, classes, train, test = self._selected[0]
-            if np.array_equal(rows, images) and np.array_equal(classes, labels):
-                return train, test
-        train, test = self._select(images, labels)
-        self._selected[:] = [(images, labels, train, test)]
-        return train, test
+        known = self._selected and all(map(np.array_equal, self._selected[:2], (images, labels)))
+        if not known:
+            self._selected[:] = images, labels, *self._select(images, labels)
+        return self._selected[2], self._selected[3]
 
     def _select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         train, test = (_positions(part, images) for part in (self.train, self.test))
