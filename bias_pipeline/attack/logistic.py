@@ -20,7 +20,7 @@ from bias_pipeline.attack.probe import (
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 
-VERSION = 10  # raise it whenever any prediction changes
+VERSION = 11  # raise it whenever any prediction changes
 NUMBERS = 1 << 22  # labels of all items of a call; more would not fit in memory
 
 
@@ -78,9 +78,9 @@ class ConvexProbe(Probe):
             counts[:, number] = shared.tally(ones[job.train], job.train)
             truths[:, number] = shared.tally(outputs[job.train], job.train)
         weights = self.fit(shared.matrix, counts, truths, shared.known)
+        scores = decide(shared.matrix, weights)
         for number, job in enumerate(jobs):
-            tested = shared.matrix[shared.rows[job.test]]
-            yield ProbeResult(probabilities_of(decide(tested, weights[:, number]), data))
+            yield ProbeResult(probabilities_of(scores[shared.rows[job.test], number], data))
 
     def _fit_alone(
         self, data: LabelledCaptions, outputs: Float64Array, inputs: Features, job: TrainingJob

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import lapack
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
 
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, features of vectors are not
@@ -27,8 +27,9 @@ MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 # Frequent features are solved for together: one for each ITEMS_EACH items, at most MOST_FREQUENT.
 # How often they occur together is counted in SAMPLED items; a product takes COLUMNS columns at
 # once.
-ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 512, 1 << 14, 16
+ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 32, 512, 1 << 14, 16
 TINY = np.finfo(np.float32).tiny
+ROUNDING = 1e-6  # of a loss in single precision
 BLOCK = 1024  # items whose losses are computed at once
 
 
@@ -46,8 +47,8 @@ def fit(
     gradients solve (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale
     logistic regression", but with halved steps instead of a trust region). One product with ``x``
     serves all regressions, and no regression changes the digits of another. Steps are computed in
-    single precision, which is several times as fast. Values and gradients decide when a regression
-    stops; they are computed in double precision.
+    single precision, which is several times as fast. Slopes decide when a regression stops; they
+    are summed in double precision.
 
     ``x`` has (N, F) features. ``counts`` (N, B) says how often each item counts in each regression;
     0 leaves the item out. ``truths`` (N, B, K) says how often each output is true of an item. A
@@ -67,6 +68,8 @@ def fit(
     levels, usable = _levels(counts, truths), np.ones((x.shape[1] + 1, n_fits), np.float32)
     if known is not None:
         usable[:-1] = known
+    usable = usable[items.order]
+    near = None if near is None else near[items.order]
     together = min(TOGETHER, max(n_outputs, NUMBERS // max(1, n_items)))
     n_batches = -(-n_fits * n_outputs // together)
     for columns in np.array_split(np.argsort(levels, kind="stable"), n_batches):
@@ -81,7 +84,7 @@ def fit(
         fits = _Fits.start(design, *some, levels[padded], usable[:, padded], near)
         ended = fits.converged_weights(design)
         weights[:, columns] = ended[:, : len(columns)]
-    return weights
+    return weights[np.argsort(items.order)]
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
@@ -143,8 +146,8 @@ def _by_item(a: AnyFloat, b: AnyFloat) -> AnyFloat:
 
 
 def _loss(
-    scores: Float64Array, counts: Float64Array, truths: Float64Array
-) -> tuple[Float64Array, Float64Array]:
+    scores: Float32Array, counts: Float32Array, truths: Float32Array
+) -> tuple[Float64Array, Float32Array]:
     """(1, B, 1) summed log losses and (N, B, K) predictions."""
     loss, probs = np.zeros((1, scores.shape[1], 1)), np.empty_like(scores)
     for start in range(0, len(scores), BLOCK):
@@ -154,7 +157,7 @@ def _loss(
     return loss, probs
 
 
-def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
+def _log_sum(scores: Float32Array) -> tuple[Float32Array, Float32Array]:
     """(N, B, 1) logarithms of the denominators of predictions, and (N, B, K) predictions."""
     if scores.shape[2] > 1:
         most = scores.max(axis=2, keepdims=True)
@@ -163,41 +166,43 @@ def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
         return most + np.log(total), probs / total
     tail = np.exp(-np.abs(scores))
     total = 1 + tail
-    return np.log(total) + np.maximum(scores, 0), np.where(scores >= 0, 1.0, tail) / total
+    probs = np.where(scores >= 0, np.float32(1), tail) / total
+    return np.log(total) + np.maximum(scores, 0), np.asarray(probs, np.float32)
 
 
 class DesignMatrix:
-    """(N, F + 1) features of all regressions' items with a column of ones; also the setting C."""
+    """(N, F + 1) features of all regressions' items, the M most frequent last, then ones; and C."""
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
-        self.x = _with_ones(x)
+        whole = _with_ones(x)
+        squares = np.asarray(_squares(whole).sum(axis=0), np.float64)
+        self.n_frequent = min(1 + x.shape[0] // ITEMS_EACH, MOST_FREQUENT, len(squares))
+        ascending = np.append(np.argsort(squares[:-1], kind="stable"), len(squares) - 1)
+        rare, frequent = np.split(ascending, [-self.n_frequent])
+        self.order = np.concatenate([np.sort(rare), np.sort(frequent)])  # (F + 1,) of ``x``
+        self.squares = squares[self.order]
+        self.x = _of_features(whole, self.order)
         self.inverse_penalty = inverse_penalty
         self._inverses: dict[int, UsualInverse] = {}
 
     @cached_property
-    def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
-        """(F + 1,) sums of squares, (M,) most frequent features, and (M, M) sums of their products.
-
-        The sums of products are estimated from a sample of items.
-        """
-        n_items = self.x.shape[0]
-        squares = np.asarray(_squares(self.x).sum(axis=0), np.float64)
-        n_frequent = min(1 + n_items // ITEMS_EACH, MOST_FREQUENT)
-        frequent = np.sort(np.argsort(-squares, kind="stable")[:n_frequent])
+    def occurrences(self) -> AnyFloat:
+        """(M, M) sums of products of the frequent features, estimated from a sample of items."""
+        n_items, n_features = self.x.shape
+        frequent = np.arange(n_features - self.n_frequent, n_features)
         some = _of_features(self.x[:: max(1, n_items // SAMPLED)], frequent)
         products = some.T @ some
         dense = products if isinstance(products, np.ndarray) else products.toarray()
         dense *= n_items / max(1, some.shape[0])
-        return squares, frequent, dense.astype(np.float32)
+        return dense.astype(np.float32)
 
     def usual_inverse(self, level: int) -> UsualInverse:
         """The :class:`UsualInverse` of a level, which `_levels` gives."""
         if level not in self._inverses:
-            squares, frequent, products = self.occurrences
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
-            alone = (1 / (squares + penalty)).astype(np.float32)[:, None, None]
-            block = products + penalty * np.eye(len(products), dtype=np.float32)
-            self._inverses[level] = UsualInverse(frequent, _invert(block), alone)
+            alone = (1 / (self.squares + penalty)).astype(np.float32)[:, None, None]
+            block = self.occurrences + penalty * np.eye(self.n_frequent, dtype=np.float32)
+            self._inverses[level] = UsualInverse(_invert(block), alone)
         return self._inverses[level]
 
 
@@ -216,7 +221,7 @@ def _squares(x: Matrix) -> Matrix:
 
 
 def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
-    """Some columns in ascending order; this is faster than SciPy, which searches each row."""
+    """Some columns, in any order; faster than SciPy, which searches each row."""
     if isinstance(x, np.ndarray):
         return x[:, chosen]
     place = np.full(x.shape[1], -1, x.indices.dtype)
@@ -246,19 +251,20 @@ class UsualInverse:
     regressions of one level share the inverse.
     """
 
-    frequent: IntArray  # (M,) features inverted together
-    block: AnyFloat  # (M, M) their inverse
+    block: AnyFloat  # (M, M) the inverse of the last features, which are the most frequent
     alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
         """(F, B, K) the residuals times the inverse, in products of equally many columns."""
         directions = residual * self.alone
-        part = residual[self.frequent].reshape(len(self.frequent), -1)
-        padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
-        starts = range(0, part.shape[1], COLUMNS)
-        products = [self.block @ padded[:, start : start + COLUMNS] for start in starts]
-        inverted = np.hstack(products)[:, : part.shape[1]]
-        directions[self.frequent] = inverted.reshape(-1, *residual.shape[1:])
+        part, inverted = (
+            a[-len(self.block) :].reshape(len(self.block), -1) for a in (residual, directions)
+        )
+        width = part.shape[1]
+        padded = np.pad(part, ((0, 0), (0, -width % COLUMNS)))
+        for start in range(0, width, COLUMNS):
+            product = self.block @ padded[:, start : start + COLUMNS]
+            inverted[:, start : start + COLUMNS] = product[:, : width - start]
         return directions
 
 
@@ -297,16 +303,16 @@ class _Fits:
     place: IntArray  # (1, B) their indices in the batch
     going: BoolArray  # (1, B) whether they are unfinished; the others only fill the arrays
     levels: IntArray  # (1, B) how small their curvature is, see `_levels`
-    counts: Float64Array  # (N, B, 1), see `fit`
-    truths: Float64Array  # (N, B, K), see `fit`
+    counts: Float32Array  # (N, B, 1), see `fit`
+    truths: Float32Array  # (N, B, K), see `fit`
     known: AnyFloat  # (F + 1, B, 1) 1 for features that may have a weight, else 0
     # (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the tolerance means
     # the same for frequent and rare features
     unit: Float64Array
     weights: Float64Array  # (F + 1, B, K)
-    scores: Float64Array  # (N, B, K) linear scores under them
+    scores: Float32Array  # (N, B, K) linear scores under them
     loss: Float64Array  # (1, B, 1) summed log losses
-    probs: Float64Array  # (N, B, K) predictions
+    probs: Float32Array  # (N, B, K) predictions
 
     @classmethod
     def start(
@@ -327,14 +333,14 @@ class _Fits:
         base = (sum_items(truths) + 0.5) / weight  # (B, K)
         weights = np.zeros((len(squares), n_fits, n_outputs))
         weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
-        scores = np.tile(weights[-1], (n_items, 1, 1))
+        scores = np.tile(weights[-1].astype(np.float32), (n_items, 1, 1))
         if near is not None:
             weights = np.repeat(near, n_fits, axis=1)
-            scores = np.repeat(_times(design.x, near), n_fits, axis=1)
+            scores = np.repeat(_times(design.x, near).astype(np.float32), n_fits, axis=1)
         place, going = np.arange(n_fits)[None], np.ones((1, n_fits), bool)
-        counts, known = counts[:, :, None], known[:, :, None]
-        parts = place, going, levels[None], counts, truths, known, unit, weights, scores
-        return cls(*parts, *_loss(scores, counts, truths))
+        some = counts[:, :, None].astype(np.float32), truths.astype(np.float32)
+        parts = place, going, levels[None], *some, known[:, :, None], unit, weights, scores
+        return cls(*parts, *_loss(scores, *some))
 
     def converged_weights(self, design: _Design) -> Float64Array:
         """(F + 1, B, K) weights at which all slopes are within the tolerance."""
@@ -360,7 +366,7 @@ class _Fits:
         """(F + 1, B, K) slopes of the objective."""
         errors = self.counts * self.probs
         errors -= self.truths
-        slopes = _times(design.transposed, errors)
+        slopes = _times(design.transposed, errors.astype(np.float64))
         slopes *= design.items.inverse_penalty
         slopes[:-1] += self.weights[:-1]
         slopes *= self.known
@@ -370,12 +376,12 @@ class _Fits:
         """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
         inverse_penalty = design.items.inverse_penalty
         downhill = -gradient.astype(np.float32)
-        direction = _System.of_fits(self, design).solve(downhill, self.going[0]).astype(np.float64)
-        along = _times(design.x, direction)
+        step = _System.of_fits(self, design).solve(downhill, self.going[0])
+        along, direction = _times(design.single[0], step), step.astype(np.float64)
         slope = _inner(gradient, direction)
         weights, ahead = self.weights[:-1], direction[:-1]
         linear, quadratic = _inner(weights, ahead), _inner(ahead, ahead)  # of the penalty
-        rounding, size = 1e-12 * inverse_penalty * self.loss, np.ones_like(slope)
+        rounding, size = ROUNDING * inverse_penalty * self.loss, np.ones_like(slope)
         for _ in range(MAX_HALVINGS):
             scores = self.scores + along
             loss, probs = _loss(scores, self.counts, self.truths)
@@ -401,12 +407,11 @@ class _System:
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
-        probs = fits.probs.astype(np.float32)
-        curvatures = fits.counts.astype(np.float32) * probs
+        curvatures = fits.counts * fits.probs
         curvatures *= np.float32(design.items.inverse_penalty)
-        if probs.shape[2] == 1:
-            curvatures *= 1 - probs
-        return cls(design, fits.known, fits.levels, probs, curvatures)
+        if fits.probs.shape[2] == 1:
+            curvatures *= 1 - fits.probs
+        return cls(design, fits.known, fits.levels, fits.probs, curvatures)
 
     def take(self, which: IntArray) -> _System:
         parts = (self.known, self.levels, self.probs, self.curvatures)

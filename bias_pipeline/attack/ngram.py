@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.attack.encoder import FeatureEncoder, Items, SharedFeatures
 from bias_pipeline.corpus.captions import Captions, dense_ranks, offsets, ranges
 from bias_pipeline.corpus.predictions import LabelledCaptions
@@ -82,19 +82,19 @@ class NgramItems(Items):
 
     def fit(self, train: IntArray) -> NgramInputs:
         """The n-grams that occur in at least ``min_count`` training captions."""
-        return NgramInputs(self, np.flatnonzero(self._known_grams(train)))
-
-    def _known_grams(self, train: IntArray) -> BoolArray:
-        return np.bincount(self.grams_of(train), minlength=self.n_grams) >= self.min_count
+        counts = np.bincount(self.grams_of(train), minlength=self.n_grams)
+        return NgramInputs(self, np.flatnonzero(counts >= self.min_count))
 
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures:
         """The features of distinct captions; a repeated caption is one item."""
-        known = np.stack([self._known_grams(train) for train in trains], axis=1)
         # Columns, and so an attacker's digits, do not depend on which attackers are trained
         # together.
         used = np.flatnonzero(np.bincount(self.grams, minlength=self.n_grams) >= self.min_count)
         _, first, rows = np.unique(self.texts, return_index=True, return_inverse=True)
-        return SharedFeatures(NgramInputs(self, used).matrix(first), rows, known[used])
+        matrix = NgramInputs(self, used).matrix(first)
+        learnt = [np.bincount(rows[train], minlength=len(first)) for train in trains]
+        counts = matrix.T @ np.stack(learnt, axis=1).astype(np.float64)
+        return SharedFeatures(matrix, rows, counts >= self.min_count)
 
     def grams_of(self, rows: IntArray) -> IntArray:
         """The n-grams of some captions, caption after caption."""

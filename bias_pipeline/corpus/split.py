@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -66,6 +66,8 @@ class Split:
     balanced: bool
     copies: Copies = NO_COPIES  # copies among the drawn images
     whole_test: bool = False  # whether the test part is not cut
+    # The last table's images, labels and positions: most tables of a run have the same images
+    _selected: list[IntArray] = field(default_factory=list, init=False, repr=False)
 
     def notes(self) -> list[str]:
         """Sentences for readers of the result."""
@@ -82,6 +84,12 @@ class Split:
         ``images`` (N,) is the corpus row of each caption, each image at most once, and ``labels``
         (N,) the class.
         """
+        known = self._selected and all(map(np.array_equal, self._selected[:2], (images, labels)))
+        if not known:
+            self._selected[:] = images, labels, *self._select(images, labels)
+        return self._selected[2], self._selected[3]
+
+    def _select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         train, test = (_positions(part, images) for part in (self.train, self.test))
         tested = test if self.whole_test else self._balance(test, labels)
         return _ascending(self._balance(train, labels)), _ascending(tested)

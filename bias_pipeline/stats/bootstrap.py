@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -234,13 +233,27 @@ def _number_at_once(n_images: int) -> int:
     return 2 * max(1, _BATCH_BYTES // (16 * max(1, n_images)))
 
 
-@lru_cache(maxsize=1)  # 100 MB of 200,000 images
+_pairs: dict[tuple[bytes, int, int], UInt8Array] = {}  # the last ones, in 125 MB
+
+
 def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
     """(B / 2, I) how often each image counts; one byte stores the counts of two resamplings.
 
-    The result is cached, because most estimates of a run use the same images. No count is above 12;
-    see `poisson`.
+    The result is kept, since most estimates of a run use the same images.
     """
+    drawn = keys, resamples, seed
+    pairs = _pairs.pop(drawn, None)
+    if pairs is None:
+        size = -(-resamples // 2) * len(keys) // 8
+        while _pairs and size + sum(each.nbytes for each in _pairs.values()) > _MOST_STORED // 2:
+            del _pairs[next(iter(_pairs))]
+        pairs = _draw_pairs(*drawn)
+    _pairs[drawn] = pairs
+    return pairs
+
+
+def _draw_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
+    """The counts of :func:`_stored_pairs`; no count is above 12, see `poisson`."""
     images = np.frombuffer(keys, np.uint64)
     pairs = np.empty((-(-resamples // 2), len(images)), np.uint8)
     together = _number_at_once(len(images))

@@ -78,7 +78,7 @@ class DBAC(Metric, CorrectableByGold):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=5,
+        version=6,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
