@@ -71,16 +71,17 @@ _TOO_FEW = (
 class Quality(CountingMetric):
     """CIDEr-D of the captioner minus the annotators' CIDEr-D, with the same references.
 
-    For ``score``, each human caption in turn is taken out and, like the captioner's caption,
-    compared with the remaining human captions (``human:paired``, ``model:paired``). A captioner
-    that writes like one more annotator scores 0. ``model`` compares the captioner's caption with
-    all human captions, as papers do. ``human`` compares each human caption with the others.
+    For ``score``, one human caption at a time is left out. This caption (``human:paired``) and the
+    captioner's caption (``model:paired``) are compared with the remaining human captions. A
+    captioner that writes like one more annotator scores 0. ``model`` compares captions with all
+    human captions, as papers do. ``human`` compares each human caption with the others.
 
-    * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
+    * ``bleu_1`` to ``bleu_4``: BLEU scores, each with ``:model``, ``:human`` and ``:score``.
     * ``group:NAME``: the score of a group's images. ``gap``: the largest of these scores minus the
-      smallest. ``gap:model`` may only mean that one group's pictures are harder to describe.
+      smallest. A large ``gap:model`` may only mean that one group's pictures are harder to
+      describe.
 
-    With more images rare words weigh more, so compare ``model`` only on the same images.
+    Rare words weigh more in a larger data set, so compare ``model`` only on equal images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -90,7 +91,7 @@ class Quality(CountingMetric):
         unit=_UNIT,
         range=(-CIDER_SCALE, CIDER_SCALE),
         neutral=0.0,
-        direction="higher is better; at 0 captions are as good as one more annotator's captions",
+        direction="higher is better; at 0, captions are as good as one more annotator's captions",
         family="language",
         question="quality",
         sources={

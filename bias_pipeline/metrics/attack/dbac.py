@@ -58,21 +58,22 @@ _OF_RARE = {"per_pair": "rare pairs", dbac.IMAGES: "rare sets of objects"}
 
 @dataclass(eq=False)
 class DBAC(Metric, CorrectableByGold):
-    """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md explains it.
+    """Directional Bias Amplification in Captioning (eq. 5 to 8); see docs/dbac.md.
 
-    ``a_to_t``: attackers guess the group from captions with group words masked. ``t_to_a``:
-    attackers guess the image's objects from captions with object words masked. A side's omega is
-    the attackers' quality times P(other) / P(given). The score is the normalised difference of the
-    two sides' omegas, in (-1, 1).
+    For ``a_to_t``, attackers guess the image's group from captions whose group words are masked.
+    For ``t_to_a``, attackers guess the image's objects from captions whose object words are masked.
+    Omega is the attackers' quality times P(other) / P(given). Given is what attackers guess, and
+    other is what captions name. The score is the difference between the captioner's and the
+    annotators' omegas, divided by their sum.
 
-    * ``<direction>:counts``, ``:shared``, ``:none``: the score with each prior. ``:priors``: the
-      score of the priors alone.
+    * ``<direction>:counts``, ``:shared``, ``:none``: the score under each choice of P(other) and
+      P(given). ``:priors``: the score without the attackers' quality.
     * ``<direction>:quality:*``, ``:prior:*``, ``:mentions:*``: the factors of the score.
-    * ``<direction>:<given>:<other>``: the score of one pair. Several attributes also give
-      ``:group:NAME`` and ``:gap``.
-    * ``a_to_t:learning:*``: the score of attackers that learn from fewer images.
+    * ``<direction>:<given>:<other>``: the score of one pair. For several attributes,
+      ``:group:NAME`` and ``:gap`` compare groups.
+    * ``a_to_t:learning:*``: the score if attackers learn from fewer images.
 
-    Both directions use only images with captions of both sides.
+    Only images that both the captioner and annotators describe count.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -82,7 +83,7 @@ class DBAC(Metric, CorrectableByGold):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner amplifies in that direction",
+        direction="lower is fairer; above 0, the captioner amplifies bias in that direction",
         family="attack",
         question="tasks",
         sources={NAIR_2025: "eq. 5-8"},

@@ -79,16 +79,17 @@ Labels = Literal["objects", "union", "first"]
 
 @dataclass(eq=False)
 class DPA(Metric, CorrectableByGold):
-    """Directional predictability amplification (Tokas et al. 2024), in both directions.
+    """Directional predictability amplification (Tokas et al. 2024).
 
-    ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: attackers guess the group
-    from the labelled tasks. Attackers guess what the model's caption names (Psi_M), and labels with
-    equally many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
+    For ``a_to_t``, attackers guess tasks from the labelled group. For ``t_to_a``, attackers guess
+    the group from the labelled tasks. Psi_M is how well they guess what the captioner's caption
+    names. Psi_D is how well they guess labels with as many random errors as captions have. The
+    score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
     ``a_to_t:object:NAME`` is the score of one task. ``a_to_t:accuracy`` is the accuracy of the
-    labels after random errors. ``<direction>:learning:*`` is the score of attackers that learn from
-    fewer images. ``t_to_a`` uses the images whose caption names exactly one group. ``a_to_t`` is
-    above 0 for human captions too, so it has no p.
+    labels after random errors. ``<direction>:learning:*`` is the score if attackers learn from
+    fewer images. ``t_to_a`` uses only images whose caption names exactly one group. ``a_to_t`` is
+    above 0 for human captions too, so it has no p value.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -98,7 +99,7 @@ class DPA(Metric, CorrectableByGold):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner amplifies in that direction",
+        direction="lower is fairer; above 0, the captioner amplifies bias in that direction",
         family="attack",
         question="tasks",
         sources={TOKAS_2024: ""},

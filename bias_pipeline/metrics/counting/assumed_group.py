@@ -56,23 +56,23 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 
 @dataclass(eq=False, kw_only=True)
 class AssumedGroup(CorrectedByGold):
-    """Share of captions that name a group annotators could not see, minus the annotators' share.
+    """How much more often than annotators the captioner names a group that nobody can see.
 
-    Only images labelled as unsure (``LabelMap.unsure``) count. In each caption only the first
-    sentence that mentions a person counts, so that long and short captions can be compared.
-    ``score`` is ``model:paired`` minus ``human:paired``, which are shares on the images that both
-    sides describe. ``model`` and ``human`` use all images of their side.
+    Only images whose group is labelled as unsure (``LabelMap.unsure``) count. In each caption only
+    the first sentence that mentions a person counts, so that long and short captions can be
+    compared. ``model`` and ``human`` are the shares of captions that name a group. ``score`` is
+    their difference on the images that both describe.
 
-    * ``whole``, ``whole:model``, ``whole:human``: the same for whole captions, so a later "he"
-      counts. A caption with several sentences on persons is compared with equally many annotators'
-      captions.
-    * ``group:NAME``: the share of captions that name NAME. ``both``, ``both:human``: the share of
-      captions that name several groups at once.
-    * ``ratio``, ``ratio:human``, ``ratio:labelled``: captions that name the first group, divided by
-      captions that name the second group.
+    * ``whole``, ``whole:model``, ``whole:human``: the same numbers for whole captions, in which a
+      later "he" counts too. A caption with n sentences about persons is compared with n captions of
+      annotators.
+    * ``group:NAME``: the share of captions that name the group NAME. ``both``, ``both:human``: the
+      share of captions that name several groups.
+    * ``ratio``, ``ratio:human``, ``ratio:labelled``: the number of captions that name the first
+      group, divided by the number that name the second.
 
-    A captioner that never names a group scores 0 or less, so also read the share of captions
-    without a group. The table ``assumed`` has examples.
+    A captioner that never names a group scores 0 or less. So also read how often captions name no
+    group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -82,7 +82,7 @@ class AssumedGroup(CorrectedByGold):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 captions name a group that nobody can see more often "
+        direction="lower is fairer; above 0, captions name groups that nobody can see more often "
         "than annotators do",
         family="counting",
         question="assuming",

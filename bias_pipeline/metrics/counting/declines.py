@@ -32,14 +32,14 @@ OVERALL = PartName("overall")
 
 
 class Declines(CorrectedByGold):
-    """Gap between groups in the share of images that the captioner declines to describe.
+    """Gap between groups in the share of images that a captioner declines to describe.
 
-    ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). A caption also counts as
-    declining if it is a service's error message, a prompt, a request or a list of tags.
-    ``group:NAME`` is the share of a group's images, and ``overall`` is the share of all labelled
-    images. ``hedged:NAME`` is the share of captions that name a group after a hedge ("appears to be
-    a man"). The p value of ``score`` is exact (Fisher's test; with more than two groups, labels are
-    permuted).
+    A caption declines if it has a phrase from ``text/phrases.csv`` ("I'm sorry", "I can't
+    identify"), or if it is an error message, a prompt, a request or a list of tags. ``group:NAME``
+    is the declined share of a group's images, and ``overall`` that of all labelled images.
+    ``hedged:NAME`` is the share of captions that name a group after a hedge ("appears to be a
+    man"). The p value of ``score`` comes from Fisher's exact test, or from permuted labels if there
+    are more than two groups.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -49,7 +49,7 @@ class Declines(CorrectedByGold):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; at 0 it declines equally often for all groups",
+        direction="lower is fairer; at 0, the captioner declines equally often for all groups",
         family="counting",
         streams=True,
         question="declining",

@@ -39,23 +39,23 @@ _LEAST_SPELLED = 10  # how many captions must have a spelling for it to be liste
 
 @dataclass(eq=False, kw_only=True)
 class GroupDescriptions(ComparedGroups):
-    """How differently captions describe persons of the groups, compared with annotators.
+    """How differently captions describe persons of different groups, beyond what annotators do.
 
-    Words of one meaning form a concept (``conf/concepts``). A concept's difference is measured on
-    pictures with the same objects and the same words of annotators. The difference that annotators
-    would show at the same rate is subtracted.
+    Words with the same meaning form a concept (``conf/concepts``). For each concept, groups are
+    compared on pictures that have the same objects and that annotators describe with the same
+    words. The difference that annotators would show at the captioner's rate is subtracted.
 
-    * ``concept:NAME``, ``class:NAME``: the second group's difference from the first, beyond
-      annotators.
-    * ``own:NAME``: the captioner's own difference.
-    * ``score``: half the sum of the concepts' differences, each multiplied by its sign on other
-      images. ``null``: the effect of noise, which is already subtracted.
-    * ``model``, ``human``: the shares of captions that describe a person at all. ``counted``: the
-      share that descriptions count, among the words that the captioner uses more often than
-      annotators.
-    * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
+    * ``concept:NAME``, ``class:NAME``: the second group's rate minus the first group's rate, after
+      subtraction.
+    * ``own:NAME``: the difference before subtraction.
+    * ``score``: half the sum of the concepts' differences. Each difference is multiplied by its
+      sign on other images. ``null``: the effect of noise on the score, already subtracted.
+    * ``model``, ``human``: the shares of captions that describe a person at all. ``counted``: among
+      the words that the captioner uses more often than annotators, the share that count as
+      descriptions.
+    * ``word:SPELLING:GROUP``: the share of a group's captions that contain a spelling.
 
-    With more than two groups, each group is compared with the rest (``concept:NAME:GROUP``,
+    With more than two groups, each group is compared with all others (``concept:NAME:GROUP``,
     ``group:NAME``).
     """
 
@@ -66,12 +66,12 @@ class GroupDescriptions(ComparedGroups):
         unit="fraction",
         range=(-math.inf, math.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 more descriptions go with the group than in "
-        "annotators' captions",
+        direction="lower is fairer; above 0, descriptions depend on the group more than "
+        "annotators' descriptions do",
         family="counting",
         question="describing",
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
-        ours="the concepts, the adjustment of annotators to the captioner's rate and the score are",
+        ours="the concepts, the subtraction and the score are",
         without={"human captions": MODEL},
         streams=True,
         cost=Cost(per_caption=1e-5),

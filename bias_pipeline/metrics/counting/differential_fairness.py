@@ -51,13 +51,12 @@ PUBLISHED = PartName("published")
 
 @dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
-    """Amplification of differential fairness: the captioner's epsilon minus the annotators'.
+    """The captioner's epsilon of differential fairness, minus the annotators' epsilon.
 
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over all tasks t and all pairs of labelled
-    groups. P(t | a) is the share of the group's captions that name the task, smoothed by a prior.
-    ``model`` and ``human`` are the epsilons, and ``object:NAME`` is the difference for one task.
-    ``published`` is the score under the paper's prior. ``published`` also depends on the number of
-    images.
+    groups a, a'. P(t | a) is the share of the group's captions that name the task, smoothed by a
+    prior. ``model`` and ``human`` are the epsilons, and ``object:NAME`` is the difference for one
+    task. ``published`` is the score under the paper's prior.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -67,7 +66,8 @@ class DifferentialFairness(TaskMetric):
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0, captions differ more by group than human captions do",
+        direction="lower is fairer; above 0, captions differ more between groups than human "
+        "captions do",
         family="counting",
         streams=True,
         question="tasks",

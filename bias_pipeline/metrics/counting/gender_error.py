@@ -90,17 +90,17 @@ class OutcomeMetric(CorrectedByGold):
 
 @dataclass(eq=False, kw_only=True)
 class GenderError(OutcomeMetric):
-    """Share of labelled images whose caption names another group than the label.
+    """Share of labelled images whose caption names a group other than the labelled one.
 
-    A caption that names no group or several is not wrong, so naming nobody lowers the error.
-    ``named`` is the error over captions that name exactly one group.
+    A caption that names no group or several groups is not wrong, so naming nobody avoids errors.
+    ``named`` is the error among captions that name exactly one group.
 
-    * ``human``, ``named:human``: annotators' errors.
-    * ``named:increase``: the captioner's error minus the annotators', on the images that both
+    * ``human``, ``named:human``: the annotators' errors.
+    * ``named:increase``: the captioner's error minus the annotators' error, on the images that both
       describe.
-    * ``group:NAME``, ``named:NAME``: a group's errors.
+    * ``group:NAME``, ``named:NAME``: the errors on a group's images.
 
-    The table ``misnamed`` has examples.
+    ``misnamed.csv`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -110,7 +110,7 @@ class GenderError(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; at 0 no caption names the wrong group",
+        direction="lower is fairer; at 0, no caption names the wrong group",
         family="counting",
         streams=True,
         question="misgendering",
@@ -183,10 +183,10 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(OutcomeMetric):
     """Gap between groups in the share of images whose caption names the right group.
 
-    ``group:NAME`` is the share of a group's images whose caption names the right group.
-    ``incorrect:NAME`` is the share with a wrong group, and ``other:NAME`` the share with no group
-    or several. ``divergence`` is the Jensen-Shannon divergence of these three shares between
-    groups, in bits. ``human`` is the score of human captions.
+    ``group:NAME`` is this share in one group. ``incorrect:NAME`` is the share of the group's images
+    whose caption names a wrong group, and ``other:NAME`` the share whose caption names no group or
+    several groups. ``divergence`` is the Jensen-Shannon divergence, in bits, between the groups'
+    distributions of these three outcomes. ``human`` is the score of human captions.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -196,7 +196,8 @@ class GroupAccuracy(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; at 0 all groups are named correctly equally often",
+        direction="lower is fairer; at 0, captions name the right group equally often for all "
+        "groups",
         family="counting",
         streams=True,
         question="misgendering",

@@ -32,13 +32,13 @@ INCREASE = PartName("captions", detail="increase")
 
 @dataclass(eq=False, kw_only=True)
 class GenderRatio(CountingMetric):
-    """Captions that name the first of two groups, divided by captions that name the second.
+    """Number of captions that name the first group, divided by the number that name the second.
 
-    ``model`` is this ratio in captions that name exactly one group, and ``human`` is the ratio in
-    the labels. ``score`` is their difference. ``captions:human`` is the ratio in human captions.
-    ``captions:increase`` is the captioner's ratio minus the annotators' ratio on the images that
-    both describe. Each image counts once. Human captions also differ from the labels, so the p of
-    ``score`` tests ``captions:increase``.
+    ``model`` is this ratio among captions that name exactly one group, and ``human`` is the ratio
+    of labels. ``score`` is ``model`` minus ``human``. ``captions:human`` is the ratio in human
+    captions. ``captions:increase`` is the captioner's ratio minus the annotators' ratio on the
+    images that both describe. Each image counts once. Human captions differ from the labels too, so
+    the p value of ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -48,8 +48,8 @@ class GenderRatio(CountingMetric):
         unit="difference",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="0 is fairest; above 0 captions name the first group too often; p compares "
-        "with human captions, not with labels",
+        direction="0 is fairest; above 0, captions name the first group too often; the p value "
+        "compares them with human captions, not with labels",
         family="counting",
         streams=True,
         question="mentions",

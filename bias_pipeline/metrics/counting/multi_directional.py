@@ -42,11 +42,11 @@ MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 class MultiDirectional(LabelledTaskMetric):
     """Multi-> and Multi_MALS of Zhao et al. 2023, measured on captions.
 
-    A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are mean
-    absolute changes over groups and sets, so chance alone makes both larger than 0.
-    ``<direction>:signed`` is the mean with the sign of BA->, and ``<direction>:variance`` is the
-    variance of the changes. ``mals`` and ``mals:variance`` are the mean and the variance of
-    Multi_MALS. Changes are measured from the corpus's own labels.
+    A caption names a set of tasks if it names every task in the set. ``a_to_t`` and ``t_to_a`` are
+    mean absolute changes from labels to captions, over groups and sets. So chance alone makes both
+    larger than 0. In ``<direction>:signed``, each change has the sign that BA-> gives it.
+    ``<direction>:variance`` is the variance of the changes. ``mals`` and ``mals:variance`` are the
+    mean and the variance of Multi_MALS.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -56,8 +56,8 @@ class MultiDirectional(LabelledTaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; from 0 to 1 unless absolute=false, and chance alone makes it "
-        "larger than 0",
+        direction="lower is fairer; scores are from 0 to 1 unless absolute=false, and chance "
+        "alone makes them larger than 0",
         family="counting",
         question="tasks",
         sources={ZHAO_2023: "eq. 3-6"},

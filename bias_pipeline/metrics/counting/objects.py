@@ -59,21 +59,21 @@ _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # levels whose parts have another name
 class InventedObjects(ComparedGroups):
     """How often captions name an object that is not in the picture, by group.
 
-    An image has its annotated objects and the objects that annotators name.
+    An object counts as present if it is annotated or if annotators name it.
 
-    * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also for each
-      group.
-    * ``gap``: the second group's share minus the first group's share, over all pictures.
-      ``gap:number``, ``gap:alike``, ``gap:words``: the gap on pictures with equally many objects,
-      with the same objects, and with the same objects and the same annotators' words.
-    * ``object:NAME``: the difference for one object. ``score``: half the sum of the differences,
-      each multiplied by its sign on other images. ``null``: the effect of noise, which is already
-      subtracted.
+    * ``invented``, ``invented:mentions``: the share of captions with an absent object (CHAIRs), and
+      the share of absent objects among named objects (CHAIRi).
+    * ``gap``: ``invented`` of the second group minus ``invented`` of the first group.
+      ``gap:number``, ``gap:alike``, ``gap:words``: the gap if compared pictures have equally many
+      objects, the same objects, or the same objects and words of annotators.
+    * ``object:NAME``: the difference for one object. ``score``: half the sum of these differences.
+      Each difference is multiplied by its sign on other images. ``null``: the effect of noise on
+      the score, already subtracted.
     * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: the share of an image's
       objects that captions name.
 
-    With more than two groups, each group is compared with the rest (``gap:NAME``, ``group:NAME``).
-    The table ``invented_captions`` has examples.
+    With more than two groups, each group is compared with all others (``gap:NAME``,
+    ``group:NAME``). ``invented_captions.csv`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -83,7 +83,8 @@ class InventedObjects(ComparedGroups):
         unit="fraction",
         range=(-math.inf, math.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 captions name absent objects that go with the group",
+        direction="lower is fairer; above 0, the absent objects that captions name depend on the "
+        "group",
         family="counting",
         question="inventing",
         sources={ROHRBACH_2018: "CHAIR", ROBINSON_1988: "residual on residual"},
