@@ -1,4 +1,4 @@
-"""DBAC: bias amplification in both directions, attribute to task and task to attribute."""
+"""DBAC measures bias amplification from attribute to task and from task to attribute."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class DBAC(Metric, CorrectableByGold):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks, since attackers of T→A guess which objects are in the images."""
+        """All tasks, since the attackers of T→A guess which objects are in an image."""
         return self.task
 
     def see(self, corpus: Corpus) -> CorpusView:
@@ -197,7 +197,7 @@ class DBAC(Metric, CorrectableByGold):
         )
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Correct each number by how much true labels of gold images change it (first order)."""
+        """Add to each number the change that gold images' true labels would cause (first order)."""
         self._check_correctable(score)
         check_drawn_at_random(CorpusView(corpus, self.attribute, None), gold)
         captioners = {"": corpus}
@@ -224,7 +224,7 @@ class DBAC(Metric, CorrectableByGold):
         return join_corrections(corrections.values(), notes, without_labels)
 
     def _check_correctable(self, score: Score) -> None:
-        """Refuse a score that gold labels do not correct, with the reason."""
+        """Raise an error with the reason if gold labels cannot correct the score."""
         if self.aggregate in _OF_RARE:
             raise NotApplicableError(
                 f"gold labels do not correct {self.info.name} under "
@@ -244,7 +244,7 @@ class DBAC(Metric, CorrectableByGold):
     ) -> Correction:
         """One direction, after correction.
 
-        If an annotator takes the captioner's place, only printed numbers are corrected.
+        If an annotator replaces the captioner, only the printed numbers are corrected.
         """
         settings = self.settings
         (transforms,) = alternatives(settings.transforms[name]).values()
@@ -287,5 +287,5 @@ class DBAC(Metric, CorrectableByGold):
 
 
 def _all_words(transform: Transform) -> Transform:
-    """The transform for attackers that guess tasks; equal style then also matches group words."""
+    """The transform for attackers that guess tasks; style matching then includes group words."""
     return transform.with_all_words() if isinstance(transform, MatchedAlignment) else transform

@@ -1,8 +1,8 @@
 """LIC and Leakage measure whether a captioner leaks the attribute more than annotators do.
 
-LIC and Leakage score the attackers of
-:class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`; ``metric.scoring`` decides how
-a guess becomes a number.
+Both metrics score the attackers of
+:class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`. The setting ``metric.scoring``
+says how guesses are scored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BA_MALS measures whether objects occur with their usual group more often than in the labels."""
+"""BA_MALS measures whether captions name objects with their usual group more often than labels."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     absent: Absent = "drop"  # see `ba_mals`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers except the mention rates."""
+        """True for all numbers, but not for mention rates."""
         return part.what != "mentions"
 
     def tally(self, view: CorpusView) -> Tally:

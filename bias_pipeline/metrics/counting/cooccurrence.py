@@ -1,4 +1,4 @@
-"""Co-occurrence measures which group captions name with an object, beside human captions."""
+"""Co-occurrence compares which group an object is named with in captions and human captions."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers, unless labels of images decide the groups."""
+        """True for all numbers, unless groups come from image labels."""
         return self.groups == "captions"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -190,7 +190,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks, since ``distance`` and rates of naming use the images with the object."""
+        """All tasks, since ``distance`` and naming rates depend on which images have the object."""
         return self.task
 
     def _supported_objects(
@@ -220,7 +220,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
 def _rate_tables(
     view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
 ) -> dict[str, sparse.csr_array]:
-    """The tables from which rates of naming are computed, on images whose objects are known."""
+    """The tables from which naming rates are computed, for images whose objects are known."""
     known = sides.images[HUMAN_PAIRED] & view.objects_known
     rates = {"images": keep_rows(view.objects, known)}
     for part in (MODEL_PAIRED, HUMAN_PAIRED):

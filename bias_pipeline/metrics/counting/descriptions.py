@@ -1,4 +1,4 @@
-"""Descriptions measures whether a captioner describes groups differently, beyond the pictures."""
+"""Descriptions measures whether a captioner describes groups differently for similar pictures."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class GroupDescriptions(ComparedGroups):
         )
 
     def contrasts(self, images: DescribedImages) -> list[DescriptionContrast]:
-        """A contrast of each group with the others; of two groups, only the second group's."""
+        """A contrast of each group with all others; with two groups, only the second group's."""
         compared = self.group_contrasts(images)
         if not len(images.concepts):
             return []
@@ -184,7 +184,7 @@ class _Parts(ComparedParts):
                 yield PartName(f"class:{name}", group=group), part
 
     def _spellings(self) -> Iterator[tuple[PartName, Number]]:
-        """The share of each group's captions that have a spelling."""
+        """For each spelling, the share of each group's captions that contain it."""
         corpus, descriptions = self.images.corpus, self.described.model
         grouping = corpus.groupings[self.attribute.name]
         of_captions = grouping.codes[corpus.model.image_rows]
@@ -198,7 +198,7 @@ class _Parts(ComparedParts):
                     yield PartName(f"word:{descriptions.words[s]}", group=name), share
 
     def _share(self, side: str, descriptions: Descriptions) -> Number:
-        """The share of a side's captions that describe a person; each image counts once."""
+        """The share of a side's captions that describe a person. Each image counts once."""
         rows = self.images.corpus.side(side).image_rows
         says = np.diff(descriptions.concepts.indptr) > 0
         share = np.bincount(rows, says) / np.bincount(rows)

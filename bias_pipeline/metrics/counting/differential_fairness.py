@@ -161,7 +161,7 @@ class DifferentialFairness(TaskMetric):
     def _smoothing(
         self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
     ) -> dict[str, Smoothing]:
-        """The noise of the prior for each table; each resampling draws a part of the prior anew."""
+        """The noise of the prior for each table. Each resample draws a part of the prior anew."""
         if not PRIORS[self.prior] or self.prior == "share":
             return {}
         smoothing = {}
@@ -179,7 +179,7 @@ class DifferentialFairness(TaskMetric):
         return smoothing
 
     def _supported_tasks(self, view: CorpusView, sides: CaptionSides) -> IntArray:
-        """The tasks that human captions name often enough, whatever the captioner names."""
+        """The tasks that human captions name often enough; model captions play no part."""
         part = HUMAN if HUMAN in sides.images else MODEL
         named, captions = _naming(view, sides, part)
         least = least_share(self.min_support, int(sides.images[part].sum()))
@@ -195,6 +195,6 @@ class DifferentialFairness(TaskMetric):
 
 
 def _naming(view: CorpusView, sides: CaptionSides, part: PartName) -> tuple[Float64Array, int]:
-    """(T,) how many captions of a part name each task, and the number of captions."""
+    """How many captions of a part name each task, (T,), and the number of captions."""
     chosen = sides.images[part][view.images(part.side)]
     return np.asarray(view.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

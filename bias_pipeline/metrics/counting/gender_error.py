@@ -1,4 +1,4 @@
-"""Measures how often captions name the wrong group (gender error) or the right one (accuracy).
+"""Measures how often captions name the wrong group (gender error) or the right group (accuracy).
 
 Gender error says whether captions misgender. Group accuracy says whether one group is named
 correctly more often than another.
@@ -50,11 +50,11 @@ NAMED_PAIRED = (
 
 
 class OutcomeMetric(CorrectedByGold):
-    """A metric of the groups that captions name, compared with labelled groups."""
+    """A metric that compares the groups that captions name with labelled groups."""
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """For each part, (N,) flags of the labelled images on which the part rests."""
+        """For each number, (N,) flags of the labelled images from which it is computed."""
 
     @abstractmethod
     def numbers(
@@ -141,7 +141,7 @@ class GenderError(OutcomeMetric):
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """The images of each part; ``:paired`` parts exist only if the sides' images differ."""
+        """The images of each number; ``:paired`` numbers exist only if the sides' images differ."""
         images = described_images(view, view.labelled)
         if all((mask == images[MODEL]).all() for mask in images.values()):
             return {part: mask for part, mask in images.items() if not part.detail}

@@ -1,4 +1,4 @@
-"""Gender ratio measures how many men captions name for each woman, beside the labels."""
+"""Gender ratio compares how many men per woman captions name with how many are labelled."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class GenderRatio(CountingMetric):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers except the ratio of the labels."""
+        """True for all numbers, but not for the ratio of labels."""
         return part != HUMAN
 
     def tally(self, view: CorpusView) -> Tally:
@@ -128,14 +128,14 @@ class GenderRatio(CountingMetric):
 
 
 def _nobody(view: CorpusView, named: Float64Array, divisor: int) -> list[str]:
-    """A note if no caption names the group in the denominator, so that there is no ratio."""
+    """A note if the ratio is undefined, since no caption names the group in the denominator."""
     if named[divisor]:
         return []
     return [f"no caption names {view.groups[divisor]} alone, so there is no ratio to it"]
 
 
 def _named_table(view: CorpusView, side: str) -> sparse.csr_array:
-    """(N, K) how many captions of each labelled image name each group alone."""
+    """(N, K): how many captions of each labelled image name each group alone."""
     images, named = view.images(side), view.named_group(side)
     counted = view.labelled[images] & (named >= 0)
     return group_task_cells(images[counted], named[counted], (len(view.corpus), len(view.groups)))

@@ -91,7 +91,7 @@ class MultiDirectional(LabelledTaskMetric):
     denominator: Denominator = "images"  # see `directional_pairs`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number is about T→A or Multi_MALS, since A→T uses labelled groups."""
+        """Whether a number is about T→A or Multi_MALS; A→T uses labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -128,7 +128,7 @@ class MultiDirectional(LabelledTaskMetric):
         return Tally(sides.tables(), numbers, audit={"sets": n_sets}, notes=[self.caution()])
 
     def _of_sets(self, view: CorpusView) -> LabelsVsCaptions:
-        """Labels and captions with a column for each set that enough labels contain."""
+        """Labels and captions, with a column for each set of tasks that enough labels contain."""
         counted = self.sides(view).images
         if self.labels == "each":
             observed = view.mentions("human")[counted[view.images("human")]]

@@ -142,7 +142,7 @@ class InventedObjects(ComparedGroups):
         return f"a caption, known objects{people}"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) the comparable images whose objects are known."""
+        """(N,) flags: true for comparable images whose objects are known."""
         view = self._view(corpus)
         if not view.has_objects:
             view.task_labels  # noqa: B018 - says which objects are lacking
@@ -182,7 +182,7 @@ class InventedObjects(ComparedGroups):
         )
 
     def _recall(self, images: ObjectImages, members: BoolArray) -> Amount | None:
-        """How much recall differs beyond annotators' recall, or None without annotators."""
+        """The group difference of recall beyond annotators' recall; None without annotators."""
         if not len(images.corpus.human):
             return None
         more = images.model.recall - images.human.recall
@@ -218,7 +218,7 @@ def _examples(images: ObjectImages) -> Iterator[dict[str, object]]:
 
 
 def _foreign(corpus: Corpus, attribute: Attribute) -> str:
-    """A message if captions are not in English, the language of object names; else empty."""
+    """A message if captions are not in English, as object names are; else empty."""
     shares = language_shares(corpus, attribute)
     if attribute.language != ENGLISH:  # shares of captions in the attribute's language
         sides = ((side, corpus.side(side)) for side in SIDES)
@@ -233,7 +233,7 @@ _WITHOUT_ANNOTATORS = (
 
 
 def _difference(comparison: Comparison, values: Float64Array) -> Amount:
-    """The difference between groups in (M,) values on comparable pictures."""
+    """The difference between groups in (M,) values, on comparable pictures."""
     difference, error = comparison.differences(values[:, None])
     return Amount(float(difference[0]), float(error[0]))
 
@@ -255,7 +255,7 @@ class _Parts(ComparedParts):
 
     @property
     def largest_share(self) -> float:
-        """The upper end of the interval of the share of captions that invent objects."""
+        """The upper end of the interval for the share of captions that invent objects."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high
@@ -275,7 +275,7 @@ class _Parts(ComparedParts):
             yield from self._objects(contrast)
 
     def _inventions(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The share of captions that name absent objects, and the share of such mentions."""
+        """The shares of captions and of mentions that name absent objects."""
         model = self.objects.model
         yield PartName("invented", group=group), self._share(model.invents[rows])
         absent, named = model.absent[rows].sum(axis=1), model.named[rows].sum(axis=1)
@@ -323,11 +323,11 @@ class _Parts(ComparedParts):
         return replace(drop_void_interval(part), n_images=int(n_images), coverage=coverage)
 
     def _share(self, flags: Float64Array) -> Number:
-        """A share of captions, one caption per image."""
+        """A share of captions, where each image has one caption."""
         return self._share_of(mean(flags), len(flags), len(flags))
 
     def _share_of(self, amount: Amount, observations: float, n_images: int) -> Number:
-        """A share with Wilson's interval, since an event that was not seen may still occur."""
+        """A share with Wilson's interval, since events that never occurred may still occur."""
         part = self._mean(amount, n_images, SHARE)
         if math.isnan(amount.value):
             return part
