@@ -1,8 +1,8 @@
-"""Captions that do not fit into memory; their words are in a file that is read in blocks.
+"""Captions that do not fit into memory. Words are stored in a file that is read in blocks.
 
-A function that decides caption by caption (:func:`~bias_pipeline.corpus.captions.each_caption`) is
-called block by block and its results are joined, so they equal the results in memory. Every other
-function is refused.
+Functions that treat captions one by one (:func:`~bias_pipeline.corpus.captions.each_caption`) are
+called block by block. Their joined results equal the results in memory. Every other function raises
+an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WIDTH = 4  # bytes of a word's number
 
 
 class _WordFile:
-    """A file of words' numbers, which is deleted after the last captions that read it."""
+    """A file of word ids, which is deleted when no captions read it any more."""
 
     def __init__(self) -> None:
         folder = mkdtemp(prefix="captions-")
@@ -40,7 +40,7 @@ class _WordFile:
 
 
 class StreamedCaptions(Captions):
-    """Captions in a file of words' numbers; see :class:`CaptionsWriter`."""
+    """Captions in a file of word ids; see :class:`CaptionsWriter`."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class StreamedCaptions(Captions):
         raise NotApplicableError(NOT_STREAMED)
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
-        """The cached results of a function for all blocks, joined to one result."""
+        """The joined results of a function for all blocks, from the cache."""
         if how not in EACH_CAPTION:
             raise NotApplicableError(NOT_STREAMED)
         key = (how, words)
@@ -72,7 +72,7 @@ class StreamedCaptions(Captions):
         return (block for _, block in self._rows_and_blocks())
 
     def _rows_and_blocks(self) -> Iterator[tuple[slice, Captions]]:
-        """The captions of one block of images after another, with their rows."""
+        """One block of images after the other, as rows and captions."""
         for begin, end in self._bounds:
             starts = self.starts[begin : end + 1]
             tokens = self._words_between(int(starts[0]), int(starts[-1]))
@@ -81,7 +81,10 @@ class StreamedCaptions(Captions):
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
-        """The first caption of each block, and the caption after the last; images stay whole."""
+        """The first caption of each block, and the end of the last block.
+
+        Images are never split.
+        """
         bounds, begin = [], 0
         while begin < len(self):
             last = int(np.searchsorted(self.starts, self.starts[begin] + _WORDS)) - 1

@@ -1,1 +1,1 @@
-"""Studies of metrics, on their behaviour when the truth is known, on power and on sensitivity."""
+"""Studies of metrics: how they respond to planted bias, their power and their sensitivity."""

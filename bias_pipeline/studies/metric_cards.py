@@ -34,7 +34,7 @@ PROPERTIES = {
 
 
 def print_metrics() -> None:
-    """Print every metric with the eight properties of the papers' tables, and what each detects."""
+    """Print every metric, the eight properties by which papers compare metrics, and its effects."""
     known = list(infos().values())
     header = ["metric", "title", "range", "no bias", *PROPERTIES, "reference"]
     lines = [_metric_line(info) for info in known]
@@ -92,7 +92,7 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 
 
 def cards() -> str:
-    """Every metric's card, as the Markdown page ``docs/metrics.md``."""
+    """The cards of all metrics, as the Markdown page ``docs/metrics.md``."""
     return "\n".join([INTRODUCTION, *map(card, metric_names())])
 
 
@@ -141,7 +141,7 @@ def _sentences(text: str) -> str:
 
 
 def prose_of(documented: Any) -> str:
-    """The prose of a docstring as Markdown; its arguments and examples are left out.
+    """The prose of a docstring as Markdown, without arguments and examples.
 
     Example:
         >>> prose_of(card)

@@ -1,15 +1,14 @@
-"""Decides which group of an attribute, and which tasks, a caption names; every metric uses it.
+"""Finds the group of an attribute and the tasks that a caption names, for every metric.
 
 Our tokenizer splits a caption into lower-case words. A group is named where one of its listed words
-or phrases occurs as a whole. "man's hat" and "the man." name a man, but "mandate" does not. Plurals
-count only if they are listed. A caption that names two groups has no single group
-(:func:`named_group`). A caption names a group of an intersection if it names a group of each
-attribute.
+or phrases occurs as a whole. So "man's hat" and "the man." name a man, but "mandate" does not.
+Plurals count only if they are listed. For a caption that names two groups, :func:`named_group`
+returns no group. A caption names a group of an intersection if it names a group of each attribute.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
-names a group of race, but "a black dog" does not. Lists and English word order decide whether a
-word describes a person, without a parser. A word that is in no list ends the search. So matches are
-reliable, but some are missed ("a black bearded man").
+names a group of race, but "a black dog" does not. Whether a word describes a person is found from
+lists and English word order, without a parser. A word that is in no list ends the search. So
+matches are reliable, but some are missed ("a black bearded man").
 
 A task (an object or an activity) is named where one of its listed words or phrases occurs. The
 longest phrase wins, so "hot dog" is not a dog. A task that is named twice counts once.
@@ -42,7 +41,7 @@ from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 
 
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
-    """(P,) whether each of P running words describes a person.
+    """(P,) flags: true for those of P words that describe a person.
 
     A word describes a person in three cases. The word itself may be a noun for a person
     ("africans"). A noun for a person may follow, with only listed words between, if this noun does
@@ -66,7 +65,7 @@ def describing_a_person(captions: Captions, places: IntArray, context: Context) 
 
 
 class Neighbours:
-    """The neighbours of the words at P places, within their captions."""
+    """The neighbours of the words at P positions, within the same caption."""
 
     def __init__(self, captions: Captions, places: IntArray) -> None:
         self.captions, self.places = captions, places
@@ -94,7 +93,7 @@ class Neighbours:
 
 
 class _Beside(Neighbours):
-    """The rules of a context, applied at P places."""
+    """The rules of a context, applied at P positions."""
 
     def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
         super().__init__(captions, places)
@@ -121,7 +120,7 @@ class _Beside(Neighbours):
 
 
 def word_set(words: Words) -> frozenset[str]:
-    """The words and phrases of a list, as a set."""
+    """The set of words and phrases in a list."""
     return frozenset(words_of(words))
 
 
@@ -132,19 +131,19 @@ SEVERAL_GROUPS = -2
 def attribute_mentions(
     captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
 ) -> sparse.csr_array:
-    """The groups, out of the given groups, that each caption names.
+    """Which of the given groups each caption names.
 
     A caption names a group of an intersection if it names a group of each attribute.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
-        attribute: whose words are counted.
-        groups: names of its groups, one per column.
+        attribute: the attribute whose words are counted.
+        groups: names of groups of the attribute, one per column.
         preset: a published list to use instead of the attribute's own words, see
             :meth:`~bias_pipeline.corpus.attribute.Attribute.namings`.
 
     Returns:
-        (N, K) indicators; a caption that names two groups counts for both.
+        (N, K) of 0 and 1. A caption that names two groups counts for both.
     """
     return captions.read(_mentions, attribute.namings(preset), tuple(groups))
 
@@ -161,7 +160,7 @@ def named_group(
         preset: as in :func:`attribute_mentions`.
 
     Returns:
-        (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
+        (N,) the index of the group, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
 
     Example:
         >>> words = {"male": ["man"], "female": ["woman"]}
@@ -174,7 +173,7 @@ def named_group(
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
-    """(N,) the single group in each row of (N, K) mentions; see :func:`named_group`."""
+    """(N,): the only group in each row of (N, K) mentions; see :func:`named_group`."""
     groups = np.arange(mentions.shape[1])
     counts = np.asarray((mentions > 0).sum(axis=1)).astype(np.int64)
     first = np.asarray((mentions > 0).astype(np.float64) @ groups).astype(np.int64)
@@ -182,7 +181,7 @@ def one_of(mentions: sparse.csr_array) -> IntArray:
 
 
 def silent(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) whether each caption names no group.
+    """(N,) flags: true for captions that name no group.
 
     A caption names a group of an intersection if it names a group of each attribute.
 
