@@ -1,12 +1,11 @@
 """Defines attackers, their batches, the best epoch, and ensembles of attackers. Needs PyTorch.
 
 An attacker is an encoder with a head that guesses the attribute. Batches have captions of almost
-equal length, as in RELIC's attacker. On a GPU, starting the small matrix products of an attacker
-takes longer than computing them. Therefore the attackers of all seeds are stacked, so that one
-product serves all of them. Each seed keeps its own split, vocabulary, first weights, order of
-batches, dropout and clipped gradient. So an attacker is the same as if it were trained alone,
-except for the order of float sums. On a GPU dropout differs too, because ``nn.LSTM`` draws dropout
-differently there.
+equal length, as in RELIC's attacker. On a GPU, starting a small matrix product takes longer than
+computing it. Therefore the attackers of all seeds are stacked, so that one product serves all
+seeds. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
+clipped gradient. So an attacker is the same as if it were trained alone, except for the order of
+float sums. On a GPU dropout differs too, because ``nn.LSTM`` draws dropout differently there.
 """
 
 from __future__ import annotations

@@ -148,9 +148,9 @@ def pool(processes: int) -> ProcessPoolExecutor:
 def kill_workers() -> None:
     """Kill trainings that are no longer needed.
 
-    Otherwise the program would wait for them at its end.
+    Otherwise the program would wait for these trainings at its end.
 
-    SIGTERM would not end them, since Lightning catches SIGTERM.
+    SIGTERM would not end a training, since Lightning catches SIGTERM.
     """
     for child in active_children():
         child.kill()

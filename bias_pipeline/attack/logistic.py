@@ -25,7 +25,7 @@ NUMBERS = 1 << 22  # labels of all items of a call; more would not fit in memory
 
 
 class ConvexProbe(Probe):
-    """Logistic regression on features such as n-gram indicators, fitted anew for each split.
+    """Logistic regression on features such as n-grams, which is fitted for each split separately.
 
     The objective is strictly convex, so predictions depend only on the split. Two groups have one
     sigmoid, more groups have a softmax, and each of T tasks has a sigmoid. The intercept is not

@@ -46,8 +46,8 @@ def fit(
     preconditioned conjugate gradients (Lin, Weng and Keerthi 2008, "Trust region Newton method for
     large-scale logistic regression", but with halved steps instead of a trust region). One product
     with ``x`` serves all regressions, but the result of a regression does not depend on the others.
-    Steps are computed in single precision, which is several times faster. Values and gradients,
-    which decide when a regression stops, are computed in double precision.
+    Steps are computed in single precision, which is several times faster. A regression stops by its
+    values and gradients, which are computed in double precision.
 
     ``x`` has (N, F) features. ``counts`` (N, B) says how often each item counts in each regression;
     0 leaves the item out. ``truths`` (N, B, K) says how often each output is true for an item. A
@@ -254,7 +254,10 @@ class UsualInverse:
     alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
-        """(F, B, K): the residuals times the inverse, in products with equally many columns."""
+        """(F, B, K): the residuals times the inverse.
+
+        All products have the same number of columns.
+        """
         directions = residual * self.alone
         part = residual[self.frequent].reshape(len(self.frequent), -1)
         padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
@@ -462,7 +465,7 @@ class _System:
         return solution
 
     def precondition(self, residual: AnyFloat) -> AnyFloat:
-        """Residuals times the usual inverse of each regression's level."""
+        """The residuals times the :class:`UsualInverse` of each regression's level."""
         levels, starts = np.unique(self.levels, return_index=True)
         inverses = map(self.design.items.usual_inverse, levels)
         pairs = zip(inverses, np.split(residual, starts[1:], axis=1), strict=True)

@@ -32,7 +32,7 @@ class Recurrent(WordEncoder):
     dropout: Dropout = 0.5  # on embeddings, between layers and on the output, in [0, 1)
 
     def build(self, inputs: WordInputs) -> RecurrentNet:
-        """A network with fresh weights for the words of ``inputs``."""
+        """A network with new weights for the words of ``inputs``."""
         from bias_pipeline.attack.nets import RecurrentNet
 
         return RecurrentNet(inputs.size, **asdict(self))
@@ -59,7 +59,7 @@ class Transformer(WordEncoder):
             )
 
     def build(self, inputs: WordInputs) -> TransformerNet:
-        """A network with fresh weights for the words of ``inputs``."""
+        """A network with new weights for the words of ``inputs``."""
         from bias_pipeline.attack.nets import TransformerNet
 
         return TransformerNet(inputs.size, **asdict(self))

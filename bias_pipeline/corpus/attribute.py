@@ -42,7 +42,7 @@ def _words(words: Words) -> Iterator[str]:
 
 
 def _lower_case(words: Words, of: str) -> tuple[str, ...]:
-    """Return words to look for in lower-case captions.
+    """Return the words, which will be searched in lower-case captions.
 
     Raises:
         UsageError: if a word has a capital letter, since no caption would ever contain it.

@@ -257,7 +257,7 @@ class Captions(ReadCache):
 
     @property
     def n_in_turn(self) -> int:
-        """How many captions all positions have together; see :meth:`in_turn`."""
+        """The total number of captions at all positions; see :meth:`in_turn`."""
         return (int(self.positions.max(initial=-1)) + 1) * int((self.positions == 0).sum())
 
     def by_position(self, most: int) -> Iterator[Captions]:

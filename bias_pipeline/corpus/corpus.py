@@ -172,7 +172,7 @@ class Corpus(ReadCache, Sequence[Record]):
         objects_file: str = "",
         blank_limit: float = BLANK_LIMIT,
     ) -> Corpus:
-        """Sort records by id, check them and turn them into columns.
+        """Sort records by id, check the records, and turn them into columns.
 
         Blank captions of both sides are left out. An image whose only caption is blank is then not
         described, so coverage falls and no metric rewards silence. Blank captions are counted and

@@ -145,7 +145,7 @@ class NumberedIds(Sequence[str]):
 def short_id(identifier: str) -> str:
     """The image id in a file name, a path, a URL or a number such as "42.0".
 
-    Other ids stay as they are.
+    Other ids do not change.
 
     Example:
         >>> short_id("val2014/COCO_val2014_000000000042.jpg"), short_id("000000000139.png")

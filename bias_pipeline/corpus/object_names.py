@@ -173,7 +173,7 @@ def _letters(name: str) -> str:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """The letters of a name, of its possible singular, and of its possible plural."""
+    """The letters of a name, of the possible singular, and of the possible plural."""
     letters = _letters(name)
     yield letters
     for ending, single in _PLURALS:

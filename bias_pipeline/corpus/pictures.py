@@ -22,7 +22,7 @@ _PAINTED = 2  # raise it whenever the same edit paints over other pixels
 
 @dataclass(frozen=True)
 class Region:
-    """An object in a picture and the place of the object, as in COCO's instances.
+    """An object and its region in a picture, as in COCO's instances.
 
     Attributes:
         category: the name of the object, such as ``person``.

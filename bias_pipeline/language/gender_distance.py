@@ -52,7 +52,7 @@ _COSINE = (-1.0, 1.0)
 
 @dataclass(eq=False, kw_only=True)
 class GenderDistance(TaskMetric):
-    """Bias ratio (Sabir and Padro 2023), computed from word vectors of the objects in captions.
+    """Bias ratio, computed from word vectors of the objects in captions (Sabir and Padro).
 
     ``distance:GROUP:model`` and ``:human`` are the mean cosines between the group's word and the
     objects that the captioner or annotators name. ``model`` and ``human`` are the first group's
@@ -61,7 +61,7 @@ class GenderDistance(TaskMetric):
     caption names.
 
     * ``to_neutral:GROUP:model``, ``:human``: the group's mean cosine, divided by the neutral word's
-      (eq. 2).
+      mean cosine (eq. 2).
     * ``object:NAME``: the first group's share of the sum of an object's cosines.
     * ``cooccurrence:*``: the first group's share of the pairs of an object and a group that
       captions name together.

@@ -59,7 +59,7 @@ class GenderScore(CountingMetric):
     that both describe.
 
     * ``gs:GROUP``, ``gs:person``: the mean score of the captioner's captions that name the group,
-      or a person without a group (``:human``: of human captions). ``to_neutral:GROUP:model``,
+      or a person without a group (``:human``: human captions). ``to_neutral:GROUP:model``,
       ``:human``: ``gs:GROUP`` divided by ``gs:person`` (Table 3).
     * ``estimate:model``, ``:human``: the share of captions that score highest when rewritten about
       the first group (Table 5). ``ties`` counts captions for which groups tie.

@@ -90,7 +90,7 @@ class CorpusView:
         return rewritten
 
     def has(self, side: str) -> BoolArray:
-        """(N,) whether a side describes each image."""
+        """(N,) flags: true for images that a side describes."""
         return has_captions(self.corpus, side)
 
     def n_captions(self, side: str) -> IntArray:
@@ -105,7 +105,7 @@ class CorpusView:
         """(C,): the only group that each caption names; below 0 if it names none or several.
 
         Groups that are left out because they have few images still count here. So a caption that
-        names one of them and another group names several groups.
+        names a left-out group and another group names several groups.
         """
         captions = self.corpus.side(side)
         return self._group_places(
@@ -234,7 +234,7 @@ class CorpusView:
 
 
 def has_captions(corpus: Corpus, side: str) -> BoolArray:
-    """(N,) whether a side describes each image."""
+    """(N,) flags: true for images that a side describes."""
     described = np.zeros(len(corpus), bool)
     described[corpus.side(side).image_rows] = True
     return described

@@ -106,7 +106,7 @@ def merged_p(p_values: Sequence[float]) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p values, adjusted for testing several hypotheses at once (Holm 1979).
 
-    NaN stays NaN and does not count as a hypothesis.
+    NaN remains NaN and does not count as a hypothesis.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])

@@ -25,10 +25,10 @@ _LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
 def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
     """Krippendorff's alpha of (N, K) answers: 1 minus observed over expected disagreement.
 
-    Alpha is 1 if raters always agree, 0 if they agree as often as by chance, and negative if they
-    agree less often. Images with fewer than two answers do not count. Source: Krippendorff, Content
-    Analysis (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011), whose
-    example is a test.
+    Alpha is 1 if raters always agree, 0 if agreement is at the level of chance, and negative if
+    agreement is lower. Images with fewer than two answers do not count. Source: Krippendorff,
+    Content Analysis (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011),
+    whose example is a test.
 
     Example:
         >>> krippendorff(np.array([[2, 0], [0, 2], [1, 1]]))

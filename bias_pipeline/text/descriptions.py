@@ -6,10 +6,9 @@ A concept combines words with the same meaning: "handsome" and "pretty" are *goo
 An adjective describes a person if it stands
 
 a. before a noun for a person ("a young tennis player") or for what a person has ("a serious
-   expression"),
-b. behind a verb that links it to a person ("he looks tired"), or behind a comma ("a woman, happy"),
-c. behind "looking", in a sentence with a person,
-d. in a sentence with a person, if only a person can be this ("smiling").
+expression"), b. after a verb that links it to a person ("he looks tired"), or after a comma ("a
+woman, happy"), c. after "looking", in a sentence with a person, d. in a sentence with a person, if
+only a person can be this ("smiling").
 
 A noun for a person that also describes the person ("girl") counts, unless an animal or a thing
 follows.

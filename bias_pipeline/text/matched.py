@@ -342,7 +342,7 @@ class WordUsage:
 
     @property
     def names(self) -> Sequence[str]:
-        """(V,) the words."""
+        """(V,): the words."""
         return self.words.names
 
     @property

@@ -73,7 +73,7 @@ class Neighbours:
         self.first, self.end = captions.starts[row], captions.starts[row + 1]
 
     def is_among(self, words: frozenset[str], places: IntArray) -> BoolArray:
-        """(P,) whether the word at each place is among these words."""
+        """(P,) flags: true where the word at a position is among ``words``."""
         known = np.array([word in words for word in self.captions.types], bool)
         inside = (self.first <= places) & (places < self.end)
         matches: BoolArray = inside.copy()
@@ -81,13 +81,16 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the first place, in steps from each place, whose word is not among these words."""
+        """(P,): the first position, in steps from each place, with a word not among ``words``."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """(P,) whether one of these words stands at one of the steps; negative steps go back."""
+        """(P,) flags: true where one of ``words`` is at one of the steps.
+
+        Negative steps go back.
+        """
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
@@ -199,9 +202,9 @@ def neutral_rate(
 ) -> float:
     """The share of captions that name no group of the attribute, in [0, 1].
 
-    It is NaN without captions. A captioner that always writes "person" has a rate of 1. So the rate
-    shows that the captioner avoids groups. The rate uses the attribute's own words, whatever a
-    metric's word list is, so that rates can be compared.
+    The rate is NaN without captions, and 1 if the captioner always writes "person". So the rate
+    shows whether the captioner avoids naming groups. It always uses the attribute's own words, even
+    if a metric has another word list, so that rates can be compared.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -216,7 +219,7 @@ def neutral_rate(
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The P places where captions contain a word that is listed for a group.
+    """The P positions at which captions have a word that is listed for a group.
 
     Attributes:
         captions: N captions as lower-case words without punctuation, listed phrases as one word.
@@ -231,14 +234,14 @@ class Listed:
     names: BoolArray
 
     def holding(self, places: BoolArray) -> BoolArray:
-        """(N,) whether captions contain at least one of the flagged places."""
+        """(N,) flags: true for captions with at least one of the flagged positions."""
         flags = np.zeros(len(self.captions), bool)
         flags[np.searchsorted(self.captions.starts, self.places[places], side="right") - 1] = True
         return flags
 
 
 def listed_words(captions: Captions, naming: Naming) -> Listed:
-    """The listed words that captions contain.
+    """Find the listed words in captions.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -303,7 +306,7 @@ def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
 
 
 def lowered_words(captions: Captions) -> Captions:
-    """Raw captions as lower-case words, without punctuation."""
+    """Turn raw captions into lower-case words without punctuation."""
     return captions.read(_lower)
 
 
@@ -316,7 +319,7 @@ def _lower(captions: Captions) -> Captions:
 def task_mentions(
     captions: Captions, vocabulary: TaskVocabulary, tasks: tuple[str, ...]
 ) -> sparse.csr_array:
-    """The tasks that each caption names.
+    """Find the tasks that each caption names.
 
     Any word of a task names the task. The longest phrase wins, so "hot dog" does not name a dog.
 
@@ -358,7 +361,7 @@ _REACH = 4  # words from a hedge to the group's word: "appears to be a young bla
 
 
 def find_hedged(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) whether captions name a group after a hedge: "appears to be a young man".
+    """(N,) flags: true for captions that name a group after a hedge ("appears to be a young man").
 
     At most three words stand between the hedge and the group's word.
 
@@ -391,14 +394,14 @@ def _find_hedged(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
 
 
 def _hedging(words: Captions) -> BoolArray:
-    """(N,) flags of captions with a word of a hedge; only these captions are then read as text."""
+    """(N,) flags: true for captions with a word of a hedge. Only these are then read as text."""
     pattern = phrase_pattern("hedge")
     single = re.compile(r"appear\w*|seem\w*|look\w*|might|may|could")
     return words.mentions(w for w in words.types if single.fullmatch(w) or pattern.fullmatch(w))
 
 
 def _near_hedges(words: Sequence[str]) -> set[int]:
-    """The places of the words that closely follow a hedge."""
+    """The positions of the words that closely follow a hedge."""
     text = " ".join(words)
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     ends = [match.end() for match in re.finditer(rf"\b(?:{phrase_pattern('hedge').pattern})", text)]

@@ -184,7 +184,7 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
 
 
 def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
-    """For each key, its position among ascending keys, (N,), and whether it is there, (N,)."""
+    """For each key, (N,) its position among ascending keys, and (N,) whether it is there."""
     if not len(ascending):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     number = np.searchsorted(ascending, keys)

@@ -108,7 +108,10 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,) corpus rows of images that both sides describe; T→A also needs known objects."""
+        """(M,): the corpus rows of images that both sides describe.
+
+        For T→A their objects are also known.
+        """
         view = self.all_tasks
         usable = (
             view.labelled
@@ -168,7 +171,7 @@ class Direction:
 
     @property
     def prior(self) -> str:
-        """The headline's prior, as :func:`dbac.dbac_score` names it."""
+        """The prior of the headline, under its name in :func:`dbac.dbac_score`."""
         if self.settings.prior != dbac.LABELS:
             return self.settings.prior
         return "shared" if self.by_labels else "counts"

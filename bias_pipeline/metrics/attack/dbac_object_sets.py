@@ -66,7 +66,7 @@ class ObjectSetAttackers(DirectionAttackers):
         return values
 
     def headline(self, weights: Float64Array) -> Float64Array:
-        """(B, S) the score alone under weights of the images."""
+        """(B, S): only the score, under image weights."""
         return self.evaluate(weights)[self.direction.part()]
 
     @cached_property

@@ -87,8 +87,8 @@ class DirectionScorer:
         """The score with a learning curve, which has the scores of attackers that saw fewer images.
 
         Numbers of the curve, including ``learning:all``, have no intervals. The curve uses only the
-        first seed and the first human caption of each image, since using all of them would take
-        longer than the rest of the metric. T→A has no learning curve, since a quarter of all
+        first seed and the first human caption of each image, since all seeds and captions would
+        take longer than the rest of the metric. T→A has no learning curve, since a quarter of all
         attackers would be trained for it.
         """
         if not (self.to_task and self.settings.probe.quick and self.supported_pairs.any()):

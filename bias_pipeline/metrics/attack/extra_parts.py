@@ -1,4 +1,4 @@
-"""Numbers besides the headline: scores of groups, learning curves, and scores at equal style.
+"""Numbers besides the headline: scores of groups, learning curves, and scores for equal styles.
 
 Scores of single groups show which group is worst and how far the groups are apart. A learning curve
 shows how a score grows with the number of images: the same attackers learn from half and from a
@@ -236,7 +236,7 @@ def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, 
 def with_annotators(
     score: Score, matched: Corpus, people: Score, alike: Score, level: float
 ) -> Score:
-    """A score at equal style, together with the scores of annotators who replace the captioner."""
+    """A score for equal styles, together with scores of annotators who replace the captioner."""
     headline = score.parts[SCORE]
     return replace(
         score,

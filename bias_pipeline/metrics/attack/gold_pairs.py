@@ -3,8 +3,8 @@
 Attackers learn from the machine labels of other images, so a guess for an image can also be scored
 under the true label. A pair of a group and a task may have only a handful of gold images, too few
 to divide by. Therefore the number by machine labels is computed first. Then the change that the
-true labels of gold images would cause is added, to first order. Machine labels decide which pairs
-count.
+true labels of gold images would cause is added, to first order. Which pairs count depends only on
+machine labels.
 """
 
 from __future__ import annotations

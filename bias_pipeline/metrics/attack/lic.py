@@ -23,8 +23,8 @@ class LIC(CorrectedGuesses):
     ``model`` is LIC_M. ``human`` is LIC_D, averaged over attackers that read the first human
     caption of each image, the second caption, and so on. A uniform guess among K groups gives 1 /
     K^2. ``score`` is LIC on the images that both sides describe. ``lic_from:accuracy`` and
-    ``lic_from:confidence`` add up to ``score``. If styles are made equal (``alignment=matched``),
-    conclusions rest on ``matched:beyond``.
+    ``lic_from:confidence`` add up to ``score``. Under ``alignment=matched``, conclusions rest on
+    ``matched:beyond``.
 
     Example:
         >>> LIC.info.neutral

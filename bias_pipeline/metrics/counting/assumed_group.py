@@ -195,7 +195,7 @@ class AssumedGroup(CorrectedByGold):
         return replace(captions, weights=1 / each)
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The numbers by true label, without ``whole``, for which outcomes are not enough."""
+        """The numbers by true label. ``whole`` is missing, since it needs more than outcomes."""
         n_groups = len(view.groups)
         unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
         numbers: dict[PartName, CountedNumber] = {}

@@ -1,4 +1,4 @@
-"""BA_MALS measures whether captions name objects with their usual group more often than labels."""
+"""BA_MALS measures whether captions strengthen the link between objects and their usual groups."""
 
 from __future__ import annotations
 

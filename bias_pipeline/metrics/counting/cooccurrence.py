@@ -57,11 +57,11 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
     A group's share of an object is its share of the captions that name the object and exactly one
     group. The object's skew is half the sum of |share - 1/K| over groups, so equal shares give 0.
     ``model`` and ``human`` are mean skews over objects, weighted by how often annotators name the
-    object. ``score`` is the mean of the captioner's skew minus the annotators' skew. Only human
-    captions decide which objects count.
+    object. ``score`` is the mean of the captioner's skew minus the annotators' skew. Which objects
+    count depends only on human captions.
 
     * ``object:NAME``: the difference for one object. ``object:NAME:model``, ``:human``: the first
-      group's share of the object.
+      group's share of captions that name the object.
     * ``disparity:GROUP:NAME``: bias disparity.
     * ``distance:GROUP``: the mean absolute difference between the rates at which captioner and
       annotators name objects.

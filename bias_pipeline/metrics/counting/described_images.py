@@ -66,7 +66,7 @@ class DescribedImages(ComparableImages):
         """Among surplus words, the share that count as descriptions; NaN without annotators.
 
         Surplus words are words that the captioner uses more often than annotators.
-        ``alignment=matched_both`` removes surplus words, so no other metric compares them.
+        ``alignment=matched_both`` removes surplus words, so other metrics ignore these words.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()

@@ -50,8 +50,8 @@ class GroupDescriptions(ComparedGroups):
     * ``own:NAME``: the difference before subtraction.
     * ``score``: half the sum of the concepts' differences. Each difference is multiplied by its
       sign on other images. ``null``: the effect of noise on the score, already subtracted.
-    * ``model``, ``human``: the shares of captions that describe a person at all. ``counted``: among
-      the words that the captioner uses more often than annotators, the share that count as
+    * ``model``, ``human``: the shares of captions that describe a person. ``counted``: among the
+      words that the captioner uses more often than annotators, the share that count as
       descriptions.
     * ``word:SPELLING:GROUP``: the share of a group's captions that contain a spelling.
 

@@ -41,7 +41,7 @@ def _disagreements(corpus: Corpus, metric: CorrectedByGold, captions: CaptionOut
 
 
 def draw_images(images: CaptionedImages, keys: UIntArray, n: int) -> tuple[IntArray, Float64Array]:
-    """(n,) rows of images that are drawn by their ids, and the chance of each image to be drawn.
+    """(n,) rows of images drawn by their ids, and the chance with which each image was drawn.
 
     Half of the drawn images are images whose machine label and caption name different groups. If
     there are fewer than n images, all are drawn. ``keys`` (N,) are hashes of all image ids of the

@@ -1,4 +1,4 @@
-"""Numbers that are computed from counts, each with the images and groups behind the number."""
+"""Numbers that are computed from counts, each with the images and groups that were counted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARE = (0.0, 1.0)  # the range of a number that is not a difference
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountedNumber:
-    """A number under B sets of image weights, with the images and groups behind the number.
+    """A number under B sets of image weights, with the images and groups that were counted.
 
     Subtracting two of these numbers gives a number of this class. If both are shares and belong to
     the metric, the difference has the interval of paired shares.

@@ -64,8 +64,8 @@ class InventedObjects(ComparedGroups):
     * ``invented``, ``invented:mentions``: the share of captions with an absent object (CHAIRs), and
       the share of absent objects among named objects (CHAIRi).
     * ``gap``: ``invented`` of the second group minus ``invented`` of the first group.
-      ``gap:number``, ``gap:alike``, ``gap:words``: the gap if compared pictures have equally many
-      objects, the same objects, or the same objects and words of annotators.
+      ``gap:number``, ``gap:alike``, ``gap:words``: the gap between pictures with the same number of
+      objects, with the same objects, or with the same objects and annotators' words.
     * ``object:NAME``: the difference for one object. ``score``: half the sum of these differences.
       Each difference is multiplied by its sign on other images. ``null``: the effect of noise on
       the score, already subtracted.

@@ -215,7 +215,7 @@ class CaptionSides:
 
     @property
     def paired_images(self) -> BoolArray:
-        """(N,) flags: true for images that both sides describe (without annotators, the model)."""
+        """(N,) flags: true for images that both sides describe, or the model if it is alone."""
         return self.images.get(MODEL_PAIRED, self.images[MODEL])
 
     @property

@@ -178,7 +178,7 @@ class Comparison:
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R): how much each image moves sums over images, from the share of each image."""
+        """(N, R): how much each image changes sums over images, from the share of each image."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:

@@ -139,13 +139,13 @@ class Differences:
         return float(2 * special.ndtr(-self.score / (SCORE_ERRORS * self.score_error)))
 
     def named_beside_score(self) -> IntArray:
-        """The concepts to name if the score is above 0 (by Benjamini and Hochberg's rule)."""
+        """The concepts that an answer names if the score is above 0 (Benjamini and Hochberg)."""
         tested = self.tested_concepts
         beyond = _benjamini_hochberg(2 * special.ndtr(-abs(self.excess.z[tested])))
         return tested[beyond & (_agreeing(self.shown, self.excess, tested, least=0.0) > _Z)]
 
     def classes_beside_score(self) -> IntArray:
-        """The classes to name if the score is above 0 (by Bonferroni's rule)."""
+        """The classes that an answer names if the score is above 0 (Bonferroni)."""
         tested = self.tested_classes
         p = 2 * special.ndtr(-abs(self.class_excess.z[tested])) * len(tested)
         agree = _agreeing(self.class_shown, self.class_excess, tested, least=0.0) > _Z
@@ -313,7 +313,7 @@ class _Score:
         return 0.5 * (np.where(smaller, shown, beyond) * signs).sum(axis=(1, 2))
 
     def _influence(self) -> Float64Array:
-        """(N,): how much each image moves the score if signs stay the same."""
+        """(N,): how much each image changes the score if signs are fixed."""
         parts, comparison = self.parts, self.parts.comparison
         signs, smaller = self._others(parts.folds_excess, parts.folds_shown)
         share = np.zeros(len(comparison.groups))

@@ -137,7 +137,7 @@ def annotators_at_rate(
     rates: Float64Array,
     expected: Float64Array,
 ) -> AtRate:
-    """The differences that annotators would show if they described as often as the captioner.
+    """The differences that annotators would show if they used concepts at the captioner's rates.
 
     ``rates`` (Q,) are the captioner's rates. ``expected`` (N, Q) are the rates that are expected
     from the pictures.

@@ -340,8 +340,8 @@ def mention_distance(
     """(..., K): the mean over objects of |model's rate - annotators' rate| for each group.
 
     A rate is the number of captions that name object and group, divided by the number of images
-    that contain the object (plus the offset). Objects that no image contains are left out. For such
-    objects the public code adds the value of the previous object again.
+    that contain the object (plus the offset). Objects that no image contains are left out. For
+    these objects the public code repeats the value of the previous object.
 
     Args:
         model: pairs of the captioner.
