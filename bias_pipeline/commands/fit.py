@@ -59,8 +59,8 @@ def parser() -> Parser:
         "--prompts",
         choices=["outputs", "states"],
         help="for debias: also write what load_debias.py needs to debias the prompts of a "
-        "generator with the same text model. outputs edits CLIP's outputs, and states is an "
-        "edit that is fitted to token states",
+        "generator with the same text model. With outputs, CLIP's outputs are edited. With "
+        "states, an edit is fitted to token states",
     )
     _add_captioner_options(parser)
     for name, kind, about in (

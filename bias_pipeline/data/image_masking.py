@@ -1,9 +1,9 @@
 """``image_masking=``: pictures without people, without objects, or without both.
 
 ``background`` and ``some_objects`` change only parts of pictures without people. Scores of bias
-should hardly change when a background is slightly blurred or one object in ten is hidden; published
-scores change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort
-Evaluation", ICCV 2025). ``analysis feature_sensitivity`` measures this change.
+should hardly change when a background is slightly blurred or one object in ten is hidden. But
+published scores change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features
+Distort Evaluation", ICCV 2025). ``analysis feature_sensitivity`` measures this change.
 
 Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a
 person.

@@ -90,7 +90,7 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """The columns of JSON Lines (an object in each line); None if the strict reader must read."""
+    """The columns of JSON Lines (an object per line), or None if the strict reader must read."""
     n = data.count(b"\n") + (not data.endswith(b"\n"))
     each = data.startswith(b"{") and data.count(b"\n{") == n - 1 and _is_utf_8(data)
     return object_columns(data, n, wanted) if each else None

@@ -180,7 +180,7 @@ def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
 
 
 def one_label(cells: Mapping[str, str]) -> str | None:
-    """The only group whose cell says yes, or ``no group`` or ``several groups``; None if unclear.
+    """The only group whose cell says yes, ``no group`` or ``several groups``, or None if unclear.
 
     Example:
         >>> one_label({"male": "0", "female": "1"}), one_label({"male": "True", "female": "False"})

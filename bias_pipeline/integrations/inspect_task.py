@@ -197,7 +197,7 @@ def descriptions() -> Scorer:
 
 @metric
 def answers() -> Metric:
-    """The number that decides each question of ``audit``, with its interval; NaN if undefined."""
+    """The deciding number of each question of ``audit``, with its interval, or NaN if undefined."""
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
         import bias_pipeline as bp

@@ -296,7 +296,7 @@ class Metric(Configurable, ABC):
 
     @property
     def object_tasks(self) -> TaskVocabulary | None:
-        """The tasks that the metric looks for among images' objects, or None without objects."""
+        """The tasks that the metric finds in images' objects, or None if it counts no objects."""
         return self.task if getattr(self, "labels", "") == "objects" else None
 
     @property

@@ -105,7 +105,7 @@ def place_picture(kind: str, processor: Any, prompt: str) -> str:
 
 
 def fill_template(processor: Any, prompt: str) -> str | None:
-    """The chat template of a model with a question about one picture; None without a template."""
+    """The chat template of a model with a question on one picture, or None without a template."""
     if processor.chat_template is None:
         return None
     content = [{"type": "image"}, {"type": "text", "text": prompt}]

@@ -332,7 +332,7 @@ def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
 
 
 def _distances(pair: tuple[Result, Result], part: str) -> tuple[float, float] | None:
-    """``Decision.distances`` of a pair; None for a metric for which lower or higher is better."""
+    """``Decision.distances`` of a pair, or None if lower or higher values are better."""
     rows = [_row(result, part) for result in pair]
     if pair[0].facts.metric.direction.startswith(("lower", "higher")) or None in rows:
         return None

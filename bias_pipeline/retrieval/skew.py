@@ -161,11 +161,11 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> Interval:
     """The entropy at k of one query's random ranking of images from N groups of given sizes.
 
     The counts at the top are multivariate hypergeometric. The expectation is the sum of the groups'
-    expected terms, each of which is hypergeometric. The interval lists all ways to fill the top
-    with their probabilities. If there are too many, it uses 100,000 draws with a fixed seed. At
-    most a share of ``(1 - level) / 2`` of the rankings is below the interval, and at most the same
-    share is above it. The interval is for one query. A mean over queries is nearer to the
-    expectation, unless all queries rank alike.
+    expected terms, each of which is hypergeometric. The interval comes from a list of all ways to
+    fill the top, with their probabilities. If there are too many, it uses 100,000 draws with a
+    fixed seed. At most a share of ``(1 - level) / 2`` of the rankings is below the interval, and at
+    most the same share is above it. The interval is for one query. A mean over queries is nearer to
+    the expectation, unless all queries rank alike.
 
     Args:
         sizes: (N,) images of each group.

@@ -313,7 +313,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners of a sweep's data sets and attributes, which must all have the same."""
+    """The captioners of a sweep's data sets and attributes, which must be the same for all."""
     keys = ("dataset", "attribute")
     swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
     rest = [o for o in overrides if o not in swept]

@@ -59,7 +59,6 @@ class Stream(NamedTuple):
     number: int = 0  # 0 for what is decided once per image; annotator k draws from stream k
 
     def uniforms(self, purposes: Iterable[str]) -> Float64Array:
-        """(N, P) numbers uniform in [0, 1)."""
         return uniforms(*self, purposes)
 
     def by_image(self, purposes: Sequence[str], prefix: str = "") -> list[dict[str, float]]:

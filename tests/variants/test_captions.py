@@ -149,7 +149,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "lists of several captions, of which the first is scored",
+        "lists of several captions (the first is scored)",
         {"mine.json": json.dumps({i: [t, "a dog"] for i, t in CAPTIONS.items()})},
         "number 0 of each is scored, 12 others are not",
         ("dataset.multi_caption=true",),
@@ -209,7 +209,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "rows that two stray quotation marks join",
+        "rows joined by two stray quotation marks",
         {"mine.csv": table() + '200,"a tv of 40\n201,a man\n202,a tv of 40"\n'},
         "line 14: a quotation mark opens a cell of 3 lines here, which holds the row of 201",
         code=3,

@@ -57,7 +57,7 @@ VARIANTS = [
     ),
     Variant("ids as paths", {"mine.json": captions("val2014/" + LONG)}, READ),
     Variant(
-        "file names everywhere, of another ending",
+        "file names with another ending in every file",
         {"mine.json": captions("{}.png"), "labels.csv": labels("{}.JPEG")},
         READ,
     ),
@@ -81,12 +81,12 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "human captions from an annotation program with numbers of its own",
+        "human captions from an annotation program that numbers images itself",
         {"people.json": coco_form(PEOPLE)},
         f"people.json: {BY_NAME}12",
     ),
     Variant(
-        "captions in COCO's form with numbers of their own",
+        "captions in COCO's form that number images themselves",
         {"mine.json": coco_form({i: [t] for i, t in CAPTIONS.items()}, {i: i + 900 for i in IDS})},
         f"mine.json: {BY_NAME}0",
     ),

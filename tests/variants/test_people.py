@@ -63,7 +63,7 @@ VARIANTS = [
         "image ids from 'image', human captions from 'reference'",
     ),
     Variant(
-        "human captions as NumPy prints an array of them",
+        "human captions as NumPy prints an array",
         {"people.csv": csv({"image_id": list(PEOPLE), "caption": ARRAYS})},
         "12 cells of 'caption' are printed lists, whose texts are read",
     ),
@@ -79,7 +79,7 @@ VARIANTS = [
         "human captions from cells with mostly 2 captions, separated by 'line ends'",
     ),
     Variant(
-        "human captions in one cell, between signs that only some cells have",
+        "human captions in one cell, with separators that only some cells have",
         {"people.json": json.dumps({i: "; ".join(t[: 1 + i % 3]) for i, t in PEOPLE.items()})},
         "Add dataset.separator=semicolon if it is between captions, or dataset.separator=none",
         code=3,

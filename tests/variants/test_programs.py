@@ -275,7 +275,7 @@ VARIANTS = [
         "LLaVA's conversations", {"mine.json": conversations()}, "mine.json: conversations of LLaVA"
     ),
     Variant(
-        "LLaVA's conversations of several answers",
+        "LLaVA's conversations with several answers",
         {"mine.json": conversations("a dog")},
         "choose one with dataset.multi_caption=true",
         code=3,

@@ -47,7 +47,7 @@ VARIANTS = [
         "sub-words were joined in 6 of 12 captions: 'wo@@ man' is 'woman'",
     ),
     Variant(
-        "a mark of sub-words at few words",
+        "a sub-word mark in only a few words",
         spoil(lambda text: text.replace("man", "▁man")),
         "the mark of sub-words, but most words lack it",
         code=3,

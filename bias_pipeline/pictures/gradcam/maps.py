@@ -156,7 +156,7 @@ def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of a map that lie outside the people of a picture; NaN if they are undefined."""
+    """The shares of a map that lie outside the people of a picture, or NaN if undefined."""
 
     mass: float  # share of the map's sum; the paper's attribution score as we read it
     pixels: float  # share of the places where the map is positive
