@@ -99,7 +99,9 @@ class LengthBatches:
 
 
 class SharedBatches:
-    """One process's share of each batch, if several processes train together. It is cut into parts.
+    """The share of each batch on which one of several processes trains.
+
+    The share is cut into parts.
 
     Gradients are averaged over processes and parts. A batch may not divide evenly, so parts have
     weights. With these weights, the average equals the mean over the whole batch in a single

@@ -57,7 +57,7 @@ class Ordered(Protocol):
 
 
 class Checkpoint(callbacks.Checkpoint):
-    """Writes a checkpoint after an epoch if the last one is old, and resumes from it.
+    """Writes a checkpoint after an epoch if the last checkpoint is old, and resumes training.
 
     Two checkpoints are at least ``every_s`` seconds apart. A checkpoint also contains the states of
     the random generators, so that a resumed training gives the same numbers.

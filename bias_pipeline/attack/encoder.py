@@ -1,4 +1,6 @@
-"""Base classes of encoders and heads. Both only describe networks, which are built later.
+"""Base classes of encoders and heads.
+
+Encoders and heads only describe networks, which are built later.
 
 An encoder reads captions once (:meth:`Encoder.read`) for any number of attackers. The captions are
 then items, which are fitted to the training part of each attacker (:meth:`Items.fit`). The result,
@@ -77,14 +79,14 @@ class SharedFeatures:
 
 
 class Items(ABC):
-    """N items as an encoder has read them. They are not yet fitted to an attacker."""
+    """N items that an encoder has read, and that are not yet fitted to an attacker."""
 
     @abstractmethod
     def fit(self, train: IntArray) -> Any:
         """The inputs of all N items, fitted only to the items in ``train``."""
 
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
-        """The features of S attackers at once, if they differ only in which features they know.
+        """The features of S attackers at once, if attackers differ only in the known features.
 
         Linear attackers are then trained together, which is several times faster.
 
@@ -106,7 +108,10 @@ class Encoder(Configurable, ABC):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that change the encoder's vectors. They are part of the cache key."""
+        """The settings that change the encoder's vectors.
+
+        The settings are part of the cache key.
+        """
         return asdict(self)  # type: ignore[call-overload]
 
     @property

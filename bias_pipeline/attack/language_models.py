@@ -254,7 +254,10 @@ class Frozen(Published, FeatureEncoder):
 def _load_sentences(
     model: Pretrained, device: str, pooling: Pooling, dtype: Precision
 ) -> Sentences:
-    """The model. It stays loaded, because both sides of a metric use it one after the other."""
+    """The model.
+
+    The model stays loaded, because both sides of a metric use it one after the other.
+    """
     return Sentences(model, device_of(device), pooling, dtype)
 
 

@@ -228,7 +228,10 @@ class Ranks:
         self._members = [_start(1, _join, Share(rank, world), port) for rank in range(world)]
 
     def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
-        """Call a function in each process. Its last argument is the share of the process."""
+        """Call a function in each process.
+
+        The last argument of the function is the share of the process.
+        """
         futures = [member.submit(_with_share, function, arguments) for member in self._members]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
@@ -260,7 +263,7 @@ _share = WHOLE
 
 
 def _join(share: Share, port: int) -> None:
-    """Tell Lightning the number of this process and the number of all processes."""
+    """Tell Lightning the index of this process, and how many processes there are."""
     global _share
     prepare_worker()
     _share = share

@@ -136,7 +136,7 @@ def positions(length: int, size: int) -> Tensor:
 class LanguageNet(nn.Module):
     """A network with published weights, in training mode.
 
-    It turns the tokens of texts into vectors.
+    The network turns the tokens of texts into vectors.
     """
 
     together = 256  # texts at once when it predicts

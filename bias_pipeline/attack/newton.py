@@ -219,7 +219,7 @@ def _squares(x: Matrix) -> Matrix:
 
 
 def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
-    """Some columns in ascending order. This is faster than SciPy, which searches each row."""
+    """Some columns in ascending order. SciPy is slower, since it searches each row."""
     if isinstance(x, np.ndarray):
         return x[:, chosen]
     place = np.full(x.shape[1], -1, x.indices.dtype)

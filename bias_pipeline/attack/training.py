@@ -174,7 +174,7 @@ def fit(
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
-    """The flags for Lightning, with the precision and with one step for all parts of a batch."""
+    """The flags for Lightning, which include the precision and the number of parts per step."""
     trainer_flags = recipe.trainer
     steps = int(trainer_flags.get("accumulate_grad_batches") or 1) * recipe.parts
     chosen = trainer_flags.get("precision") or precision(trainer_flags)

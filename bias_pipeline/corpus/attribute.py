@@ -238,7 +238,7 @@ class Attribute(Configurable):
     english_check: ListCheck | None = None
 
     def __post_init__(self) -> None:
-        """Split words that were given as text; check that they belong to the groups.
+        """Split words that were given as text, and check that all words belong to groups.
 
         Raises:
             UsageError: on fewer than two groups, words of an unknown group, a word listed in two

@@ -352,7 +352,7 @@ class Corpus(ReadCache, Sequence[Record]):
     def digest(self) -> str:
         """SHA-256 (hex) of everything that is scored.
 
-        It does not depend on the order of the input.
+        The digest does not depend on the order of the input.
         """
         sha = hashlib.sha256()
         for first in range(0, len(self), _AT_ONCE):

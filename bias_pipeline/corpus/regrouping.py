@@ -2,7 +2,8 @@
 
 For an intersection of attributes, with groups such as male-light, the data set is read once for
 each attribute. An image that has a group of each attribute belongs to the product of both groups.
-Labels can also be replaced at random with given rates. Then they contain more errors than before.
+Labels can also be replaced at random with given rates. Then the labels contain more errors than
+before.
 """
 
 from __future__ import annotations

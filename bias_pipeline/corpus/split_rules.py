@@ -160,7 +160,7 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 
 
 def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
-    """A corpus of at most ``limit`` images. They belong to a group and have a caption.
+    """A corpus of at most ``limit`` images. Each image belongs to a group and has a caption.
 
     Which images are kept depends only on ids. So all seeds, and all captioners that describe the
     same images, use the same images. A lower limit gives a subset. Sets of pictures are kept or

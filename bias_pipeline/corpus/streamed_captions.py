@@ -1,7 +1,7 @@
 """Captions that do not fit into memory. Words are stored in a file that is read in blocks.
 
 Functions that treat captions one by one (:func:`~bias_pipeline.corpus.captions.each_caption`) are
-called block by block. Their joined results equal the results in memory. Every other function raises
+called block by block. The joined results equal the results in memory. Every other function raises
 an error.
 """
 

@@ -63,8 +63,8 @@ class GenderDistance(TaskMetric):
     * ``to_neutral:GROUP:model``, ``:human``: the group's mean cosine, divided by the neutral word's
       mean cosine (eq. 2).
     * ``object:NAME``: the first group's share of the sum of an object's cosines.
-    * ``cooccurrence:*``: the first group's share of the pairs of an object and a group that
-      captions name together.
+    * ``cooccurrence:*``: among the objects and groups that captions name together, the first
+      group's share.
     * ``leakage:GROUP``: the number of the captioner's captions that name the group, divided by the
       number of human captions that do (Table 3).
     """

@@ -36,10 +36,10 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 class ImageCaptioner2(CaptionAttack):
     """The score is B_amp = B_m - B_d (Bakr et al. 2024, section 4).
 
-    The attacker is itself a captioner. It sees the picture with people masked, a caption with group
-    words masked, and a prompt. B is the mean probability of the true group on held-out images (eq.
-    2). ``model`` is B_m and ``human`` is B_d. A uniform guess gives 1 / K. Besides the numbers of
-    LIC there are
+    The attacker is itself a captioner. This attacker sees the picture with people masked, a caption
+    with group words masked, and a prompt. B is the mean probability of the true group on held-out
+    images (eq. 2). ``model`` is B_m and ``human`` is B_d. A uniform guess gives 1 / K. Besides the
+    numbers of LIC there are
 
     * ``score:accuracy``, ``score:lic``: the same guesses, scored as in the other columns of Table
       2;

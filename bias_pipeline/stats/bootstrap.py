@@ -131,9 +131,9 @@ class Bootstrap(Configurable):
     """Resamples images, never captions.
 
     In every resampling an image counts Poisson(1) times. The number is computed from a hash of the
-    image id. This is the Poisson bootstrap (Hanley and MacGibbon 2006, and Chamandy et al. 2012).
-    So an image has the same weight for every captioner and metric, and stored draws of two results
-    can be subtracted.
+    image id. The method is the Poisson bootstrap (Hanley and MacGibbon 2006, and Chamandy et al.
+    2012). So an image has the same weight for every captioner and metric, and stored draws of two
+    results can be subtracted.
 
     Attributes:
         resamples: how many bootstrap samples are drawn, at least 2.
@@ -457,8 +457,8 @@ def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[flo
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
     so the spread of seeds alone is too small (Nadeau and Bengio 2003). The term for images
     compensates for this. Student's t has Satterthwaite's degrees of freedom. With a single seed the
-    first term is unknown. Then it is assumed to equal the second term, since every seed tests other
-    images.
+    first term is unknown. Then the first term is assumed to equal the second term, since every seed
+    tests other images.
 
     Args:
         seed_std: standard deviation over seeds, or NaN for a single seed.

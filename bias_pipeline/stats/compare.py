@@ -126,7 +126,7 @@ def significance_groups(
 ) -> dict[str, str]:
     """Letters for each name. Two names have a letter in common exactly if they do not differ.
 
-    This is the compact letter display by insertion and absorption (Piepho 2004).
+    Letters are assigned by the compact letter display (insertion and absorption, Piepho 2004).
 
     Args:
         names: in the order of the table.

@@ -1,1 +1,1 @@
-"""Studies of metrics: how they respond to planted bias, their power and their sensitivity."""
+"""Studies of metrics: responses to planted bias, power and sensitivity."""

@@ -242,8 +242,8 @@ class Sensitivity:
 def coefficient_of_variation(values: Float64Array) -> Float64Array:
     """The standard deviation (ddof 1) divided by the absolute mean, along the last axis.
 
-    It does not depend on the unit, and grows without bound as the mean approaches 0. It is NaN for
-    fewer than two values or if the mean is 0.
+    The coefficient does not depend on the unit, and grows without bound as the mean approaches 0.
+    The coefficient is NaN for fewer than two values or if the mean is 0.
 
     Example:
         >>> coefficient_of_variation(np.array([[1.0, 3.0], [1.0, -1.0]])).round(3).tolist()

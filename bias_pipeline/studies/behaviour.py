@@ -113,8 +113,8 @@ def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = 
     Two in three women and one in three men are under an umbrella. There are also :data:`N_UNSURE`
     images of people whose group annotators could not see.
 
-    The captioner and annotators use the same random numbers. So if two of them differ in one
-    behaviour, they differ in nothing else.
+    The captioner and annotators use the same random numbers. So two captioners that differ in one
+    behaviour differ in nothing else.
     """
     records = []
     draws = np.random.default_rng(0).random((n_images + N_UNSURE, 1 + N_HUMAN, len(_CHOICES)))

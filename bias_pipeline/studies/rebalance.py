@@ -5,9 +5,9 @@ of two groups: q_M(o) for the captioner, q_H(o) for annotators. The captioner pa
 group too often if two intervals lie above 0: the interval of the object's increase in skew, and the
 interval of the mean increase over objects. Captions of a group g that name one of these objects are
 drawn r(g, o) = q_H(g | o) / q_M(g | o) times as often. r is kept between 1/5 and 5. The factor of a
-caption is the mean of r over these objects in the caption, or 1 without one. The weight of an image
-is the mean factor of its captions, divided by the mean over all images of its group. So every group
-keeps its share of the images. Images without a group have weight 1.
+caption is the mean of r over these objects in the caption, or 1 if the caption names none. The
+weight of an image is the mean factor of its captions, divided by the mean over all images of its
+group. So every group keeps its share of the images. Images without a group have weight 1.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ LEAST_IMAGES = 0.5  # share of the compared images that must have enough annotat
 
 @dataclass(frozen=True)
 class AlikeAnnotators:
-    """Annotators who replace the captioner one by one, with captions cut to the same lengths.
+    """Annotators who replace the captioner one by one, with captions of the same lengths.
 
     Attributes:
         corpus: captions before alignment, where human captions of each image are in random order.

@@ -199,7 +199,9 @@ _LEFT_OUT = (
 
 
 def unchecked_reason(attribute: Attribute) -> str:
-    """The reason why lists in another language than English give no answer; empty if they may.
+    """The reason why lists that are not English give no answer.
+
+    The reason is empty if lists may give an answer.
 
     Masked captions may leak a group through words that nobody listed.
 

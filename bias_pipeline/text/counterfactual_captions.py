@@ -101,8 +101,8 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
     """Map words of other groups to words of ``group``, if the groups' lists are equally long.
 
     The i-th words of two lists are counterparts. A word that occurs several times in a list has
-    several counterparts. The most frequent one is used, or the first of equally frequent ones. So
-    "her" becomes "his" and not "him".
+    several counterparts. The most frequent counterpart is used, or the first of several that are
+    equally frequent. So "her" becomes "his" and not "him".
 
     Example:
         >>> words = {"male": ["he", "him", "his", "his"], "female": ["she", "her", "her", "hers"]}

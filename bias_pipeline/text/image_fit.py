@@ -85,7 +85,8 @@ def _highest_informedness(named: IntArray, labels: IntArray) -> float:
     """The upper end of the 95 % interval of informedness; NaN if all labels name one group.
 
     Informedness is Youden's J (1950). For K groups it is (sum of the groups' recalls - 1) / (K -
-    1). It is 1 if all named groups are right, and 0 by chance, whatever the sizes of groups are.
+    1). Informedness is 1 if all named groups are right, and 0 by chance, whatever the sizes of
+    groups are.
     """
     rights = [named[labels == k] == k for k in np.unique(labels)]
     if len(rights) < 2:

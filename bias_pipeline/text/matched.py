@@ -58,8 +58,8 @@ class MatchedAlignment(TextTransform):
     taken over images that have a group, a model caption and at least two human captions. Images
     with one human caption are left out if other images have several. A word that no second
     annotator used cannot be added to a caption. So ``reach`` says how much of the captioner's
-    vocabulary is covered. It is the sum of ``min(p, reached)`` divided by the sum of ``p``, where p
-    is a word's share. Below 0.95 no conclusion should be drawn.
+    vocabulary is covered. This coverage is the sum of ``min(p, reached)`` divided by the sum of
+    ``p``, where p is a word's share. Below 0.95 no conclusion should be drawn.
 
     ``alignment=matched_both`` also changes the captioner's captions (``sides``). If the captioner
     uses a word more often than matched human captions can, the word is removed from randomly drawn

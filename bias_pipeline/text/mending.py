@@ -36,7 +36,8 @@ _CUT = re.compile(r"([^\W\d_]+)[-\u00ad][ \t]*\r?\n\s*([^\W\d_]+)")
 def with_whole_words(texts: Sequence[str]) -> dict[str, str]:
     r"""Map each text in which line ends cut words to the text with whole words.
 
-    A compound ("well-known") keeps its hyphen, since both parts are words that occur in the texts.
+    A compound ("well-known") keeps its hyphen if the parts, but not the whole, are words in the
+    texts.
 
     Example:
         >>> list(with_whole_words(["a wo-\nman sits", "a police-\nman", "a police man"]).values())

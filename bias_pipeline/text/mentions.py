@@ -203,8 +203,8 @@ def neutral_rate(
     """The share of captions that name no group of the attribute, in [0, 1].
 
     The rate is NaN without captions, and 1 if the captioner always writes "person". So the rate
-    shows whether the captioner avoids naming groups. It always uses the attribute's own words, even
-    if a metric has another word list, so that rates can be compared.
+    shows whether the captioner avoids naming groups. The rate always uses the attribute's own
+    words, even if a metric has another word list, so that rates can be compared.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.

@@ -142,8 +142,8 @@ def _hash_words(captions: Captions) -> UIntArray:
 def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
     """(C,): a hash of each caption. Captions with equal words have equal hashes.
 
-    ``words`` (V,) are the distinct words in the form that is compared. It is empty for words that
-    are ignored.
+    ``words`` (V,) are the distinct words in the form that is compared. This form is empty for words
+    that are ignored.
     """
     counts = np.array(list(map(bool, words)), bool)[captions.tokens]
     before = offsets(counts)

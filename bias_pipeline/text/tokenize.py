@@ -1,4 +1,4 @@
-"""The project's tokenizer. It is fast, has a version, and works the same on every system."""
+"""The project's tokenizer, which is fast, has a version, and works the same on every system."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Attackers of a corpus's captions.
 
-Metrics share attackers if they differ only in how they score guesses.
+Metrics that differ only in the scoring of guesses share attackers.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class AttackedCaptions:
 
     @cached_property
     def one_person(self) -> AnnotatorAttack | str:
-        """Attackers that treat one annotator as the captioner, or the reason why there are none."""
+        """Attackers in which one annotator is the captioner, or the reason why there are none."""
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON
@@ -112,7 +112,7 @@ class AttackedCaptions:
 
     @cached_property
     def annotators_alike(self) -> AnnotatorAttack | str:
-        """Attackers of annotators who write as long captions, or the reason why there are none."""
+        """Attackers of annotators with captions of equal length, or the reason for none."""
         assert self.align is not None
         first = self.align.of_first_captions()
         after = self.transforms[self._first + 1 :]
@@ -181,7 +181,10 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus, which are reused if the previous metric used the same ones."""
+    """The attackers of a corpus.
+
+    Attackers of the previous metric are reused if they are the same.
+    """
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,

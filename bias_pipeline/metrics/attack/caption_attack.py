@@ -72,9 +72,9 @@ class CaptionAttack(Metric, ABC):
 
     Three sets of images are attacked separately. ``model`` has every labelled image with a model
     caption. ``human`` has every labelled image with human captions. ``score`` has every labelled
-    image with both (``model:paired`` and ``human:paired``). Fresh attackers are trained on the
-    first human captions of all images, further attackers on the second captions, and so on. The
-    human side's score is the mean over these positions.
+    image with both (``model:paired`` and ``human:paired``). New attackers are trained on the first
+    human captions of all images, others on the second captions, and so on. The human side's score
+    is the mean over these positions.
     """
 
     attribute: Attribute  # whose groups are guessed

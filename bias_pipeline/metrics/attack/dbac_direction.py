@@ -56,7 +56,10 @@ class PairCounts:
         )
 
     def repeat(self, rows: IntArray, groups: Float64Array) -> PairCounts:
-        """The counts with some images repeated at the end, where they have (m, K) other groups."""
+        """The counts, with some images repeated at the end.
+
+        The repetitions have (m, K) other groups.
+        """
 
         def extend(table: Float64Array) -> Float64Array:
             return np.concatenate([table, table[rows]]) if len(table) else table
@@ -433,7 +436,7 @@ class DirectionAttackers:
         return predictions
 
     def _blocks(self, side: str) -> Iterator[GuessBlock]:
-        """Blocks with a column for each pair (A→T) or task (T→A), and one for all guesses."""
+        """Blocks with columns for pairs (A→T) or tasks (T→A), and a column for all guesses."""
         one = self.direction
         place = np.full(len(one.corpus), -1, np.int64)
         place[one.images] = np.arange(len(one.images))

@@ -43,7 +43,7 @@ class _Side:
 
 
 class ObjectSetAttackers(DirectionAttackers):
-    """Attackers for both sides. Their guesses are weighted by how frequent object sets are."""
+    """Attackers for both sides. Guesses are weighted by how frequent object sets are."""
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
         """All numbers of the direction under weights of images: (B, S), or (B, 1) for counts."""

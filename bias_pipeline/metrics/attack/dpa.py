@@ -82,9 +82,9 @@ class DPA(Metric, CorrectableByGold):
     """Directional predictability amplification (Tokas et al. 2024).
 
     For ``a_to_t``, attackers guess tasks from the labelled group. For ``t_to_a``, attackers guess
-    the group from the labelled tasks. Psi_M is how well they guess what the captioner's caption
-    names. Psi_D is how well they guess labels with as many random errors as captions have. The
-    score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
+    the group from the labelled tasks. Psi_M says how well attackers guess what captions name. Psi_D
+    says how well attackers guess labels with as many random errors as captions have. The score is
+    (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
     ``a_to_t:object:NAME`` is the score of one task. ``a_to_t:accuracy`` is the accuracy of the
     labels after random errors. ``<direction>:learning:*`` is the score if attackers learn from

@@ -228,7 +228,7 @@ class VectorAttackers:
         )
 
     def _learning_curve(self) -> dict[str, Number]:
-        """The score of the first seed's attackers if they learn from each share of the images."""
+        """For each share of the images, the score of the first seed's attackers trained on it."""
         images = self.question.images
         shares = smaller_shares(self.view.codes[images]) if self.settings.probe.quick else {}
         if not shares:

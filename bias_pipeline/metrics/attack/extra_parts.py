@@ -202,7 +202,7 @@ def equal_speech_parts(
 def alike_corpora(
     corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
 ) -> Iterator[Corpus]:
-    """Corpora in which one annotator after another, with captions as long, replaces the captioner.
+    """Corpora in which annotators, one after the other, replace the captioner with equal length.
 
     Each corpus also has one human caption of every image, for comparison.
     """
@@ -215,7 +215,7 @@ def alike_corpora(
 def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:
     """The numbers ``matched:alike`` and ``matched:beyond``.
 
-    They are NaN if annotators with captions as long as the captioner's have no score.
+    Both are NaN if annotators with captions as long as the captioner's have no score.
     """
     if alike is None or alike.draws is None or score.draws is None:
         unknown = Estimate(math.nan)

@@ -217,7 +217,7 @@ class GuessesUnderBothLabels:
 
 
 def _attackers_by_images(score: Score) -> list[Attackers]:
-    """Attackers of the paired sides, and of each side alone if the side has further images.
+    """Attackers for images of both sides, and for each side that has additional images.
 
     If styles are made equal, attackers of annotators who replace the captioner are added.
     """

@@ -48,7 +48,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
       images whose caption names a group. The two scores may have different signs. Conclusions rest
       on ``named``, since captions that name no group lower ``images``.
     * ``t_to_a:published:*``: the same numbers by the published formula. Ours finds usual pairs on
-      some images and measures their change on others.
+      some images and measures changes on other images.
 
     If a captioner names few objects, ``a_to_t`` is below 0 whatever the bias. So also compare
     ``mentions:model`` with ``mentions:human``.

@@ -81,7 +81,10 @@ class ComparedGroups(Metric):
         return "a caption and annotators' captions" if len(corpus.human) else "a caption"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) flags: true for labelled images with captions, human ones too if there are any."""
+        """(N,) flags: true for labelled images with captions.
+
+        If there are human captions, the image has one too.
+        """
         sides = [side for side in SIDES if len(corpus.side(side))]
         return np.logical_and.reduce(
             [self.scope(corpus), *(has_captions(corpus, side) for side in sides)]
@@ -169,7 +172,7 @@ class ComparedParts:
                 yield name, self._score(one.score, one.score_error)
 
     def _score(self, value: float, error: float) -> Number:
-        """A score. Its interval never ends below 0, because the true score is never negative."""
+        """A score whose interval never ends below 0, because the true score is never negative."""
         return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
 
     def _draws(self, score: Number, influence: Float64Array) -> Draws:

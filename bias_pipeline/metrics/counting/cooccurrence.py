@@ -54,11 +54,11 @@ UNDEFINED = PartName("undefined")
 class Cooccurrence(TaskMetric, CountedInOneStep):
     """How much more captions tie objects to one group than human captions do.
 
-    A group's share of an object is its share of the captions that name the object and exactly one
-    group. The object's skew is half the sum of |share - 1/K| over groups, so equal shares give 0.
-    ``model`` and ``human`` are mean skews over objects, weighted by how often annotators name the
-    object. ``score`` is the mean of the captioner's skew minus the annotators' skew. Which objects
-    count depends only on human captions.
+    A group's share is taken among captions that name the object and exactly one group. The object's
+    skew is half the sum of |share - 1/K| over groups, so equal shares give 0. ``model`` and
+    ``human`` are mean skews over objects, weighted by how often annotators name the object.
+    ``score`` is the mean of the captioner's skew minus the annotators' skew. Which objects count
+    depends only on human captions.
 
     * ``object:NAME``: the difference for one object. ``object:NAME:model``, ``:human``: the first
       group's share of captions that name the object.

@@ -246,8 +246,8 @@ def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
 def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
-    The data also say how similar the groups' pictures are. They list the largest clear differences,
-    including differences that annotators show too.
+    The data also say how similar the groups' pictures are. The data list the largest clear
+    differences, even if annotators show these differences too.
     """
     return {
         **asdict(answer),

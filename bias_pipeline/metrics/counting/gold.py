@@ -252,7 +252,10 @@ class _Corrected:
 
 
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
-    """The estimate of a number from its draws. It stores as many draws as other numbers do."""
+    """The estimate of a number from its draws.
+
+    The estimate stores as many draws as other numbers do.
+    """
     known = values[~np.isnan(values)]
     level = stats.level
     if len(known) < (1 - _MOST_VOID) * len(values):
@@ -280,7 +283,7 @@ def _difference(first: Interval, second: Interval) -> Interval:
 
 
 def _without_sign(signed: Interval) -> Interval:
-    """The absolute difference. Its interval begins at 0 if the signed interval contains 0."""
+    """The absolute difference, with an interval from 0 if the signed interval contains 0."""
     value, low, high = signed
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return abs(value), least, max(abs(low), abs(high))

@@ -238,8 +238,8 @@ class CaptionSides:
     ) -> dict[str, sparse.csr_array]:
         """A table for each part. Annotators have one table for each caption position.
 
-        ``make`` takes a side and the (C,) flags of the chosen captions. It returns an (N, ...)
-        table.
+        ``make`` takes a side and the (C,) flags of the chosen captions. The result of ``make`` is
+        an (N, ...) table.
         """
         tables = {}
         for part, images in self.images.items():

@@ -126,7 +126,7 @@ class TrueLabels:
     def _priors(self) -> Float64Array:
         """(C, T): the prior of each cell.
 
-        The labels unsure and other have 0 if no gold image has them.
+        The prior of the labels unsure and other is 0 if no gold image has the label.
         """
         priors = label_priors(self.n_groups).reshape(-1, self.n_groups + NO_GROUP_LABELS).copy()
         possible = np.bincount(self.truth, minlength=priors.shape[1]) > 0

@@ -376,7 +376,9 @@ def _sorted_rows(tasks: sparse.csr_array) -> sparse.csr_array:
 def _extend_sets(
     rows: sparse.csr_array, image: IntArray, places: IntArray, codes: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """All sets with one more task of the same image. Each set occurs once, since tasks ascend.
+    """All sets with one more task of the same image.
+
+    Each set occurs once, since the tasks of a set are in ascending order.
 
     ``rows`` (N, T) are indicators with sorted columns. ``image`` (E,) is the image of each set.
     ``places`` (E,) says where the next tasks of the image begin in ``rows.indices``. ``codes`` (E,)

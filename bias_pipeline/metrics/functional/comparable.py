@@ -4,7 +4,8 @@ Let G be the group (0 or 1), Y the value of captions and X the features of the p
 difference is theta = sum_i g_i r_i / sum_i g_i^2, with g = G - E[G | X] and r = Y - E[Y | X]
 (Robinson 1988). If only one group has pictures of some kind, these pictures count little, since
 weights are proportional to ``g_i^2`` (overlap weights). The two expectations come from ridge
-regressions that are fitted on the other folds. It is enough that one of the two is right.
+regressions that are fitted on the other folds. The difference is right if one of the two
+expectations is right.
 """
 
 from __future__ import annotations
@@ -174,11 +175,11 @@ class Comparison:
         return shares.sum(axis=0), self.standard_errors(shares)
 
     def standard_errors(self, shares: Float64Array) -> Float64Array:
-        """(R,): standard errors of sums over images, from the (N, R) share of each image."""
+        """(R,): standard errors of sums over images, from what each image adds, (N, R)."""
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R): how much each image changes sums over images, from the share of each image."""
+        """(N, R): how much each image changes sums over images, from what the image adds."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:

@@ -41,7 +41,7 @@ def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
 def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
     """(..., K, T): the value that each pair adds to BA-> T→A.
 
-    It is NaN where a probability is undefined.
+    The value is NaN where a probability is undefined.
 
     Example:
         One image of each group in each fold; both folds and the captions agree.
@@ -65,7 +65,7 @@ def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images
 def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64Array:
     """(..., T): the value that each task adds to BA_MALS.
 
-    It is NaN where labels or predictions lack the task.
+    The value is NaN where labels or predictions lack the task.
     """
     together = sum_folds(folds)
     predicted = predicted_pairs(together, predictions).sum(axis=-2, keepdims=True)

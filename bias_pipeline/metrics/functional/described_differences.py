@@ -83,7 +83,7 @@ class Differences:
     def score_interval(self) -> tuple[float, float]:
         """The 95 % interval.
 
-        Its upper end is never below 0, since the true score is never negative.
+        The upper end is never below 0, since the true score is never negative.
         """
         half = _Z * SCORE_ERRORS * self.score_error
         return self.score - half, max(self.score, 0.0) + half
@@ -177,7 +177,7 @@ def _agreeing(
 ) -> Float64Array:
     """(M,): the smaller of two differences, in standard errors.
 
-    It is 0 if the signs differ or a difference is too small.
+    The result is 0 if the signs differ or a difference is too small.
     """
     one, two = shown.values[which], excess.values[which]
     alike = (one * two > 0) & (np.minimum(abs(one), abs(two)) >= least)

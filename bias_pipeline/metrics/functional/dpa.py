@@ -50,9 +50,9 @@ def exchange_labels(
     """Exchange labels between random images until as many labels are wrong as predictions.
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
-    wrong labels may differ by one from the number of wrong predictions. For two classes it always
-    differs by one if the number of wrong predictions is odd. There cannot be more wrong labels than
-    after an exchange of all labels.
+    wrong labels may differ by one from the number of wrong predictions. For two classes these
+    numbers always differ by one if the number of wrong predictions is odd. There cannot be more
+    wrong labels than after an exchange of all labels.
 
     Args:
         labels: see :func:`flip_labels`.

@@ -2,10 +2,10 @@
 
 ``outcomes`` is (..., K, K + 1) and counts the images labelled with group a whose caption names
 group b alone. The last column counts captions that name no group or several groups. For images
-whose group annotators could not see, ``outcomes`` is (..., K + 2). Its columns count images whose
-caption names each of K groups alone, no group, and several groups. An image with several captions
-adds a share to each column. ``pairs`` (..., K, T) says how often captions name group a and object t
-together.
+whose group annotators could not see, ``outcomes`` is (..., K + 2). Then the columns count images
+whose caption names each of K groups alone, no group, and several groups. An image with several
+captions adds a share to each column. ``pairs`` (..., K, T) says how often captions name group a and
+object t together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts how often captions name absent objects, and how many present objects they name.
+"""Counts how often captions name absent objects, and how many present objects captions name.
 
 CHAIR (Rohrbach et al. 2018) is the share of captions that name an absent object, or the share of
 mentions that name an absent object. Different objects can be invented on the pictures of different

@@ -133,9 +133,9 @@ def bleu(
 ) -> Float64Array:
     """(..., 4): BLEU-1 to BLEU-4 of a whole set of captions, in [0, 1].
 
-    BLEU-n is the geometric mean of n-gram precisions up to order n. It is multiplied by exp(1 - r /
-    c) if captions are shorter than references. There is no smoothing. The result is 0 if no n-gram
-    of some order matches, and NaN if captions have no n-gram of some order.
+    BLEU-n is the geometric mean of n-gram precisions up to order n. The mean is multiplied by exp(1
+    - r / c) if captions are shorter than references. There is no smoothing. The result is 0 if no
+    n-gram of some order matches, and NaN if captions have no n-gram of some order.
 
     Args:
         matches: (..., 4) clipped matches of each order, summed over captions.
