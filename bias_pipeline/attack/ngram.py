@@ -124,7 +124,7 @@ class NgramInputs:
 
 
 def _runs(captions: Captions, width: int) -> IntArray:
-    """An index for every run of ``width`` words inside a caption, without gaps."""
+    """For every run of ``width`` words inside a caption, its index (numbered without gaps)."""
     first = _firsts(captions, width)
     codes = np.zeros(len(first), np.int64)
     for shift in range(width):

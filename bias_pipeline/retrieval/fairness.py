@@ -77,8 +77,8 @@ class RetrievalFairness(Metric):
     * ``concept:NAME``: the score of a query, with an exact p.
     * ``null``: the score of a ranker that ignores groups (below 1).
     * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings, scored for other attributes.
-    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: measures of skew; ``null:skew:*``:
-      their values for a ranker that ignores groups.
+    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: measures of skew. ``null:skew:*``: the
+      same measures for a ranker that ignores groups.
     * ``attacker:linear``, ``:kernel``, ``:text:*``: the accuracy of newly trained attackers that
       read vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.

@@ -125,5 +125,5 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
 
 
 def _plain_text(word: str) -> str:
-    """A word in the form that it has in captions without punctuation."""
+    """A word as it is written in captions without punctuation."""
     return word.replace("-", " ")

@@ -110,7 +110,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """Texts that go on after the mark that ends a caption, but not with another caption.
+    """Texts with further words after the mark that ends a caption, but without another caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])

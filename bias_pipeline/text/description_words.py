@@ -60,7 +60,10 @@ def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords
 
 
 def _words_at(captions: Captions, sentences: Captions) -> IntArray:
-    """(T,): the word at each token of the sentences. For a joined phrase it is the last word."""
+    """(T,): the word at each token of the sentences.
+
+    A joined phrase is represented by its last word.
+    """
     numbers = np.array([len(tokens_of(word)) for word in captions.types], np.int64)
     widths = np.array([len(token.split(" ")) for token in sentences.types], np.int64)
     if not len(sentences.tokens):

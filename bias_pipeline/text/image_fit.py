@@ -124,7 +124,7 @@ def _objects_unlike(corpus: Corpus) -> str:
 
 
 def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | None:
-    """The images whose texts do not fit each other: `` from ID to ID``, or empty for all images.
+    """The range of images whose texts do not fit: `` from ID to ID``, or empty for all images.
 
     The result is None if the texts fit, or if there are few images or few distinct texts.
     """

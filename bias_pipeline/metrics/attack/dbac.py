@@ -62,9 +62,9 @@ class DBAC(Metric, CorrectableByGold):
 
     For ``a_to_t``, attackers guess the image's group from captions whose group words are masked.
     For ``t_to_a``, attackers guess the image's objects from captions whose object words are masked.
-    Omega is the attackers' quality times P(other) / P(given). Given is what attackers guess, and
-    other is what captions name. The score is the difference between the captioner's and the
-    annotators' omegas, divided by their sum.
+    Omega is the attackers' quality times P(other) / P(given). "Given" means what attackers guess,
+    and "other" means what captions name. The score is the difference between the captioner's and
+    the annotators' omegas, divided by their sum.
 
     * ``<direction>:counts``, ``:shared``, ``:none``: the score under each choice of P(other) and
       P(given). ``:priors``: the score without the attackers' quality.
@@ -73,7 +73,7 @@ class DBAC(Metric, CorrectableByGold):
       ``:group:NAME`` and ``:gap`` compare groups.
     * ``a_to_t:learning:*``: the score if attackers learn from fewer images.
 
-    Only images that both the captioner and annotators describe count.
+    Images that only the captioner or only annotators describe are left out.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

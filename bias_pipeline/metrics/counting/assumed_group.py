@@ -58,8 +58,8 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 class AssumedGroup(CorrectedByGold):
     """How much more often than annotators the captioner names a group that nobody can see.
 
-    Only images whose group is labelled as unsure (``LabelMap.unsure``) count. In each caption only
-    the first sentence that mentions a person counts, so that long and short captions can be
+    Images count only if their group is labelled as unsure (``LabelMap.unsure``). In each caption
+    only the first sentence that mentions a person counts, so that long and short captions can be
     compared. ``model`` and ``human`` are the shares of captions that name a group. ``score`` is
     their difference on the images that both describe.
 
@@ -87,7 +87,7 @@ class AssumedGroup(CorrectedByGold):
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2024: "section 5.5.1"},
-        ours="labelled photographs, annotators' share and equal length are",
+        ours="image labels and the comparison with annotators at equal length are",
         images=UNSURE,
         without={"human captions": MODEL},
         streams=True,

@@ -155,7 +155,10 @@ class ComparedParts:
         self.coverage = self.n_images / max(int(metric.scope(corpus).sum()), 1)
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
-        """The score and the null. Several contrasts give their means and each group's score."""
+        """The score and the null.
+
+        For several contrasts, the means over contrasts and each group's score.
+        """
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan

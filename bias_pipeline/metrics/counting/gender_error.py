@@ -183,7 +183,7 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(OutcomeMetric):
     """Gap between groups in the share of images whose caption names the right group.
 
-    ``group:NAME`` is this share in one group. ``incorrect:NAME`` is the share of the group's images
+    ``group:NAME`` is the share for one group. ``incorrect:NAME`` is the share of the group's images
     whose caption names a wrong group, and ``other:NAME`` the share whose caption names no group or
     several groups. ``divergence`` is the Jensen-Shannon divergence, in bits, between the groups'
     distributions of these three outcomes. ``human`` is the score of human captions.
