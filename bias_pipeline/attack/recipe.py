@@ -183,7 +183,7 @@ class Recipe:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings that change an attacker's weights, with the encoder's settings.
+        """All settings that change an attacker's weights, including the encoder's settings.
 
         The weights do not depend on how many attackers or processes share the work. But stacking
         changes the weights slightly, since the order of sums changes.

@@ -172,7 +172,7 @@ def _with_interval(number: Estimate) -> str:
 
 @dataclass(frozen=True, eq=False)
 class GoldSample:
-    """The gold images among the images that a number may rest on."""
+    """The gold images among the images that a number may use."""
 
     rows: IntArray  # (n,) their rows in the corpus
     truth: IntArray  # (n,) the codes of their true labels, as a grouping has them

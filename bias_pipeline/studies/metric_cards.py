@@ -116,9 +116,9 @@ def card(name: str) -> str:
     matched = {"matched": " under `alignment=matched`"}
     shifts: dict[bool, list[str]] = {True: [], False: []}
     for answer in usability(info):
-        for lines in shifts_of(info.name, answer.part):
-            where = matched.get(lines[0].alignment, "")
-            shifts[is_steady(lines)].append(f"`{answer.part}`{where}")
+        for measured in shifts_of(info.name, answer.part):
+            where = matched.get(measured[0].alignment, "")
+            shifts[is_steady(measured)].append(f"`{answer.part}`{where}")
     facts = {
         "score": _sentences(info.direction),
         "range": f"{bounds}{unit}" + (f". No bias gives {info.neutral:g}" if info.neutral else ""),

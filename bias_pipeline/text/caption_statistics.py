@@ -29,7 +29,7 @@ class CaptionStatistics:
 
 
 def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistics]:
-    """The statistics of both sides, by side.
+    """The statistics of each side's captions.
 
     The annotators' words come from the first caption of each image. So both sides have the same
     number of captions, which matters because a vocabulary grows with it.

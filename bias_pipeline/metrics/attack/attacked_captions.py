@@ -112,7 +112,7 @@ class AttackedCaptions:
 
     @cached_property
     def annotators_alike(self) -> AnnotatorAttack | str:
-        """Attackers of annotators with captions of equal length, or the reason for none."""
+        """Attackers of annotators' captions of equal length, or why there are none."""
         assert self.align is not None
         first = self.align.of_first_captions()
         after = self.transforms[self._first + 1 :]

@@ -262,7 +262,7 @@ class AssumedGroup(CorrectedByGold):
 
         Also (C,) numbers of sentences on persons.
 
-        The first sentences on persons are used, as many as the image has annotators.
+        If an image has m annotators, the first m sentences on persons are used.
         """
         sentences, mentions = self._sentences(view, captions)
         caption, n = sentences.words.image_rows, len(captions)

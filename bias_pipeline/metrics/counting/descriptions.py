@@ -45,9 +45,9 @@ class GroupDescriptions(ComparedGroups):
     compared on pictures that have the same objects and that annotators describe with the same
     words. The difference that annotators would show at the captioner's rate is subtracted.
 
-    * ``concept:NAME``, ``class:NAME``: the second group's rate minus the first group's rate, after
-      subtraction.
-    * ``own:NAME``: the difference before subtraction.
+    * ``concept:NAME``, ``class:NAME``: the second group's rate minus the first group's rate, beyond
+      annotators.
+    * ``own:NAME``: the captioner's own difference.
     * ``score``: half the sum of the concepts' differences. Each difference is multiplied by its
       sign on other images. ``null``: the effect of noise on the score, already subtracted.
     * ``model``, ``human``: the shares of captions that describe a person. ``counted``: among the
@@ -71,7 +71,7 @@ class GroupDescriptions(ComparedGroups):
         family="counting",
         question="describing",
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
-        ours="the concepts, the subtraction and the score are",
+        ours="the concepts, the comparison with annotators and the score are",
         without={"human captions": MODEL},
         streams=True,
         cost=Cost(per_caption=1e-5),

@@ -92,7 +92,7 @@ class OutcomeMetric(CorrectedByGold):
 class GenderError(OutcomeMetric):
     """Share of labelled images whose caption names a group other than the labelled one.
 
-    A caption that names no group or several groups is not wrong, so naming nobody avoids errors.
+    A caption that names no group or several groups is not wrong, so naming nobody is no error.
     ``named`` is the error among captions that name exactly one group.
 
     * ``human``, ``named:human``: the annotators' errors.

@@ -137,7 +137,7 @@ def estimates_of(
 
 
 def _single_if_exact(sums: Float64Array) -> Float64Array | Float32Array:
-    """The sums, in single precision if all products with weights are exact there."""
+    """The sums, in single precision if this stores all products with weights exactly."""
     most = len(LIMITS) * np.abs(sums).sum(axis=0).max(initial=0)
     whole = most < 2**24 and np.array_equal(sums, np.rint(sums))
     return sums.astype(np.float32) if whole else sums

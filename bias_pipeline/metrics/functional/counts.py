@@ -74,7 +74,9 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
-    """The weighted mean over the last axis without NaN, or NaN if no value with a weight is finite.
+    """The weighted mean over the last axis.
+
+    NaN values are left out; without other values the result is NaN.
 
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
