@@ -108,10 +108,7 @@ class Encoder(Configurable, ABC):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that change the encoder's vectors.
-
-        The settings are part of the cache key.
-        """
+        """The settings that change the encoder's vectors, which are part of the cache key."""
         return asdict(self)  # type: ignore[call-overload]
 
     @property

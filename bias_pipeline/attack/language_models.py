@@ -254,10 +254,7 @@ class Frozen(Published, FeatureEncoder):
 def _load_sentences(
     model: Pretrained, device: str, pooling: Pooling, dtype: Precision
 ) -> Sentences:
-    """The model.
-
-    The model stays loaded, because both sides of a metric use it one after the other.
-    """
+    """The model, which stays loaded since both sides of a metric use it in turn."""
     return Sentences(model, device_of(device), pooling, dtype)
 
 

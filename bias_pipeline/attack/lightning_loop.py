@@ -228,10 +228,7 @@ class Ranks:
         self._members = [_start(1, _join, Share(rank, world), port) for rank in range(world)]
 
     def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
-        """Call a function in each process.
-
-        The last argument of the function is the share of the process.
-        """
+        """Call a function in each process, with the share of the process as last argument."""
         futures = [member.submit(_with_share, function, arguments) for member in self._members]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:

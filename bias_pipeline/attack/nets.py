@@ -134,10 +134,7 @@ def positions(length: int, size: int) -> Tensor:
 
 
 class LanguageNet(nn.Module):
-    """A network with published weights, in training mode.
-
-    The network turns the tokens of texts into vectors.
-    """
+    """A network with published weights, in training mode, which reads the tokens of texts."""
 
     together = 256  # texts at once when it predicts
 

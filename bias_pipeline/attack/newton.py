@@ -209,10 +209,7 @@ def _with_ones(x: Matrix) -> Matrix:
 
 
 def _squares(x: Matrix) -> Matrix:
-    """The square of each number.
-
-    SciPy's own product would compare all positions of two matrices.
-    """
+    """The square of each number, which SciPy would compute more slowly."""
     if isinstance(x, np.ndarray):
         return x * x
     return sparse.csr_array((x.data * x.data, x.indices, x.indptr), shape=x.shape)
@@ -254,10 +251,7 @@ class UsualInverse:
     alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
-        """(F, B, K): the residuals times the inverse.
-
-        All products have the same number of columns.
-        """
+        """(F, B, K): the residuals times the inverse, a few columns at a time."""
         directions = residual * self.alone
         part = residual[self.frequent].reshape(len(self.frequent), -1)
         padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
@@ -373,10 +367,7 @@ class _Fits:
         return slopes
 
     def newton_step(self, design: _Design, gradient: Float64Array) -> _Fits:
-        """The state after one Newton step.
-
-        The step is halved until the objective falls (Armijo's rule).
-        """
+        """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
         inverse_penalty = design.items.inverse_penalty
         downhill = -gradient.astype(np.float32)
         direction = _System.of_fits(self, design).solve(downhill, self.going[0]).astype(np.float64)

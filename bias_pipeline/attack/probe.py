@@ -77,10 +77,7 @@ class Probe(Configurable, ABC):
         return every_image_tested(splits)
 
     def fit_predict(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
-        """The predictions for all splits.
-
-        Attackers with stored predictions are not trained again.
-        """
+        """The predictions for all splits, which are computed only if they are not stored."""
         return self.fit_predict_each(data, [splits])[0]
 
     def fit_predict_each(

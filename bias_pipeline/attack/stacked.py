@@ -84,10 +84,7 @@ def stack_weights(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tenso
 def encode_recurrent(
     nets: Sequence[RecurrentNet], batches: Sequence[Words], generators: Sequence[torch.Generator]
 ) -> Tensor:
-    """(S, N, D): the final states of each network for its own batch.
-
-    Rows beyond N_s are undefined.
-    """
+    """(S, N, D): each network's final states for its own batch, undefined beyond N_s rows."""
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
     shapes = [table.shape for table in vectors]
     embedded = drop(side_by_side(vectors), nets[0].dropout.p, shapes, generators)  # (S, N, L, E)
@@ -182,10 +179,7 @@ def _lstm(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[T
 
 
 def _elman(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
-    """One layer of Elman networks, as ``nn.RNN``.
-
-    Shapes are as in :func:`_lstm`, but H replaces 4H.
-    """
+    """One layer of Elman networks, as ``nn.RNN``, with the shapes of :func:`_lstm` but H for 4H."""
     by_step, from_state = _gates(inputs, weights)
     state = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
     states = []
@@ -206,10 +200,7 @@ Sizes = Sequence[tuple[int, int]]  # captions and words of each network's batch
 def encode_transformer(
     nets: Sequence[TransformerNet], batches: Sequence[Words], generators: Generators
 ) -> Tensor:
-    """(S, N, D): the means over words for each network's own batch.
-
-    Rows beyond N_s are undefined.
-    """
+    """(S, N, D): means over words for each network's own batch, undefined beyond N_s rows."""
     sizes = [(tokens.shape[0], tokens.shape[1]) for tokens, _ in batches]
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
     states = side_by_side(vectors)

@@ -33,10 +33,7 @@ class ReadCache:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for another process.
-
-        Cached results are left out, as their functions may be local.
-        """
+        """The state for another process, without cached results."""
         state = self.__dict__.copy()
         state.pop("_read", None)
         return state
@@ -176,10 +173,7 @@ class Captions(ReadCache):
         return sha.hexdigest()
 
     def blocks(self) -> Iterator[Captions]:
-        """The captions in blocks that fit into memory.
-
-        All captions of an image are in one block.
-        """
+        """The captions in blocks that fit into memory and never split an image."""
         yield self
 
     def by_block(self, change: Callable[[Captions], Captions]) -> Captions:

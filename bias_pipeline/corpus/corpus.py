@@ -283,10 +283,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @property
     def each_sample(self) -> tuple[Corpus, ...]:
-        """One corpus for each of the captioner's samples.
-
-        Without samples it is only this corpus.
-        """
+        """One corpus for each of the captioner's samples, or only this corpus."""
         return (replace(self, samples=()), *self.samples) if self.samples else (self,)
 
     @property
@@ -350,10 +347,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of everything that is scored.
-
-        The digest does not depend on the order of the input.
-        """
+        """SHA-256 (hex) of everything that is scored, whatever the order of the input."""
         sha = hashlib.sha256()
         for first in range(0, len(self), _AT_ONCE):
             ids = "\n".join(self.ids[first : first + _AT_ONCE])

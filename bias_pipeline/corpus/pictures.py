@@ -197,10 +197,7 @@ class Pictures:
 
     @cached_property
     def pixels_digest(self) -> str:
-        """SHA-256 (hex) of everything on which the pixels depend.
-
-        Regions count only if edits read them.
-        """
+        """SHA-256 (hex) of everything on which the pixels depend."""
         return self.digest if self.edits else replace(self, regions=None).digest
 
     def digest_of_row(self, row: int) -> str:

@@ -191,10 +191,7 @@ def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
 
 
 def _keep_groups(grouping: Grouping, groups: IntArray) -> Grouping:
-    """A grouping with only some of its groups.
-
-    Images of the other groups then belong to no group.
-    """
+    """A grouping with only some of its groups; images of other groups have no group."""
     place = np.full(len(grouping.names), NO_GROUP, np.int64)
     place[groups] = np.arange(len(groups))
     codes = np.where(grouping.labelled, place[grouping.codes], grouping.codes)

@@ -88,10 +88,7 @@ class Split:
         return _ascending(self._balance(train, labels)), _ascending(tested)
 
     def select_validation(self, images: IntArray, labels: IntArray) -> IntArray:
-        """The positions of validation captions in a table.
-
-        :meth:`select` gives the other positions.
-        """
+        """The positions of validation captions in a table of labelled captions."""
         return _ascending(self._balance(_positions(self.validation, images), labels))
 
     def with_fewer(self, share: float) -> Split:
@@ -217,10 +214,7 @@ def _ascending(positions: IntArray) -> IntArray:
 
 
 def _positions(rows: IntArray, images: IntArray) -> IntArray:
-    """The positions of ``rows`` in ``images``, in the order of ``rows``.
-
-    Absent rows are left out.
-    """
+    """The positions of ``rows`` in ``images``, without absent rows."""
     place = np.full(max(rows.max(initial=0), images.max(initial=0)) + 1, -1, np.int64)
     place[images] = np.arange(len(images))
     positions = place[rows]

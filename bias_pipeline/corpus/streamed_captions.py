@@ -81,10 +81,7 @@ class StreamedCaptions(Captions):
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
-        """The first caption of each block, and the end of the last block.
-
-        Images are never split.
-        """
+        """The first caption of each block, and the end of the last; images are never split."""
         bounds, begin = [], 0
         while begin < len(self):
             last = int(np.searchsorted(self.starts, self.starts[begin] + _WORDS)) - 1

@@ -151,10 +151,7 @@ def captions(images: int, model: int, human: int, settings: Mapping[str, object]
 
 
 def weight(metric: str, seeds: int) -> float:
-    """Expected seconds of a cell if the data set is unknown.
-
-    The seconds are only used to compare cells.
-    """
+    """Expected seconds of a cell if the data set is unknown, only to compare cells."""
     return seconds(metric, _TYPICAL, seeds)
 
 

@@ -60,10 +60,7 @@ class SignFlips:
             yield 1.0 - 2.0 * bits[: _DRAWN - first].astype(np.float64)
 
     def null(self, statistic: Callable[[Float64Array], Float64Array]) -> Float64Array:
-        """(F, ...): the statistic for every pattern.
-
-        ``statistic`` maps (B, J) signs to (B, ...).
-        """
+        """(F, ...): the statistic for every pattern, from (B, J) signs at a time."""
         return np.concatenate([statistic(signs) for signs in self.blocks()])
 
     def p_value(

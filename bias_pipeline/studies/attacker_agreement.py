@@ -323,10 +323,7 @@ def _interval(value: float, drawn: Float64Array) -> Interval:
 
 
 def _side_by_side(one: Variants, two: Variants) -> Variants:
-    """Two numbers of the same captioners side by side.
-
-    The columns of the first number come first.
-    """
+    """Two numbers of the same captioners, the columns of the first before the second."""
     alike = len(one.resampled) == len(two.resampled)
     values = np.hstack([one.values, two.values])
     nothing = np.empty((0, *values.shape))

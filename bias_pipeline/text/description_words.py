@@ -60,10 +60,7 @@ def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords
 
 
 def _words_at(captions: Captions, sentences: Captions) -> IntArray:
-    """(T,): the word at each token of the sentences.
-
-    A joined phrase is represented by its last word.
-    """
+    """(T,): the word at each token of the sentences, for a joined phrase the last word."""
     numbers = np.array([len(tokens_of(word)) for word in captions.types], np.int64)
     widths = np.array([len(token.split(" ")) for token in sentences.types], np.int64)
     if not len(sentences.tokens):

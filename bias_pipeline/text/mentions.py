@@ -87,10 +87,7 @@ class Neighbours:
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """(P,) flags: true where one of ``words`` is at one of the steps.
-
-        Negative steps go back.
-        """
+        """(P,) flags: true where one of ``words`` is at a step; negative steps go back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 

@@ -84,10 +84,7 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether a sentence has the form of a request or a question.
-
-    Captions may have this form too.
-    """
+    """Whether a sentence has the form of a request or a question, as captions may too."""
     bare = _bare(sentence)
     return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
 

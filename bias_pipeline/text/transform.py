@@ -40,10 +40,7 @@ class TextTransform(Configurable, ABC):
 
 
 def apply_transforms(transforms: Iterable[Transform], corpus: Corpus) -> Corpus:
-    """Apply all transforms in order.
-
-    Masking before alignment differs from alignment before masking.
-    """
+    """Apply all transforms in order, which matters for masking and alignment."""
     for transform in transforms:
         corpus = transform(corpus)
     return corpus
@@ -151,10 +148,7 @@ def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Ar
 
 
 def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Entries) -> IntArray:
-    """(E,): the positions of added words, as odd numbers.
-
-    The number of a token is twice its index.
-    """
+    """(E,): the positions of added words as odd numbers; a token has twice its index."""
     n_types = len(captions.types)
     of_image = captions.image_rows[caption_of] * n_types + captions.tokens
     donor = _first_of(of_image, captions.image_rows[added.captions] * n_types + added.types)

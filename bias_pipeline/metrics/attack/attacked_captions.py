@@ -181,10 +181,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus.
-
-    Attackers of the previous metric are reused if they are the same.
-    """
+    """The attackers of a corpus, which the previous metric may have trained."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,

@@ -56,10 +56,7 @@ class PairCounts:
         )
 
     def repeat(self, rows: IntArray, groups: Float64Array) -> PairCounts:
-        """The counts, with some images repeated at the end.
-
-        The repetitions have (m, K) other groups.
-        """
+        """The counts, with some images repeated at the end with (m, K) other groups."""
 
         def extend(table: Float64Array) -> Float64Array:
             return np.concatenate([table, table[rows]]) if len(table) else table
@@ -111,10 +108,7 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,): the corpus rows of images that both sides describe.
-
-        For T→A their objects are also known.
-        """
+        """(M,): the corpus rows of described images; for T→A their objects must be known."""
         view = self.all_tasks
         usable = (
             view.labelled

@@ -263,10 +263,7 @@ def _numbers_of(
     columns: IntArray,
     score: Score,
 ) -> Callable[[Float64Array], Values]:
-    """A function that computes numbers from column weights.
-
-    A column is an image under one label.
-    """
+    """A function that computes numbers from weights of columns (images under one label)."""
 
     def tables(of: str) -> list[ScoreTable]:
         names = [name for name in (f"{of}model", f"{of}human") if name in sides]

@@ -64,7 +64,7 @@ class AssumedGroup(CorrectedByGold):
     their difference on the images that both describe.
 
     * ``whole``, ``whole:model``, ``whole:human``: the same numbers for whole captions, in which a
-      later "he" counts too. A caption with n sentences about persons is compared with n captions of
+      later "he" counts. A caption with n sentences about persons is compared with n captions of
       annotators.
     * ``group:NAME``: the share of captions that name the group NAME. ``both``, ``both:human``: the
       share of captions that name several groups.

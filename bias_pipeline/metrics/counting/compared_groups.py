@@ -81,10 +81,7 @@ class ComparedGroups(Metric):
         return "a caption and annotators' captions" if len(corpus.human) else "a caption"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) flags: true for labelled images with captions.
-
-        If there are human captions, the image has one too.
-        """
+        """(N,) flags: true for labelled images that the captioner and any annotators describe."""
         sides = [side for side in SIDES if len(corpus.side(side))]
         return np.logical_and.reduce(
             [self.scope(corpus), *(has_captions(corpus, side) for side in sides)]

@@ -161,10 +161,7 @@ class DifferentialFairness(TaskMetric):
     def _smoothing(
         self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
     ) -> dict[str, Smoothing]:
-        """The noise of the prior for each table.
-
-        A part of the prior is drawn again for each resample.
-        """
+        """The noise of the prior for each table, part of which is drawn for each resample."""
         if not PRIORS[self.prior] or self.prior == "share":
             return {}
         smoothing = {}

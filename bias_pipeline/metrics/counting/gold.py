@@ -252,10 +252,7 @@ class _Corrected:
 
 
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
-    """The estimate of a number from its draws.
-
-    The estimate stores as many draws as other numbers do.
-    """
+    """The estimate of a number from its draws, of which it stores as many as other numbers."""
     known = values[~np.isnan(values)]
     level = stats.level
     if len(known) < (1 - _MOST_VOID) * len(values):

@@ -310,10 +310,7 @@ def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
 def one_hot(
     codes: IntArray, n_groups: int, weights: Float64Array | None = None
 ) -> sparse.csr_array:
-    """(N, K): each row has 1 (or its weight) in the column of its code.
-
-    Rows with codes below 0 have only 0.
-    """
+    """(N, K): each row has 1 (or its weight) in the column of its code, if this is 0 or more."""
     rows = np.flatnonzero(codes >= 0)
     data = np.ones(len(rows)) if weights is None else weights[rows]
     return sparse.csr_array((data, (rows, codes[rows])), shape=(len(codes), n_groups))

@@ -81,10 +81,7 @@ class Differences:
 
     @property
     def score_interval(self) -> tuple[float, float]:
-        """The 95 % interval.
-
-        The upper end is never below 0, since the true score is never negative.
-        """
+        """The 95 % interval, whose upper end is never below 0 as the true score is not negative."""
         half = _Z * SCORE_ERRORS * self.score_error
         return self.score - half, max(self.score, 0.0) + half
 
