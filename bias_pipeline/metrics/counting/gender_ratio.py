@@ -49,7 +49,7 @@ class GenderRatio(CountingMetric):
         range=(-np.inf, np.inf),
         neutral=0.0,
         direction="0 is fairest; above 0, captions name the first group too often; the p value "
-        "compares them with human captions, not with labels",
+        "compares captions with human captions, not with labels",
         family="counting",
         streams=True,
         question="mentions",
