@@ -1,1 +1,1 @@
-"""Encoders of captions, and attackers that guess the group from an encoder's output."""
+"""Encoders turn captions into vectors. Attackers guess the group from the vectors."""

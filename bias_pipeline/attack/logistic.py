@@ -1,4 +1,4 @@
-"""The convex attacker: a regularised logistic regression, which uses no random numbers."""
+"""The convex attacker, a regularised logistic regression that uses no random numbers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NUMBERS = 1 << 22  # labels of all items of a call; more would not fit in memory
 
 
 class ConvexProbe(Probe):
-    """Logistic regression on features such as n-gram indicators, fitted anew for each split.
+    """Logistic regression on features such as n-grams, which is fitted for each split separately.
 
-    The objective is strictly convex, so predictions depend on the split alone. Two groups have one
-    sigmoid, more groups a softmax, and T tasks a sigmoid each. The intercept is not regularised.
-    ``inverse_penalty`` is C > 0 in ``C * sum of log losses + |w|^2 / 2``; we chose 0.1 once, on
-    published LIC_M values.
+    The objective is strictly convex, so predictions depend only on the split. Two groups have one
+    sigmoid, more groups have a softmax, and each of T tasks has a sigmoid. The intercept is not
+    regularised. ``inverse_penalty`` is C > 0 in ``C * sum of log losses + |w|^2 / 2``. We chose 0.1
+    once, by comparing with published LIC_M values.
     """
 
     quick: ClassVar[bool] = True
@@ -52,7 +52,7 @@ class ConvexProbe(Probe):
         }
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
-        """Fit attackers together if they share features, otherwise each alone."""
+        """Fit attackers together if they share features. Otherwise each is fitted alone."""
         items = self.encoder.read(data)
         outputs = outputs_of(data)
         width = max(1, NUMBERS // max(1, outputs.size))
@@ -97,10 +97,10 @@ class ConvexProbe(Probe):
         known: BoolArray | None = None,
         near: Float64Array | None = None,
     ) -> Float64Array:
-        """(F + 1, S, T, K) weights of S attackers of T tasks, intercepts last.
+        """(F + 1, S, T, K): the weights of S attackers of T tasks. Intercepts come last.
 
         ``x`` has (N, F) features. ``counts`` (N, S) says how often each item counts for each
-        attacker. ``truths`` (N, S, T, K) says how often each output is true of an item; see
+        attacker. ``truths`` (N, S, T, K) says how often each output is true for an item; see
         :func:`outputs_of`. ``known`` (F, S) marks the features that each attacker knows; by default
         an attacker knows all. ``near`` (F + 1, 1, 1, K) are weights of one attacker of one task,
         from which all attackers start.

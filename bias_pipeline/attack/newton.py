@@ -1,4 +1,4 @@
-"""Regularised logistic regressions that share their items, all fitted at once by Newton steps."""
+"""Fits regularised logistic regressions that share their items, all at once, by Newton steps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fit(
     known: BoolArray | None = None,
     near: Float64Array | None = None,
 ) -> Float64Array:
-    """(F + 1, B, K) weights of B logistic regressions that share only their items, intercepts last.
+    """(F + 1, B, K): the weights of B logistic regressions on the same items. Intercepts come last.
 
     Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, which preconditioned conjugate
     gradients solve (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale
@@ -51,10 +51,10 @@ def fit(
     are summed in double precision.
 
     ``x`` has (N, F) features. ``counts`` (N, B) says how often each item counts in each regression;
-    0 leaves the item out. ``truths`` (N, B, K) says how often each output is true of an item. A
-    sigmoid has K = 1. A softmax has K groups, whose numbers sum to ``counts``. ``known`` (F, B)
-    marks the features that each regression may use; by default it may use all. ``near`` (F + 1, 1,
-    K) are weights of a similar regression, from which all start.
+    0 leaves the item out. ``truths`` (N, B, K) says how often each output is true for an item. A
+    sigmoid has K = 1. For a softmax over K groups, ``truths`` sum to ``counts``. ``known`` (F, B)
+    marks the features that each regression may use; by default it may use all. All regressions
+    start from ``near`` (F + 1, 1, K), the weights of a similar regression.
 
     Example:
         >>> x = sparse.csr_array(np.array([[1.0], [0.0]]))
@@ -88,7 +88,7 @@ def fit(
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
-    """(B,) for each regression the n for which 4^-n is nearest to its loss's mean curvature."""
+    """(B,): for each regression, the n for which 4^-n is nearest to the loss's mean curvature."""
     weight = sum_items(counts)[:, None]
     share = sum_items(truths) / np.maximum(weight, 1)
     curvature = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
@@ -100,14 +100,14 @@ def _width(n_fits: int) -> int:
 
 
 def _remaining(going: BoolArray) -> IntArray | None:
-    """Unfinished regressions, filled up with finished regressions, or None if none is finished."""
+    """Unfinished regressions, filled up with finished ones; None if no regression is finished."""
     width = _width(int(going.sum()))
     first = np.argsort(~going, kind="stable")[:width]
     return None if width == len(going) else np.sort(first)
 
 
 def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
-    """Linear scores (N, ...) of features (N, F) under weights (F + 1, ...), the intercept last."""
+    """Linear scores (N, ...) of (N, F) features under (F + 1, ...) weights with intercepts last."""
     flat = weights.reshape(len(weights), -1)
     scores = np.asarray(x @ flat[:-1])
     scores += flat[-1]
@@ -115,23 +115,23 @@ def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
 
 
 def _times(matrix: Matrix | sparse.csc_array, numbers: AnyFloat) -> AnyFloat:
-    """(N, ...) the product of (N, F) and (F, ...)."""
+    """(N, ...): the product of (N, F) and (F, ...)."""
     product = matrix @ numbers.reshape(len(numbers), -1)
     return np.asarray(product).reshape(-1, *numbers.shape[1:])
 
 
 def sum_items(terms: AnyFloat) -> AnyFloat:
-    """Sum (N, ...) over items to (...), one item after the other.
+    """Sum (N, ...) terms over items to (...), adding one item after the other.
 
-    NumPy's order of summation depends on the number of columns and on their layout in memory, so
-    a regression's last digits would depend on the other regressions.
+    NumPy's order of summation depends on the number of columns and on their layout in memory. So
+    with NumPy's sum, the last digits of a regression would depend on the other regressions.
     """
     terms = np.ascontiguousarray(terms)
     return np.asarray(terms.cumsum(axis=0)[-1] if terms[0].size == 1 else terms.sum(axis=0))
 
 
 def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(1, B, 1) the inner product of two (F, B, K) arrays for each regression; see `sum_items`."""
+    """(1, B, 1): the inner product of two (F, B, K) arrays per regression; see ``sum_items``."""
     n_items, n_fits, n_outputs = a.shape
     if n_items and n_fits * n_outputs == 1:
         return sum_items(a * b)[None]
@@ -141,14 +141,14 @@ def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
 
 
 def _by_item(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(N, B, 1) the inner product of each item's outputs; NumPy is slow at many small sums."""
+    """(N, B, 1): the inner product of each item's outputs; NumPy is slow at many small sums."""
     return np.einsum("nbk,nbk->nb", a, b)[:, :, None]
 
 
 def _loss(
     scores: Float32Array, counts: Float32Array, truths: Float32Array
 ) -> tuple[Float64Array, Float32Array]:
-    """(1, B, 1) summed log losses and (N, B, K) predictions."""
+    """The summed log losses, (1, B, 1), and the predictions, (N, B, K)."""
     loss, probs = np.zeros((1, scores.shape[1], 1)), np.empty_like(scores)
     for start in range(0, len(scores), BLOCK):
         rows = slice(start, start + BLOCK)
@@ -158,7 +158,7 @@ def _loss(
 
 
 def _log_sum(scores: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """(N, B, 1) logarithms of the denominators of predictions, and (N, B, K) predictions."""
+    """Logarithms of the predictions' denominators, (N, B, 1), and predictions, (N, B, K)."""
     if scores.shape[2] > 1:
         most = scores.max(axis=2, keepdims=True)
         probs = np.exp(scores - most)
@@ -197,7 +197,7 @@ class DesignMatrix:
         return dense.astype(np.float32)
 
     def usual_inverse(self, level: int) -> UsualInverse:
-        """The :class:`UsualInverse` of a level, which `_levels` gives."""
+        """The :class:`UsualInverse` of a level that ``_levels`` returns."""
         if level not in self._inverses:
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
             alone = (1 / (self.squares + penalty)).astype(np.float32)[:, None, None]
@@ -214,7 +214,7 @@ def _with_ones(x: Matrix) -> Matrix:
 
 
 def _squares(x: Matrix) -> Matrix:
-    """The square of each number; SciPy's own product would compare all places of two matrices."""
+    """The square of each number, which SciPy would compute more slowly."""
     if isinstance(x, np.ndarray):
         return x * x
     return sparse.csr_array((x.data * x.data, x.indices, x.indptr), shape=x.shape)
@@ -235,7 +235,7 @@ def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
 
 
 def _invert(block: AnyFloat) -> AnyFloat:
-    """(M, M) the inverse of a positive definite matrix."""
+    """(M, M): the inverse of a positive definite matrix."""
     root, _ = lapack.spotrf(block, lower=True)
     lower = np.tril(lapack.spotri(root, lower=True)[0])
     return np.ascontiguousarray(lower + np.tril(lower, -1).T)
@@ -243,19 +243,19 @@ def _invert(block: AnyFloat) -> AnyFloat:
 
 @dataclass(frozen=True, eq=False)
 class UsualInverse:
-    """The approximate inverse of the second derivatives of a usual regression, up to a factor.
+    """An approximate inverse of the second derivatives of a typical regression, up to a factor.
 
-    With this inverse, conjugate gradients need a quarter to two thirds of the products. The most
-    frequent features are inverted together, from the counts of items in which two of them occur.
-    Each other feature is inverted alone. All items count, whatever items a regression uses, so that
-    regressions of one level share the inverse.
+    With this inverse, conjugate gradients need only a quarter to two thirds of the products. The
+    most frequent features are inverted together, from counts of items in which two of these
+    features occur. Each other feature is inverted alone. All items count, even items that a
+    regression does not use, so that regressions of one level share the inverse.
     """
 
     block: AnyFloat  # (M, M) the inverse of the last features, which are the most frequent
     alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
-        """(F, B, K) the residuals times the inverse, in products of equally many columns."""
+        """(F, B, K): the residuals times the inverse, a few columns at a time."""
         directions = residual * self.alone
         part, inverted = (
             a[-len(self.block) :].reshape(len(self.block), -1) for a in (residual, directions)
@@ -270,7 +270,7 @@ class UsualInverse:
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """The items that a batch uses, prepared once for any number of products with them."""
+    """The items of a batch of regressions, prepared once for many products."""
 
     items: DesignMatrix
     x: Matrix  # (N, F + 1)
@@ -281,7 +281,7 @@ class _Design:
 
     @classmethod
     def from_features(cls, items: DesignMatrix, x: Matrix) -> _Design:
-        """The design of the items that have the features ``x``."""
+        """The design of items that have the features ``x``."""
         single = _to_single_precision(x)
         return cls(items, x, _transpose(x), (single, _transpose(single)))
 
@@ -298,7 +298,7 @@ def _to_single_precision(x: Matrix) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """State of a batch's regressions; the second axis of all arrays is B."""
+    """The state of a batch of regressions. The second axis of all arrays is B."""
 
     place: IntArray  # (1, B) their indices in the batch
     going: BoolArray  # (1, B) whether they are unfinished; the others only fill the arrays
@@ -324,7 +324,7 @@ class _Fits:
         known: AnyFloat,
         near: Float64Array | None,
     ) -> _Fits:
-        """Start at the base rates, with no weight on features, or at the weights ``near``."""
+        """Start from the base rates without weights on features, or from the weights ``near``."""
         n_items, n_fits, n_outputs = truths.shape
         squares = np.asarray(_squares(design.x).T @ counts)[:, :, None]
         penalty = np.append(np.ones(len(squares) - 1), 0.0)[:, None, None]
@@ -343,7 +343,7 @@ class _Fits:
         return cls(*parts, *_loss(scores, *some))
 
     def converged_weights(self, design: _Design) -> Float64Array:
-        """(F + 1, B, K) weights at which all slopes are within the tolerance."""
+        """(F + 1, B, K): weights at which all slopes are within the tolerance."""
         fits, weights = self, self.weights.copy()
         for _ in range(MAX_STEPS):
             gradient = fits.gradient(design)
@@ -363,7 +363,7 @@ class _Fits:
         return _Fits(*(getattr(self, field.name).take(which, axis=1) for field in fields(self)))
 
     def gradient(self, design: _Design) -> Float64Array:
-        """(F + 1, B, K) slopes of the objective."""
+        """(F + 1, B, K): the slopes of the objective."""
         errors = self.counts * self.probs
         errors -= self.truths
         slopes = _times(design.transposed, errors.astype(np.float64))
@@ -397,7 +397,7 @@ class _Fits:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """The second derivatives of B objectives, in single precision, as maps of (F + 1, B, K)."""
+    """The second derivatives of B objectives in single precision, as maps on (F + 1, B, K)."""
 
     design: _Design  # the items
     known: AnyFloat  # (F + 1, B, 1), see `_Fits`
@@ -429,7 +429,7 @@ class _System:
         return slopes
 
     def solve(self, right: AnyFloat, going: BoolArray) -> AnyFloat:
-        """Conjugate gradients from 0; each system stops when its own residual is small."""
+        """Run conjugate gradients from 0. Each system stops when its own residual is small."""
         solution, place = np.zeros_like(right), np.arange(right.shape[1])
         system, part, residual = self, np.zeros_like(right), right
         direction = self.precondition(residual)
@@ -461,7 +461,7 @@ class _System:
         return solution
 
     def precondition(self, residual: AnyFloat) -> AnyFloat:
-        """Residuals times the usual inverse of each regression's level."""
+        """The residuals times the :class:`UsualInverse` of each regression's level."""
         levels, starts = np.unique(self.levels, return_index=True)
         inverses = map(self.design.items.usual_inverse, levels)
         pairs = zip(inverses, np.split(residual, starts[1:], axis=1), strict=True)

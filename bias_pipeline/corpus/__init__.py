@@ -1,1 +1,1 @@
-"""The data that are scored: captions, groups, splits, predictions."""
+"""The data to be scored: captions, groups, splits and predictions."""

@@ -1,4 +1,4 @@
-"""An image's record, and how records are cleaned before they become columns."""
+"""Defines the record of an image, and cleans records before they become columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 10_000  # characters of a caption that are read
 
 
 class StockCaption(str):
-    """A caption whose file says that it describes nothing."""
+    """A caption that its file marks as describing nothing."""
 
     __slots__ = ()
 
@@ -30,14 +30,16 @@ class Record:
 
     Attributes:
         id: canonical, see :func:`~bias_pipeline.corpus.image_ids.canonical_id`.
-        model: the captioner's caption, None if it wrote none.
-        human: the captions annotators wrote, possibly none.
-        labels: attribute name to raw label, as the data set writes it.
+        model: the captioner's caption, or None without a caption.
+        human: the annotators' captions; there may be none.
+        labels: by attribute name, the raw label in the data set.
         objects: the objects in the image by task name, None if unknown.
-        image: where the picture is, or what draws it, or None if there is none.
-        regions: the annotated regions of the picture, None if it was not annotated.
-        picture_id: the picture that this record shares with others; empty if it has its own.
-        set_id: the set of pictures that differ in a person's group alone; empty if it is in none.
+        image: the file of the picture, or an object that draws the picture, or None.
+        regions: the annotated regions of the picture, or None without annotation.
+        picture_id: the picture that this record shares with other records; empty if it has its own
+            picture.
+        set_id: the set of pictures that differ only in a person's group; empty if the picture is in
+            no set.
     """
 
     id: str
@@ -56,9 +58,9 @@ class RecordColumns(ReadCache):
     """N records as columns.
 
     Attributes:
-        labels: attribute name to the N raw labels, None for images without a label.
-        objects: None if the objects of all images are unknown. Each later column is None, too, if
-            no record has a value for it.
+        labels: by attribute name, N raw labels; None for images without a label.
+        objects: the objects of each image, or None if all are unknown. Each later column is also
+            None if no record has a value for the column.
     """
 
     ids: Sequence[str]
@@ -93,7 +95,7 @@ class RecordColumns(ReadCache):
         return [text for text in self.model if text is not None]
 
     def rows(self, side: str) -> IntArray:
-        """For each caption that :meth:`texts` returns, the place of its record."""
+        """For each caption that :meth:`texts` returns, the index of its record."""
         if side == "human":
             return np.repeat(np.arange(len(self.ids)), np.array([*map(len, self.human)], np.int64))
         return np.flatnonzero([text is not None for text in self.model])
@@ -103,7 +105,7 @@ class RecordColumns(ReadCache):
         return Captions.from_texts(self.texts(side), self.rows(side))
 
     def take(self, order: Sequence[int]) -> RecordColumns:
-        """The records in another order, or a selection of records."""
+        """Some of the records, or the records in another order."""
 
         def taken_rows(column: Sequence[T]) -> list[T]:
             return [column[row] for row in order]
@@ -122,7 +124,7 @@ class RecordColumns(ReadCache):
 
 
 def collapse_repeated(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
-    """Collapse equal duplicates with a note; refuse different duplicates."""
+    """Merge equal duplicates with a note. Different duplicates raise an error."""
     rows = list(records)
     if len({record.id for record in rows}) == len(rows):
         return rows, []

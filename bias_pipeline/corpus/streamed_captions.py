@@ -1,8 +1,8 @@
-"""Captions that do not fit into memory; their words are in a file that is read in blocks.
+"""Captions that do not fit into memory. Words are stored in a file that is read in blocks.
 
-A function that decides caption by caption (:func:`~bias_pipeline.corpus.captions.each_caption`) is
-called block by block and its results are joined, so they equal the results in memory. Every other
-function is refused.
+Functions that treat captions one by one (:func:`~bias_pipeline.corpus.captions.each_caption`) are
+called block by block. The joined results equal the results in memory. Every other function raises
+an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STEP = 64
 
 
 class _WordFile:
-    """A file of words' numbers, which is deleted after the last captions that read it."""
+    """A file of word ids, which is deleted when no captions read it any more."""
 
     def __init__(self) -> None:
         folder = mkdtemp(prefix="captions-")
@@ -41,7 +41,7 @@ class _WordFile:
 
 
 class StreamedCaptions(Captions):
-    """Captions in a file of words' numbers; see :class:`CaptionsWriter`."""
+    """Captions in a file of word ids; see :class:`CaptionsWriter`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class StreamedCaptions(Captions):
         raise NotApplicableError(NOT_STREAMED)
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
-        """The cached results of a function for all blocks, joined to one result."""
+        """The joined results of a function for all blocks, from the cache."""
         if how not in EACH_CAPTION:
             raise NotApplicableError(NOT_STREAMED)
         key = (how, words)
@@ -81,7 +81,7 @@ class StreamedCaptions(Captions):
         return (block for _, block in self._rows_and_blocks())
 
     def _rows_and_blocks(self) -> Iterator[tuple[slice, Captions]]:
-        """The captions of one block of images after another, with their rows."""
+        """One block of images after the other, as rows and captions."""
         for begin, end in self._bounds:
             rows = self.image_rows[begin:end].astype(np.int64)
             starts = offsets(self.lengths[begin:end])
@@ -90,7 +90,7 @@ class StreamedCaptions(Captions):
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
-        """The first caption of each block, and the caption after the last; images stay whole."""
+        """The first caption of each block, and the end of the last; images are never split."""
         bounds, begin, starts = [], 0, self.starts
         while begin < len(self):
             last = int(np.searchsorted(starts, starts[begin] + _WORDS)) - 1

@@ -52,20 +52,21 @@ _COSINE = (-1.0, 1.0)
 
 @dataclass(eq=False, kw_only=True)
 class GenderDistance(TaskMetric):
-    """Bias ratio of the objects that captions name, by word vectors (Sabir and Padro 2023).
+    """Bias ratio, computed from word vectors of the objects in captions (Sabir and Padro).
 
-    ``distance:GROUP:model`` and ``:human`` are mean cosines of a side's objects and the group's
-    word. ``model`` and ``human`` are the first group's share in the sum of these cosines (eq. 1).
-    ``score`` is their difference on the images that both sides describe. The group that a caption
-    names plays no part, except in ``cooccurrence`` and ``leakage``.
+    ``distance:GROUP:model`` and ``:human`` are the mean cosines between the group's word and the
+    objects that the captioner or annotators name. ``model`` and ``human`` are the first group's
+    share of the sum of groups' mean cosines (eq. 1). ``score`` is ``model`` minus ``human`` on the
+    images that both describe. Only ``cooccurrence`` and ``leakage`` depend on the group that a
+    caption names.
 
-    * ``to_neutral:GROUP:model``, ``:human``: the group's cosine over the neutral word's cosine
-      (eq. 2).
-    * ``object:NAME``: the first group's share in an object's cosines (NaN unless all are above 0).
-    * ``cooccurrence:*``: the first group's share among pairs of an object and a group in the same
-      caption.
-    * ``leakage:GROUP``: how many of the captioner's captions name the group, divided by how many
-      human captions do (Table 3).
+    * ``to_neutral:GROUP:model``, ``:human``: the group's mean cosine, divided by the neutral word's
+      mean cosine (eq. 2).
+    * ``object:NAME``: the first group's share of the sum of an object's cosines.
+    * ``cooccurrence:*``: among the objects and groups that captions name together, the first
+      group's share.
+    * ``leakage:GROUP``: the number of the captioner's captions that name the group, divided by the
+      number of human captions that do (Table 3).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -75,8 +76,8 @@ class GenderDistance(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="at 0 captions name objects as near to each group as annotators do; above 0 they "
-        "name objects nearer to the first group",
+        direction="at 0, captions name objects as near to each group's word as annotators do; "
+        "above 0, their objects are nearer to the first group's word",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},

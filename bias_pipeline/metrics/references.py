@@ -1,4 +1,4 @@
-"""The papers that define metrics; a metric's ``info`` names the sections."""
+"""The papers that define metrics. The ``info`` of a metric names the sections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reference:
 
     @property
     def citation(self) -> str:
-        """Surnames and year, in the form for running text."""
+        """The surnames and the year, as written in running text."""
         names = [author.partition(",")[0] for author in self.authors]
         names_text = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
         return f"{names_text} {self.year}"

@@ -37,28 +37,28 @@ _MOST_CHANGED = 3  # sets whose captions are shown
 
 @dataclass(eq=False, kw_only=True)
 class Counterfactual(Metric):
-    """How captions change between the pictures of a set that differ only in the person's group.
+    """How captions change if only the group of the person in the picture changes.
 
-    Only pictures that agree in all other labelled attributes are compared. A set is one unit of
-    intervals and tests. Tests flip the signs of the sets' differences.
+    A set has pictures of one scene. Only pictures that agree in all other labelled attributes are
+    compared. Each set is one observation. Tests flip the signs of sets' differences.
 
-    * ``class:NAME``: the second group's share of captions minus the first group's share. The
-      classes are captions that name the group (``named``), name another group (``wrong``), decline,
-      or describe the person (``agency`` and so on). If annotators describe all the captioner's
-      pictures, the difference in their captions is subtracted. ``class:NAME:GROUP`` is the share of
-      one group.
-    * ``score``: the largest difference in a class about the person. Its p and its lower end are
-      corrected for the number of classes, so its interval is wider than the class's interval. With
-      more than two groups, ``class:NAME`` is the largest share minus the smallest, with the p of
-      Cochran's Q. ``class:NAME:GROUP against OTHER`` compares two groups.
-    * ``samples``, ``beyond_samples``: the distance between two captions of one picture, and the
-      additional distance between captions of two groups. Words for persons are masked.
-    * ``edits``, ``beyond_edits``: the same distances if captions of a picture's edits (crops) count
-      as captions of the picture. Labels then need a column ``edit``.
-    * ``beyond_pictures``, ``shift``: a change that recurs in another pair of the same set, and a
-      change in the same direction in all sets. Under ``backgrounds=drawn`` neither part decides the
-      answer.
-    * ``word:WORD``: the difference in one word, for at most ten words.
+    * ``class:NAME``: the share of the second group's captions in a class, minus the first group's
+      share. The classes are captions that name the right group (``named``), name another group
+      (``wrong``), decline, or describe the person (``agency`` and so on). If annotators describe
+      all pictures, the difference in annotators' captions is subtracted. ``class:NAME:GROUP`` is
+      one group's share.
+    * ``score``: the largest difference among the classes that describe the person. The p value and
+      the interval's lower end are corrected for the number of classes. With more than two groups,
+      ``class:NAME`` is the largest share minus the smallest, and p comes from Cochran's Q test.
+      ``class:NAME:GROUP against OTHER`` compares two groups.
+    * ``samples``, ``beyond_samples``: the distance between two captions of one picture, and how
+      much further apart the captions of two groups are. Words for persons are masked.
+    * ``edits``, ``beyond_edits``: the same distances if captions of edited pictures (such as crops)
+      count as captions of the original. Labels then need a column ``edit``.
+    * ``beyond_pictures``, ``shift``: the size of changes that recur in another pair of the same
+      set, and of changes with the same direction in all sets. Under ``backgrounds=drawn`` the
+      answer ignores both numbers.
+    * ``word:WORD``: the difference in how often captions use a word, for at most ten words.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -68,7 +68,7 @@ class Counterfactual(Metric):
         unit="fraction",
         range=(0.0, math.inf),
         neutral=0.0,
-        direction="lower is fairer; at 0 captions of a scene describe persons of all groups alike",
+        direction="lower is fairer; at 0, captions of a scene describe persons of all groups alike",
         family="counting",
         question="changing",
         sources={FRASER_2024: "sets of pictures"},

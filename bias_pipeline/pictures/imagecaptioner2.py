@@ -36,14 +36,16 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 class ImageCaptioner2(CaptionAttack):
     """The score is B_amp = B_m - B_d (Bakr et al. 2024, section 4).
 
-    The attacker is a captioner that sees the picture with people masked, a caption with group words
-    masked, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2).
-    ``model`` is B_m and ``human`` is B_d. A uniform answer gives 1 / K. Beside LIC's parts there
-    are
+    The attacker is itself a captioner. This attacker sees the picture with people masked, a caption
+    with group words masked, and a prompt. B is the mean probability of the true group on held-out
+    images (eq. 2). ``model`` is B_m and ``human`` is B_d. A uniform guess gives 1 / K. Besides the
+    numbers of LIC there are
 
-    * ``score:accuracy``, ``score:lic``: the same predictions by the other columns of Table 2;
+    * ``score:accuracy``, ``score:lic``: the same guesses, scored as in the other columns of Table
+      2;
     * ``leak:masked``, ``leak:silhouette``, ``leak:blank``, ``leak:others``: the attacker's score
-      without any caption, from the masked picture, the mask's outline, nothing, or another picture.
+      without captions, from the masked picture, the mask's outline, an empty picture, or another
+      picture.
 
     Example:
         >>> ImageCaptioner2.info.neutral
@@ -57,7 +59,7 @@ class ImageCaptioner2(CaptionAttack):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 captions leak more than human captions",
+        direction="lower is fairer; above 0, captions reveal the group more than human captions do",
         family="attack",
         question="leakage",
         sources={BAKR_2024: "eq. 2"},

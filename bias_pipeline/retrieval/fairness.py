@@ -72,18 +72,20 @@ class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
     The score is 1 if every query retrieves all groups equally often, and 0 if every query retrieves
-    a single group (Chen and Dou 2022, section 3.1).
+    a single group.
 
     * ``concept:NAME``: the score of a query, with an exact p.
-    * ``null``: the score of a ranker that ignores groups, which is below 1.
+    * ``null``: the score of a ranker that ignores groups (below 1).
     * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings, scored for other attributes.
-    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: skews, with ``null:skew:*``.
-    * ``attacker:linear``, ``:kernel``, ``:text:*``: the accuracy of fresh attackers on vectors.
+    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: measures of skew. ``null:skew:*``: the
+      same measures for a ranker that ignores groups.
+    * ``attacker:linear``, ``:kernel``, ``:text:*``: the accuracy of newly trained attackers that
+      read vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
-    Entropy ignores which group a query prefers. So p does not come from entropy (ours). Instead,
-    counts of groups are compared with counts under permuted labels. Each seed splits the images. A
-    debiasing is fitted to one part, and queries retrieve from the other part.
+    Entropy does not show which group a query prefers. So p values compare counts of groups with
+    counts under permuted labels. Each seed splits the images. A debiasing method is fitted to one
+    part, and queries retrieve images from the other part.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -93,7 +95,7 @@ class RetrievalFairness(Metric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=1.0,
-        direction="higher is fairer; below the part null, queries that name no group prefer one "
+        direction="higher is fairer; below the number null, queries that name no group prefer one "
         "group",
         family="retrieval",
         question="retrieval",

@@ -1,1 +1,1 @@
-"""Statistics, which say how certain a number is and whether two numbers differ."""
+"""Computes how certain a number is and whether two numbers differ."""

@@ -1,7 +1,7 @@
-"""Scores an attacker's prediction for one caption, from stored probabilities.
+"""Scores the predictions of an attacker from stored probabilities.
 
-All published scores can be computed from the same predictions, and only these functions differ.
-Every function takes ``probs`` and ``truth`` in one of two shapes and returns a number for each
+All published scores can be computed from the same predictions; only the functions here differ.
+Every function takes ``probs`` and ``truth`` in one of two shapes, and returns a number for each
 guess:
 
 * K exclusive groups: ``probs`` (M, K) with rows that sum to 1, ``truth`` (M,) classes; returns (M,)
@@ -69,14 +69,14 @@ def cross_entropy(probs: Float64Array, truth: IntArray, floor: float = 1e-12) ->
 
 
 class Scoring(Configurable, ABC):
-    """A score of each guess, with a function of the mean score.
+    """A score for each guess, and a function that is applied to the mean score.
 
     An attacker's score is ``link(mean of per_guess)``. Since the two functions are separate, the
-    bootstrap can weight guesses anew without new attackers.
+    bootstrap can change the weights of guesses without new attackers.
 
-    ``average=captions`` is the mean over all guesses, as in the papers, whose test sets are
-    balanced. ``average=groups`` is the mean of the groups' means (ours), so every test set scores
-    as if it were balanced. DBAC and DPA score pairs and tasks, and use neither of these averages.
+    ``average=captions`` is the mean over all guesses, as in papers, where test sets are balanced.
+    ``average=groups`` is the mean of groups' means (ours), so every test set is scored as if it
+    were balanced. DBAC and DPA score pairs and tasks, and use neither average.
     """
 
     unit: ClassVar[str] = "fraction"  # of an attacker's score
@@ -86,10 +86,10 @@ class Scoring(Configurable, ABC):
 
     @abstractmethod
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """A number for each guess; the module's docstring gives the shapes."""
+        """A number for each guess, in the shapes that the module describes."""
 
     def link(self, mean: Float64Array) -> Float64Array:
-        """The score of an attacker, from its mean, element by element."""
+        """The score of an attacker, computed from its mean element by element."""
         return mean
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Accuracy(Scoring):
 
 
 class Lic(Scoring):
-    """``scoring=lic``: the mean confidence of guesses in [0, 1], where wrong guesses count 0."""
+    """``scoring=lic``: the mean confidence of guesses in [0, 1]; wrong guesses count as 0."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         return confident_correct(probs, truth)
@@ -130,8 +130,8 @@ class Confidence(Scoring):
 class InverseCrossEntropy(Scoring):
     """``scoring=inverse_ce``: 1 / mean cross-entropy in nats (DBAC, sections 5.2 to 5.4).
 
-    The score of a confident attacker would explode, so a mean cross-entropy below ``bound`` counts
-    as ``bound`` (ours).
+    For a very confident attacker the score would become huge, so a mean cross-entropy below
+    ``bound`` counts as ``bound`` (ours).
     """
 
     unit: ClassVar[str] = "1/nat"

@@ -1,1 +1,1 @@
-"""Studies of metrics, on their behaviour when the truth is known, on power and on sensitivity."""
+"""Studies of metrics: responses to planted bias, power and sensitivity."""

@@ -34,7 +34,7 @@ PROPERTIES = {
 
 
 def print_metrics() -> None:
-    """Print every metric with the eight properties of the papers' tables, and what each detects."""
+    """Print every metric, the eight properties by which papers compare metrics, and its effects."""
     known = list(infos().values())
     header = ["metric", "title", "range", "no bias", *PROPERTIES, "reference"]
     lines = [_metric_line(info) for info in known]
@@ -71,27 +71,28 @@ def _metric_line(info: MetricInfo) -> list[str]:
 INTRODUCTION = """\
 # Metric cards
 
-Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) has the
-questions. `python -m bias_pipeline metrics` lists what each metric detects.
+Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) helps to
+choose. `python -m bias_pipeline metrics` lists what each metric detects.
 
-* **range**: fractions are printed in per cent on screens, but not in files. No bias gives 0 unless
-  the card has another number.
-* **conclusions**: whether `audit` concludes anything from a number although the captioner writes
-  differently from annotators, as published captioners do. *Only a yes*: if no bias is found, there
-  may still be bias. *None*: the number changes with style, or decides nothing (`audit --notes`).
-* **background**: a number is steady if it stays within its interval when the background of pictures
-  is slightly blurred, or when one object in ten is hidden
+* **range**: the lowest and highest score, a fraction unless the card names a unit. Screens print
+  fractions in per cent, but files do not. No bias gives 0 unless the card has another number.
+* **needs**: what else a metric needs besides the captioner's captions.
+* **conclusions**: whether `audit` draws conclusions from a number even if the captioner's style
+  differs from the annotators' style. *Only a yes*: `audit` can find bias, but cannot exclude it.
+  *None*: the number changes with style, or answers no question.
+* **steady** (else **unsteady**): the number stays within its interval when the background of
+  pictures is slightly blurred, or when one object in ten is hidden
   ([study](../experiments/feature_sensitivity/README.md)).
 """
 
 # What a number allows, by the answer of `usability`.
-ALLOWS = {YES: "them", NO: "none", ONLY_YES: ONLY_YES, MATCHED: f"them {MATCHED}"}
+ALLOWS = {YES: "any", NO: "none", ONLY_YES: ONLY_YES, MATCHED: f"conclusions {MATCHED}"}
 _SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)
 _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 
 
 def cards() -> str:
-    """Every metric's card, as the Markdown page ``docs/metrics.md``."""
+    """The cards of all metrics, as the Markdown page ``docs/metrics.md``."""
     return "\n".join([INTRODUCTION, *map(card, metric_names())])
 
 
@@ -105,29 +106,28 @@ def card(name: str) -> str:
     metric = metric_class(name)
     info = metric.info
     low, high = info.range
-    unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
-    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
-    alone = "model captions" if info.without else "model captions alone"
-    absent = (
-        f". `{'`, `'.join({*info.says} - {part})}` also needs {need}"
-        for need, part in info.without.items()
+    unit = {"fraction": "", "nat": ", in nats", "CIDEr-D": ", in CIDEr-D"}.get(
+        info.unit, f", a {info.unit}"
     )
-    matched = {"matched": " under `alignment=matched`"}
-    texts = [
-        f"`{answer.part}`{matched.get(lines[0].alignment, '')} is "
-        f"{'steady' if is_steady(lines) else 'not steady'}"
-        for answer in usability(info)
-        for lines in shifts_of(info.name, answer.part)
+    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
+    some = [
+        f"{need} for `{'`, `'.join({*info.says} - {part})}`" for need, part in info.without.items()
     ]
+    matched = {"matched": " under `alignment=matched`"}
+    shifts: dict[bool, list[str]] = {True: [], False: []}
+    for answer in usability(info):
+        for measured in shifts_of(info.name, answer.part):
+            where = matched.get(measured[0].alignment, "")
+            shifts[is_steady(measured)].append(f"`{answer.part}`{where}")
     facts = {
         "score": _sentences(info.direction),
-        "range": f"{bounds}, {unit}"
-        + (f". No bias gives {info.neutral:g}" if info.neutral else ""),
-        "needs": "".join([", ".join(info.needs) or alone, *absent]),
+        "range": f"{bounds}{unit}" + (f". No bias gives {info.neutral:g}" if info.neutral else ""),
+        "needs": ", ".join([*info.needs, *some]),
         "conclusions": ". ".join(
             f"`{answer.part}` allows {ALLOWS[answer.answer]}" for answer in usability(info)
         ),
-        "background": ". ".join(texts),
+        "steady": ", ".join(shifts[True]),
+        "unsteady": ", ".join(shifts[False]),
         "source": _sentences(info.reference),
     }
     facts = {key: text for key, text in facts.items() if text}
@@ -141,7 +141,7 @@ def _sentences(text: str) -> str:
 
 
 def prose_of(documented: Any) -> str:
-    """The prose of a docstring as Markdown; its arguments and examples are left out.
+    """The prose of a docstring as Markdown, without arguments and examples.
 
     Example:
         >>> prose_of(card)

@@ -1,22 +1,21 @@
-"""Finds which captions describe a person, and how, by concepts instead of spellings.
+"""Finds how captions describe persons, by concepts instead of spellings.
 
-A concept combines words that say the same about a person: "handsome" and "pretty" are
-*good-looking*. ``conf/concepts`` has the words, and the lists that the rules below need. No parser
-is needed.
+A concept combines words with the same meaning: "handsome" and "pretty" are *good-looking*.
+``conf/concepts`` has the words, and the lists for the rules below. No parser is used.
 
 An adjective describes a person if it stands
 
 a. before a noun for a person ("a young tennis player") or for what a person has ("a serious
-   expression"),
-b. behind a verb that links it to a person ("he looks tired"), or behind a comma ("a woman, happy"),
-c. behind "looking", in a sentence with a person,
-d. in a sentence with a person, if only a person can be this ("smiling").
+expression"), b. after a verb that links it to a person ("he looks tired"), or after a comma ("a
+woman, happy"), c. after "looking", in a sentence with a person, d. in a sentence with a person, if
+only a person can be this ("smiling").
 
-A noun for a person that also describes ("girl") counts, unless an animal or a thing follows.
+A noun for a person that also describes the person ("girl") counts, unless an animal or a thing
+follows.
 
 e. A noun, verb or adverb for what a person has or does ("hair", "smiles", "skillfully") counts if
-   the nearest possible owner in the sentence is a person.
-f. A sentence describes nobody if its first person is a bystander, or "another" person.
+the nearest noun that can own it is a person. f. A sentence describes nobody if its first person is
+a bystander, or "another" person.
 
 No word counts within three words after a negation.
 """
@@ -50,7 +49,7 @@ _TOGETHER = 100_000  # captions read at once, which bounds memory
 
 @dataclass(frozen=True, eq=False)
 class ConceptTable(Configurable):
-    """Concepts, their words and classes, and the lists of the rules; see ``conf/concepts``."""
+    """Concepts with their words and classes, and the lists for the rules; see ``conf/concepts``."""
 
     people: Context  # nouns and pronouns for persons, and heads that these only describe
     adjectives: Mapping[str, Mapping[str, Words]]  # class to concept to adjectives
@@ -103,12 +102,12 @@ class ConceptTable(Configurable):
 
     @cached_property
     def noun_concepts(self) -> dict[str, int]:
-        """The numbers of concepts of each noun for a person."""
+        """For each noun for a person, the indices of its concepts."""
         return self._numbers(self.person_nouns.items())
 
     @cached_property
     def carried_concepts(self) -> dict[str, int]:
-        """The numbers of concepts of each word for what a person has or does."""
+        """For each word for what a person has or does, the indices of its concepts."""
         return self._numbers(self.carried.items())
 
     @cached_property
@@ -122,15 +121,15 @@ class ConceptTable(Configurable):
 
     @cached_property
     def frame(self) -> frozenset[str]:
-        """The words around descriptions, such as persons, pronouns, verbs and words of degree."""
+        """The words around descriptions: nouns for persons, pronouns, verbs, "very" and so on."""
         kinds = (self.carriers, self.linking, self.appearing, self.degree, self.pronouns)
         return self.persons | word_set(kinds)
 
     def about(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that define an attribute, and so show nothing about its groups.
+        """The concepts that define an attribute, and so show no bias about its groups.
 
-        The concepts are the attribute's own classes, and concepts that have an attribute's word as
-        adjective.
+        These are the concepts in the attribute's own classes, and concepts whose adjectives include
+        a word of the attribute.
         """
         names = {single.name for single in attribute.singles}
         classes = {kind for kind, name in self.of_attribute.items() if name in names}
@@ -140,7 +139,7 @@ class ConceptTable(Configurable):
         return frozenset(named | {c for c, kind in self.class_of.items() if kind in classes})
 
     def _numbers(self, lists: Iterable[tuple[str, Words]]) -> dict[str, int]:
-        """The numbers of concepts of each word; the first list with the word decides."""
+        """For each word, the indices of its concepts, from the first list with the word."""
         number = {concept: k for k, concept in enumerate(self.concepts)}
         pairs = [(word, number[concept]) for concept, of in lists for word in words_of(of)]
         return dict(reversed(pairs))
@@ -157,7 +156,7 @@ class Descriptions:
 
 
 def describe_captions(captions: Captions, table: ConceptTable) -> Descriptions:
-    """The descriptions of persons in each caption; the module has the rules."""
+    """Find the descriptions of persons in each caption, by the rules of the module."""
     return captions.read(_describe, table)
 
 
@@ -185,7 +184,7 @@ def _tables(
     n_captions: int,
     table: ConceptTable,
 ) -> Descriptions:
-    """Indicators of spellings and concepts, from pairs of a caption and a numbered word."""
+    """Tables of spellings and concepts per caption, from pairs of a caption and a word's index."""
     order = sorted(number, key=lambda pair: (pair[0], pair[1]))
     place = np.empty(len(order), np.int64)
     place[[number[pair] for pair in order]] = np.arange(len(order))
@@ -207,7 +206,7 @@ def _indicators(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sp
 def content_words(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], *, framed: bool
 ) -> Captions:
-    """The words of captions without words of concepts; words that name a group become "person"."""
+    """Captions without words of concepts, where words that name a group become "person"."""
     persons = group_words | frozenset(table.noun_concepts)
     dropped = (table.concept_words if framed else table.concept_words | table.frame) - persons
 
@@ -219,20 +218,20 @@ def content_words(
 
 
 def _tokens(word: str) -> list[str]:
-    """A word of a raw caption as tokens, which are the word in lower case and its signs."""
+    """A word of a raw caption as tokens: the word in lower case, and its punctuation."""
     return _TOKEN.findall(word.lower().replace("’", "'"))
 
 
 def tokens_of(word: str) -> list[str]:
-    """A word of a raw caption as tokens of sentences; the last word of a sentence ends it."""
+    """A word of a raw caption as tokens. The last word of a sentence also ends the sentence."""
     return [*_tokens(word), _END] if ends_sentence(word) else _tokens(word)
 
 
 def sentences_of(captions: Captions) -> Captions:
     """The sentences of captions, with one sentence per row.
 
-    ``image_rows`` has the captions. :func:`tokens_of` gives their tokens, in the order of captions;
-    "facial hair" is one token.
+    ``image_rows`` has the caption of each sentence. :func:`tokens_of` gives the tokens. "facial
+    hair" is one token.
     """
     tokens = captions.rewrite(tokens_of).join(["facial hair"])
     mark = np.array([word == _END for word in tokens.types], bool)
@@ -246,14 +245,14 @@ _Rule = Callable[[Captions, ConceptTable], tuple[IntArray, IntArray]]
 
 
 def _places(sentences: Captions, number: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """(P,) the places of words that have a number, and (P,) these numbers."""
+    """The positions of words that have a number, (P,), and these numbers, (P,)."""
     numbers = np.array([number.get(word, -1) for word in sentences.types], np.int64)
     numbers = numbers[sentences.tokens] if len(numbers) else np.empty(0, np.int64)
     return np.flatnonzero(numbers >= 0), numbers[numbers >= 0]
 
 
 def _adjectives(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """The places of adjectives that describe a person, and the adjectives' concepts."""
+    """The positions and the concepts of adjectives that describe a person."""
     places, concepts = _places(sentences, table.adjective_concepts)
     near = AdjectiveSlots(sentences, places, table)
     says = near.say() & ~_of_another(sentences, table)[near.row]
@@ -261,7 +260,7 @@ def _adjectives(sentences: Captions, table: ConceptTable) -> tuple[IntArray, Int
 
 
 class AdjectiveSlots(Neighbours):
-    """The rules a to d for places of adjectives."""
+    """The rules a to d on positions of adjectives."""
 
     def __init__(self, sentences: Captions, places: IntArray, table: ConceptTable) -> None:
         super().__init__(sentences, places)
@@ -274,7 +273,7 @@ class AdjectiveSlots(Neighbours):
         self.with_person = sentences.mentions(table.persons)[self.row]
 
     def say(self) -> BoolArray:
-        """Whether the adjective at each place describes a person."""
+        """Whether the adjective at each position describes a person."""
         table = self.table
         behind = self.behind_verb() | self.behind_comma() | self.appearing() | self.only_person()
         before_smile = self.is_among(word_set(table.smiles), self.places + 1)
@@ -313,7 +312,7 @@ class AdjectiveSlots(Neighbours):
         return comma & self.closes() & self.is_among(self.nouns, self.verb)
 
     def closes(self) -> BoolArray:
-        """Whether the word ends its phrase, so that it describes no noun behind it."""
+        """Whether the word ends its phrase, so that it describes no noun after it."""
         following = self.past(self.chain - {","}, self.places + 1, 1)
         closing = _SIGNS | word_set([self.table.people.closing, self.table.linking])
         return (following == self.end) | self.is_among(closing, following)
@@ -326,7 +325,7 @@ class AdjectiveSlots(Neighbours):
 
 
 def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """The places of nouns for a person that describe, and the nouns' concepts."""
+    """The positions and the concepts of nouns for a person that also describe the person."""
     places, concepts = _places(sentences, table.noun_concepts)
     near = Neighbours(sentences, places)
     following = near.past(word_set(table.looks), places + 1, 1)
@@ -337,7 +336,7 @@ def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, I
 
 
 def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """The places of words for what a person has or does (rule e), and their concepts."""
+    """The positions and concepts of words for what a person has or does (rule e)."""
     number = {**table.carried_concepts}
     for ending in [word for word in number if word.startswith("-")]:
         ended = (word for word in sentences.types if word.endswith(ending))
@@ -354,7 +353,7 @@ def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, 
 
 
 def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
-    """Whether a word is the "focus" of a camera, and not of a person who concentrates."""
+    """Whether the word "focus" is about a camera and not about a person who concentrates."""
     focus = near.is_among(frozenset(["focus"]), near.places)
     on_it = near.is_among(word_set(table.before_focus), near.places - 1)
     camera = word_set(table.no_owners) | {"main", "center", "central", "out"}
@@ -364,7 +363,7 @@ def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
 
 
 def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
-    """Whether the nearest owner is a person; owners before a place come before owners behind it."""
+    """Whether the nearest possible owner before each position, or else after it, is a person."""
     persons = table.persons | {f"{word}'s" for word in table.persons}
     no_person = word_set(table.no_owners)
     if not len(places):
@@ -388,12 +387,12 @@ def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> B
 
 
 def _flags(captions: Captions, words: frozenset[str]) -> BoolArray:
-    """(V,) whether each distinct word is among ``words``."""
+    """(V,) flags: true for distinct words that are among ``words``."""
     return np.array([word in words for word in captions.types], bool)
 
 
 def _of_another(sentences: Captions, table: ConceptTable) -> BoolArray:
-    """(N,) whether each sentence is about another person than its first person (rule f)."""
+    """(N,) flags: true for sentences about a person who is not their first person (rule f)."""
     return sentences.read(_another, table)
 
 

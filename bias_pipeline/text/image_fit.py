@@ -1,8 +1,8 @@
 """Checks whether labels, objects, human captions and model captions are about the same images.
 
-If the rows of a file move by one place, each image has another image's captions. If the codes of
-two groups are exchanged, each image has the other group. All numbers can still be computed, and all
-are wrong.
+If the rows of a file are shifted by one, each image has the captions of another image. If the codes
+of two groups are exchanged, each image has the wrong group. All numbers can still be computed, but
+all are wrong.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MISFIT_REMEDY = (
 
 
 def misfit(corpus: Corpus, attribute: Attribute) -> str:
-    """Why labels or captions seem to belong to other images or groups; empty if they do not.
+    """The reason why labels or captions seem to belong to other images or groups; else empty.
 
-    Labels are compared with the groups that human captions name (the model's captions if there are
-    none). Words of the model's captions are compared with words of human captions.
+    Labels are compared with the groups that human captions name, or that model captions name if
+    there are no human captions. Words of model captions are compared with words of human captions.
     """
     return _labels_unlike(corpus, attribute) or corpus.read(_words_unlike)
 
@@ -110,7 +110,7 @@ def _words_unlike(corpus: Corpus) -> str:
 
 
 def objects_misfit(corpus: Corpus) -> str:
-    """Why objects seem to belong to other images; empty if they do not, or if there are none."""
+    """The reason why objects seem to belong to other images; else empty."""
     return corpus.read(_objects_unlike)
 
 
@@ -129,7 +129,7 @@ def _objects_unlike(corpus: Corpus) -> str:
 
 
 def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | None:
-    """Where texts do not fit other texts of their image: `` from ID to ID``, empty for all images.
+    """The range of images whose texts do not fit: `` from ID to ID``, or empty for all images.
 
     The result is None if the texts fit, or if there are few images or few distinct texts.
     """
@@ -156,17 +156,17 @@ def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | 
 
 
 def _spread(size: int, most: int) -> IntArray:
-    """At most ``most`` numbers below ``size``, which are evenly spread."""
+    """At most ``most`` evenly spaced numbers below ``size``."""
     return np.linspace(0, size - 1, min(size, most)).astype(np.int64)
 
 
 def shared_words(
     first: Captions, other: Captions, images: IntArray
 ) -> tuple[Float64Array, Float64Array]:
-    """How many words texts share with other texts of their image, and of other images.
+    """How many words texts share with other texts of the same image, and of other images.
 
-    Both results are (M,), for M images, and at least 0. If a share s of the images has a word in
-    its other texts, the word counts as -log(s).
+    Both results are (M,) for M images, and at least 0. A word counts as -log(s), where s is the
+    share of images with the word in their other texts.
     """
     columns: dict[str, int] = {}
 
@@ -188,7 +188,7 @@ def shared_words(
 
 
 def _unfitting(n_images: int, unlike: Callable[[IntArray], bool]) -> IntArray:
-    """The places, among N images in order, of images that do not fit: all, some parts, or none."""
+    """The indices, among N images in order, of images that do not fit: all, some parts, or none."""
     everything = np.arange(n_images)
     if n_images < _LEAST_IMAGES:
         return everything[:0]
@@ -203,7 +203,7 @@ def _parts(places: IntArray) -> Iterator[IntArray]:
 
 
 def _range_of(corpus: Corpus, images: IntArray, wrong: IntArray) -> str:
-    """The first and the last image that do not fit, as text; empty if all images do not fit."""
+    """The first and the last image that do not fit, as text; empty if no image fits."""
     if len(wrong) == len(images):
         return ""
     first, last = (corpus.ids[images[place]] for place in (wrong[0], wrong[-1]))

@@ -1,4 +1,4 @@
-"""Knows the usual words of languages in captions, and the scripts of languages."""
+"""Knows the common words of languages in captions, and the scripts of languages."""
 
 from __future__ import annotations
 
@@ -122,12 +122,12 @@ def known_languages(besides: str) -> list[str]:
 
 @cache
 def usual_words(language: str) -> frozenset[str]:
-    """The usual words of a language; empty if they are not known."""
+    """The common words of a language, or an empty set if they are not known."""
     return frozenset(words_of(_WORDS.get(_ALSO.get(language, language), "")))
 
 
 def has_usual_word(text: str, language: str) -> bool:
-    """Whether some part of the text is a usual word; French ``l'homme`` has two."""
+    """Whether some part of the text is a common word; French ``l'homme`` has two parts."""
     return not usual_words(language).isdisjoint(_PARTS.findall(text.lower()))
 
 
@@ -137,7 +137,7 @@ def scripts_of(language: str) -> frozenset[str]:
 
 
 def script(text: str) -> str:
-    """The script of the first letter, with Kana beside Han; empty for an unknown script.
+    """The script of the first letter, or Kana if any letter is Kana; empty if unknown.
 
     Example:
         >>> script("«une"), script("男性が"), script("мужчина"), script("42")

@@ -18,12 +18,13 @@ _SHOWN = 5  # words, in a note
 class MaskWords(TextTransform):
     """Replaces listed words and phrases by one token.
 
-    Words are compared after tokenising. On a side that is not in lower case, "Man" differs from
-    "man" (as in LIC's published protocol). A word is masked in every context.
+    Words are compared after tokenising. If a side's captions are not in lower case, "Man" differs
+    from "man" (as in LIC's published protocol). A word is masked in every context.
 
     Args:
-        words: what is masked: lists, text with commas, and mappings from groups to them, nested at
-            will; write a phrase with single blanks ("hot dog") or with its hyphen ("dark-skinned").
+        words: what is masked: lists, text with commas, or mappings from groups to lists or text,
+            which may be nested. Write a phrase with single blanks ("hot dog") or with its hyphen
+            ("dark-skinned").
         token: what replaces a masked word.
         sides: which captions are masked.
 
@@ -45,13 +46,13 @@ class MaskWords(TextTransform):
         self.token = token
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus after masking; a note says which words stay because of their capitals."""
+        """The corpus after masking. A note says which words remain because of capital letters."""
         masked = super().__call__(corpus)
         notes = [note for side in self.sides if (note := self._count_unmasked(corpus, side))]
         return replace(masked, notes=(*masked.notes, *notes))
 
     def _count_unmasked(self, corpus: Corpus, side: Side) -> str:
-        """A note on listed words of a side that stay because of their capitals; may be empty."""
+        """A note on listed words of a side that remain because of capital letters; may be empty."""
         captions = corpus.side(side)
         counts = {
             word: int(captions.counts[number])
@@ -82,7 +83,7 @@ class KeepWords(TextTransform):
     """Drops every word that is neither listed nor a special token.
 
     Args:
-        words: what is kept, in the forms that :class:`MaskWords` takes.
+        words: what is kept, in the forms that :class:`MaskWords` accepts.
         sides: which captions are rewritten.
 
     Example:

@@ -1,15 +1,14 @@
-"""Decides which group of an attribute, and which tasks, a caption names; every metric uses it.
+"""Finds the group of an attribute and the tasks that a caption names, for every metric.
 
 Our tokenizer splits a caption into lower-case words. A group is named where one of its listed words
-or phrases occurs as a whole. "man's hat" and "the man." name a man, but "mandate" does not. Plurals
-count only if they are listed. A caption that names two groups has no single group
-(:func:`named_group`). A caption names a group of an intersection if it names a group of each
-attribute.
+or phrases occurs as a whole. So "man's hat" and "the man." name a man, but "mandate" does not.
+Plurals count only if they are listed. For a caption that names two groups, :func:`named_group`
+returns no group. A caption names a group of an intersection if it names a group of each attribute.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
-names a group of race, but "a black dog" does not. Lists and English word order decide whether a
-word describes a person, without a parser. A word that is in no list ends the search. So matches are
-reliable, but some are missed ("a black bearded man").
+names a group of race, but "a black dog" does not. Whether a word describes a person is found from
+lists and English word order, without a parser. A word that is in no list ends the search. So
+matches are reliable, but some are missed ("a black bearded man").
 
 A task (an object or an activity) is named where one of its listed words or phrases occurs. The
 longest phrase wins, so "hot dog" is not a dog. A task that is named twice counts once.
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
-    """(P,) whether each of P running words describes a person.
+    """(P,) flags: true for those of P words that describe a person.
 
     A word describes a person in three cases. The word itself may be a noun for a person
     ("africans"). A noun for a person may follow, with only listed words between, if this noun does
@@ -69,7 +68,7 @@ def describing_a_person(captions: Captions, places: IntArray, context: Context) 
 
 
 class Neighbours:
-    """The neighbours of the words at P places, within their captions."""
+    """The neighbours of the words at P positions, within the same caption."""
 
     def __init__(self, captions: Captions, places: IntArray) -> None:
         self.captions, self.places = captions, places
@@ -77,7 +76,7 @@ class Neighbours:
         self.first, self.end = captions.starts[row], captions.starts[row + 1]
 
     def is_among(self, words: frozenset[str], places: IntArray) -> BoolArray:
-        """(P,) whether the word at each place is among these words."""
+        """(P,) flags: true where the word at a position is among ``words``."""
         known = np.array([word in words for word in self.captions.types], bool)
         inside = (self.first <= places) & (places < self.end)
         matches: BoolArray = inside.copy()
@@ -85,19 +84,19 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) the first place, in steps from each place, whose word is not among these words."""
+        """(P,): the first position, in steps from each place, with a word not among ``words``."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """(P,) whether one of these words stands at one of the steps; negative steps go back."""
+        """(P,) flags: true where one of ``words`` is at a step; negative steps go back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
 
 class _Beside(Neighbours):
-    """The rules of a context, applied at P places."""
+    """The rules of a context, applied at P positions."""
 
     def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
         super().__init__(captions, places)
@@ -124,7 +123,7 @@ class _Beside(Neighbours):
 
 
 def word_set(words: Words) -> frozenset[str]:
-    """The words and phrases of a list, as a set."""
+    """The set of words and phrases in a list."""
     return frozenset(words_of(words))
 
 
@@ -135,19 +134,19 @@ SEVERAL_GROUPS = -2
 def attribute_mentions(
     captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
 ) -> sparse.csr_array:
-    """The groups, out of the given groups, that each caption names.
+    """Which of the given groups each caption names.
 
     A caption names a group of an intersection if it names a group of each attribute.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
-        attribute: whose words are counted.
-        groups: names of its groups, one per column.
+        attribute: the attribute whose words are counted.
+        groups: names of groups of the attribute, one per column.
         preset: a published list to use instead of the attribute's own words, see
             :meth:`~bias_pipeline.corpus.attribute.Attribute.namings`.
 
     Returns:
-        (N, K) indicators; a caption that names two groups counts for both.
+        (N, K) of 0 and 1. A caption that names two groups counts for both.
     """
     return captions.read(_mentions, attribute.namings(preset), tuple(groups))
 
@@ -164,7 +163,7 @@ def named_group(
         preset: as in :func:`attribute_mentions`.
 
     Returns:
-        (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
+        (N,) the index of the group, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
 
     Example:
         >>> words = {"male": ["man"], "female": ["woman"]}
@@ -177,7 +176,7 @@ def named_group(
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
-    """(N,) the single group in each row of (N, K) mentions; see :func:`named_group`."""
+    """(N,): the only group in each row of (N, K) mentions; see :func:`named_group`."""
     groups = np.arange(mentions.shape[1])
     counts = np.asarray((mentions > 0).sum(axis=1)).astype(np.int64)
     first = np.asarray((mentions > 0).astype(np.float64) @ groups).astype(np.int64)
@@ -185,7 +184,7 @@ def one_of(mentions: sparse.csr_array) -> IntArray:
 
 
 def silent(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) whether each caption names no group.
+    """(N,) flags: true for captions that name no group.
 
     A caption names a group of an intersection if it names a group of each attribute.
 
@@ -203,9 +202,9 @@ def neutral_rate(
 ) -> float:
     """The share of captions that name no group of the attribute, in [0, 1].
 
-    It is NaN without captions. A captioner that always writes "person" has a rate of 1. So the rate
-    shows that the captioner avoids groups. The rate uses the attribute's own words, whatever a
-    metric's word list is, so that rates can be compared.
+    The rate is NaN without captions, and 1 if the captioner always writes "person". So the rate
+    shows whether the captioner avoids naming groups. The rate always uses the attribute's own
+    words, even if a metric has another word list, so that rates can be compared.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -220,7 +219,7 @@ def neutral_rate(
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The P places where captions contain a word that is listed for a group.
+    """The P positions at which captions have a word that is listed for a group.
 
     Attributes:
         captions: N captions as lower-case words without punctuation, listed phrases as one word.
@@ -235,14 +234,14 @@ class Listed:
     names: BoolArray
 
     def holding(self, places: BoolArray) -> BoolArray:
-        """(N,) whether captions contain at least one of the flagged places."""
+        """(N,) flags: true for captions with at least one of the flagged positions."""
         flags = np.zeros(len(self.captions), bool)
         flags[np.searchsorted(self.captions.starts, self.places[places], side="right") - 1] = True
         return flags
 
 
 def listed_words(captions: Captions, naming: Naming) -> Listed:
-    """The listed words that captions contain.
+    """Find the listed words in captions.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -309,7 +308,7 @@ def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
 
 
 def lowered_words(captions: Captions) -> Captions:
-    """Raw captions as lower-case words, without punctuation."""
+    """Turn raw captions into lower-case words without punctuation."""
     return captions.read(_lower)
 
 
@@ -322,7 +321,7 @@ def _lower(captions: Captions) -> Captions:
 def task_mentions(
     captions: Captions, vocabulary: TaskVocabulary, tasks: tuple[str, ...]
 ) -> sparse.csr_array:
-    """The tasks that each caption names.
+    """Find the tasks that each caption names.
 
     Any word of a task names the task. The longest phrase wins, so "hot dog" does not name a dog.
 
@@ -366,7 +365,7 @@ _REACH = 4  # words from a hedge to the group's word: "appears to be a young bla
 
 
 def find_hedged(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) whether captions name a group after a hedge: "appears to be a young man".
+    """(N,) flags: true for captions that name a group after a hedge ("appears to be a young man").
 
     At most three words stand between the hedge and the group's word.
 
@@ -399,14 +398,14 @@ def _find_hedged(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
 
 
 def _hedging(words: Captions) -> BoolArray:
-    """(N,) flags of captions with a word of a hedge; only these captions are then read as text."""
+    """(N,) flags: true for captions with a word of a hedge. Only these are then read as text."""
     pattern = phrase_pattern("hedge")
     single = re.compile(r"appear\w*|seem\w*|look\w*|might|may|could")
     return words.mentions(w for w in words.types if single.fullmatch(w) or pattern.fullmatch(w))
 
 
 def _near_hedges(words: Sequence[str]) -> set[int]:
-    """The places of the words that closely follow a hedge."""
+    """The positions of the words that closely follow a hedge."""
     text = " ".join(words)
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     ends = [match.end() for match in re.finditer(rf"\b(?:{phrase_pattern('hedge').pattern})", text)]

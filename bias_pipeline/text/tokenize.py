@@ -1,4 +1,4 @@
-"""Our tokenizer, which is fast, has a version, and is the same on every system."""
+"""The project's tokenizer, which is fast, has a version, and works the same on every system."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf
 class Tokenize(TextTransform):
     """Splits captions into words and punctuation.
 
-    A token is a run of letters and digits or a single other character, after Unicode NFC. English
+    A token is a run of letters and digits, or a single other character, in Unicode NFC. English
     clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so that masking
-    finds the word. Hyphens separate for the same reason ("police-woman" is three tokens). Scripts
-    without blanks give one token per character.
+    finds the word. Words are split at hyphens for the same reason ("police-woman" is three tokens).
+    In scripts without blanks, each character is a token.
 
-    Captions of the sides in ``lowercase`` are put into lower case. The published LIC protocol does
-    this only for ``human``. A literal ``<unk>`` is one special token if ``keep_unknown`` is true.
-    The published protocol splits ``<unk>`` into three tokens.
+    The captions of sides in ``lowercase`` become lower case. The published LIC protocol does this
+    only for ``human``. A literal ``<unk>`` is one special token if ``keep_unknown`` is true. The
+    published protocol splits ``<unk>`` into three tokens.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)
@@ -109,7 +109,7 @@ def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
 
 
 def _unicode_tokens(word: str) -> list[str]:
-    """Runs of letters, digits and their marks, and every other character as its own token."""
+    """Runs of letters, digits and accents, and every other character as its own token."""
     tokens: list[str] = []
     in_word = False
     for sign in word:

@@ -1,10 +1,10 @@
-"""Numbers beside the headline, on groups, learning curves and equal style.
+"""Numbers besides the headline: scores of groups, learning curves, and scores for equal styles.
 
 Scores of single groups show which group is worst and how far the groups are apart. A learning curve
 shows how a score grows with the number of images: the same attackers learn from half and from a
-quarter of their images, and are tested on all images. If the curve is not level, a score means
-nothing without the number of images. At equal style, the coverage of the vocabulary and the score
-of one annotator against the others are added.
+quarter of their images, and are tested on all images. If the curve still rises or falls, a score
+means nothing without the number of images. If styles are made equal, two numbers are added: the
+share of vocabulary that matching covers, and the score of one annotator compared with the others.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Gap:
 
 
 def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
-    """The largest gap between groups; There is no gap if fewer than two groups have a score."""
+    """The largest gap between two groups. There is no gap if fewer than two groups have a score."""
     known = {name: e for name, e in groups.items() if math.isfinite(e.value)}
     if len(known) < 2:
         return None
@@ -64,7 +64,7 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
 
 
 def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap, unit: str = "fraction") -> str:
-    """The worst group and the largest gap in the form of tables, with fractions in per cent."""
+    """A sentence on the worst group and the largest gap; fractions are in per cent."""
     worst, largest = (
         f"{_format(e.value, unit)} [{_format(e.ci_low, unit)}, {_format(e.ci_high, unit)}]"
         for e in (groups[gap.worst], gap.estimate)
@@ -88,7 +88,7 @@ _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
 def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str, Number]:
-    """The numbers of a learning curve under the names of parts, such as ``learning:half``."""
+    """The numbers of a learning curve, by names such as ``learning:half``."""
     return {
         PartName("learning", direction=direction, detail=share): part
         for share, part in curve.items()
@@ -109,7 +109,7 @@ def smaller_shares(codes: IntArray) -> dict[str, float]:
 
 
 def learning_note(curve: Mapping[str, Number], error: float, direction: str = "") -> list[str]:
-    """A sentence on whether a score changes with the number of training images, if measured."""
+    """A sentence that says whether a score changes with the number of training images."""
     if not curve:
         return []
     values, fewest = [part.value for part in curve.values()], [*curve][-1]
@@ -125,7 +125,7 @@ def learning_note(curve: Mapping[str, Number], error: float, direction: str = ""
 
 
 def error_of_first_seed(score: Estimate) -> float:
-    """Standard deviation of the first seed's score under resampling, for learning curves."""
+    """Standard deviation of the first seed's score when images are resampled."""
     assert score.draws is not None
     return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
@@ -143,7 +143,7 @@ def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
-    """The score with one annotator as the captioner, or a note why there is no score."""
+    """The score if one annotator is the captioner, or a note that says why there is no score."""
     people = one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])
@@ -154,7 +154,7 @@ def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Sc
 
 
 def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
-    """The corpus with one annotator as the captioner, or None if no image has two annotators."""
+    """The corpus with one annotator as captioner, or None if no image has two annotators."""
     human = corpus.human
     several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
     images = several & (corpus.groupings[attribute].codes >= 0)
@@ -167,9 +167,9 @@ def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
 
 
 def mean_reach(matched: Corpus) -> float:
-    """The share of the captioner's words that matched human captions have, over positions.
+    """The mean share of the captioner's words that matched human captions contain.
 
-    Positions are weighted by their number of images, as they are in the score.
+    The mean is over caption positions, weighted by their number of images as in the score.
     """
     lines = matched.tables.get(CHANGES, ())
     reach, images = (np.array([line[key] for line in lines], float) for key in ("reach", "images"))
@@ -182,7 +182,7 @@ def equal_speech_parts(
 ) -> dict[str, Number]:
     """``matched:reach`` and ``matched:people`` of a headline.
 
-    ``matched:retained`` is the share of the captioner's words that stayed, if some were removed.
+    If words of the captioner were removed, ``matched:retained`` is the share that remains.
     """
     estimate = Estimate(mean_reach(matched))
     reach = replace(part, **vars(estimate), unit="fraction", range=(0.0, 1.0), neutral=None)
@@ -202,7 +202,7 @@ def equal_speech_parts(
 def alike_corpora(
     corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
 ) -> Iterator[Corpus]:
-    """Captions for attackers, in which annotators of equal length replace the captioner in turn.
+    """Corpora in which annotators, one after the other, replace the captioner with equal length.
 
     Each corpus also has one human caption of every image, for comparison.
     """
@@ -213,7 +213,10 @@ def alike_corpora(
 
 
 def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:
-    """``matched:alike`` and ``matched:beyond``; NaN if annotators of equal length have no score."""
+    """The numbers ``matched:alike`` and ``matched:beyond``.
+
+    Both are NaN if annotators with captions as long as the captioner's have no score.
+    """
     if alike is None or alike.draws is None or score.draws is None:
         unknown = Estimate(math.nan)
         absent = replace(score, **vars(unknown), n_images=0, coverage=0.0)
@@ -233,7 +236,7 @@ def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, 
 def with_annotators(
     score: Score, matched: Corpus, people: Score, alike: Score, level: float
 ) -> Score:
-    """A score at equal style, with the scores of annotators in the captioner's place."""
+    """A score for equal styles, together with scores of annotators who replace the captioner."""
     headline = score.parts[SCORE]
     return replace(
         score,
@@ -252,5 +255,5 @@ def with_annotators(
 
 
 def rename_predictions(predictions: Sequence[Predictions], whose: str) -> list[Predictions]:
-    """Predictions on annotators' captions, whose names begin with ``WHOSE:``."""
+    """Predictions from annotators' captions, under names that begin with ``WHOSE:``."""
     return [replace(item, name=f"{whose}:{item.name}") for item in predictions]

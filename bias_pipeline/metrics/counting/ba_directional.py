@@ -35,22 +35,23 @@ from bias_pipeline.metrics.value_names import PartName
 
 @dataclass(eq=False, kw_only=True)
 class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
-    """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
+    """BA-> of Wang and Russakovsky 2021, measured on captions.
 
-    ``a_to_t``: are the usual tasks of a group named more often than they are labelled? ``t_to_a``:
-    is the usual group of a task named more often than it is labelled? A group and a task are usual
-    for each other if they occur together in the labels more often than by chance.
+    ``a_to_t`` asks whether captions name a group's usual tasks (such as objects) more often than
+    labels do. ``t_to_a`` asks whether captions name a task's usual group more often than labels do.
+    A group and a task are usual for each other if the labels have both together more often than by
+    chance.
 
-    * ``<direction>:object:NAME``, ``:group:NAME``: the mean over groups for one task, and over
-      tasks for one group.
-    * ``t_to_a:images``, ``t_to_a:named``: the score with the denominator of each public code. The
-      two scores may differ in sign. Conclusions rest on ``named``, since captions without a group
-      lower ``images``.
-    * ``t_to_a:published:*``: the numbers of the published formula. Our numbers take the sign and
-      the size of a pair from different images.
+    * ``<direction>:object:NAME``, ``:group:NAME``: the score of one task, averaged over groups, and
+      the score of one group, averaged over tasks.
+    * ``t_to_a:images``, ``t_to_a:named``: the score if shares are taken of all images, or only of
+      images whose caption names a group. The two scores may have different signs. Conclusions rest
+      on ``named``, since captions that name no group lower ``images``.
+    * ``t_to_a:published:*``: the same numbers by the published formula. Ours finds usual pairs on
+      some images and measures changes on other images.
 
-    If a captioner names few objects, ``a_to_t`` is below 0 whatever the bias. Read it with
-    ``mentions:model`` and ``mentions:human``.
+    If a captioner names few objects, ``a_to_t`` is below 0 whatever the bias. So also compare
+    ``mentions:model`` with ``mentions:human``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -60,7 +61,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner amplifies in that direction",
+        direction="lower is fairer; above 0, the captioner amplifies bias in that direction",
         family="counting",
         streams=True,
         question="tasks",

@@ -1,4 +1,4 @@
-"""BA_MALS measures whether objects occur with their usual group more often than in the labels."""
+"""BA_MALS measures whether captions strengthen the link between objects and their usual groups."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ UNDEFINED = PartName("undefined")
 class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), measured on captions.
 
-    The usual groups of an object are the groups with more than 1/K of its labelled images. An
-    object's growth is the rise of its usual groups' share from labels to captions. ``score`` is the
-    mean growth, and ``object:NAME`` is the growth of one object. ``predictions:joint``, ``:task``
-    and ``:group`` are the score when captions give group and object, only the object, or only the
-    group. The metric ignores how frequent each group is in the labels. The usual groups and the
-    growth come from different images. ``published:*`` takes both from the same images, as in the
-    paper.
+    A group is usual for an object if more than 1/K of the object's images are labelled with the
+    group. An object's growth is the usual groups' share in captions minus their share in labels.
+    ``score`` is the mean growth, and ``object:NAME`` is the growth of one object.
+    ``predictions:joint``, ``:task`` and ``:group`` are the score if captions decide both group and
+    object, only the object, or only the group. The metric ignores how frequent each group is in the
+    labels. Usual groups are found on some images, and growth is measured on the others.
+    ``published:*`` uses the same images for both, as the paper does.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -47,8 +47,8 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 objects occur with their usual groups even more than "
-        "in the labels",
+        direction="lower is fairer; above 0, captions name objects with their usual groups more "
+        "often than labels do",
         family="counting",
         streams=True,
         question="tasks",
@@ -69,7 +69,7 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     absent: Absent = "drop"  # see `ba_mals`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers except the mention rates."""
+        """True for all numbers, but not for mention rates."""
         return part.what != "mentions"
 
     def tally(self, view: CorpusView) -> Tally:

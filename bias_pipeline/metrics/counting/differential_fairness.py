@@ -51,13 +51,12 @@ PUBLISHED = PartName("published")
 
 @dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
-    """Amplification of differential fairness: the captioner's epsilon minus the annotators'.
+    """The captioner's epsilon of differential fairness, minus the annotators' epsilon.
 
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over all tasks t and all pairs of labelled
-    groups. P(t | a) is the share of the group's captions that name the task, smoothed by a prior.
-    ``model`` and ``human`` are the epsilons, and ``object:NAME`` is the difference for one task.
-    ``published`` is the score under the paper's prior. ``published`` also depends on the number of
-    images.
+    groups a, a'. P(t | a) is the share of the group's captions that name the task, smoothed by a
+    prior. ``model`` and ``human`` are the epsilons, and ``object:NAME`` is the difference for one
+    task. ``published`` is the score under the paper's prior.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -67,7 +66,8 @@ class DifferentialFairness(TaskMetric):
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0, captions differ more by group than human captions do",
+        direction="lower is fairer; above 0, captions differ more between groups than human "
+        "captions do",
         family="counting",
         streams=True,
         question="tasks",
@@ -161,7 +161,7 @@ class DifferentialFairness(TaskMetric):
     def _smoothing(
         self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
     ) -> dict[str, Smoothing]:
-        """The noise of the prior for each table; each resampling draws a part of the prior anew."""
+        """The noise of the prior for each table, part of which is drawn for each resample."""
         if not PRIORS[self.prior] or self.prior == "share":
             return {}
         smoothing = {}
@@ -179,7 +179,7 @@ class DifferentialFairness(TaskMetric):
         return smoothing
 
     def _supported_tasks(self, view: CorpusView, sides: CaptionSides) -> IntArray:
-        """The tasks that human captions name often enough, whatever the captioner names."""
+        """The tasks that human captions name often enough; model captions play no part."""
         part = HUMAN if HUMAN in sides.images else MODEL
         named, captions = _naming(view, sides, part)
         least = least_share(self.min_support, int(sides.images[part].sum()))
@@ -195,6 +195,6 @@ class DifferentialFairness(TaskMetric):
 
 
 def _naming(view: CorpusView, sides: CaptionSides, part: PartName) -> tuple[Float64Array, int]:
-    """(T,) how many captions of a part name each task, and the number of captions."""
+    """How many captions of a part name each task, (T,), and the number of captions."""
     chosen = sides.images[part][view.images(part.side)]
     return np.asarray(view.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

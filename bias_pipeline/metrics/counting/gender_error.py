@@ -1,4 +1,4 @@
-"""Measures how often captions name the wrong group (gender error) or the right one (accuracy).
+"""Measures how often captions name the wrong group (gender error) or the right group (accuracy).
 
 Gender error says whether captions misgender. Group accuracy says whether one group is named
 correctly more often than another.
@@ -50,11 +50,11 @@ NAMED_PAIRED = (
 
 
 class OutcomeMetric(CorrectedByGold):
-    """A metric of the groups that captions name, compared with labelled groups."""
+    """A metric that compares the groups that captions name with labelled groups."""
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """For each part, (N,) flags of the labelled images on which the part rests."""
+        """For each number, (N,) flags of the labelled images from which it is computed."""
 
     @abstractmethod
     def numbers(
@@ -90,17 +90,17 @@ class OutcomeMetric(CorrectedByGold):
 
 @dataclass(eq=False, kw_only=True)
 class GenderError(OutcomeMetric):
-    """Share of labelled images whose caption names another group than the label.
+    """Share of labelled images whose caption names a group other than the labelled one.
 
-    A caption that names no group or several is not wrong, so naming nobody lowers the error.
-    ``named`` is the error over captions that name exactly one group.
+    A caption that names no group or several groups is not wrong, so naming nobody is no error.
+    ``named`` is the error among captions that name exactly one group.
 
-    * ``human``, ``named:human``: annotators' errors.
-    * ``named:increase``: the captioner's error minus the annotators' error on the images that both
+    * ``human``, ``named:human``: the annotators' errors.
+    * ``named:increase``: the captioner's error minus the annotators' error, on the images that both
       describe.
-    * ``group:NAME``, ``named:NAME``: a group's errors.
+    * ``group:NAME``, ``named:NAME``: the errors on a group's images.
 
-    The table ``misnamed`` has examples.
+    ``misnamed.csv`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -110,7 +110,7 @@ class GenderError(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; at 0 no caption names the wrong group",
+        direction="lower is fairer; at 0, no caption names the wrong group",
         family="counting",
         streams=True,
         question="misgendering",
@@ -139,7 +139,7 @@ class GenderError(OutcomeMetric):
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """The images of each part; ``:paired`` parts exist only if the sides' images differ."""
+        """The images of each number; ``:paired`` numbers exist only if the sides' images differ."""
         images = described_images(view, view.labelled)
         if all((mask == images[MODEL]).all() for mask in images.values()):
             return {part: mask for part, mask in images.items() if not part.detail}
@@ -187,10 +187,10 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(OutcomeMetric):
     """Gap between groups in the share of images whose caption names the right group.
 
-    ``group:NAME`` is the share of a group's images whose caption names the right group.
-    ``incorrect:NAME`` is the share with a wrong group, and ``other:NAME`` the share with no group
-    or several. ``divergence`` is the Jensen-Shannon divergence of these three shares between
-    groups, in bits. ``human`` is the score of human captions.
+    ``group:NAME`` is the share for one group. ``incorrect:NAME`` is the share of the group's images
+    whose caption names a wrong group, and ``other:NAME`` the share whose caption names no group or
+    several groups. ``divergence`` is the Jensen-Shannon divergence, in bits, between the groups'
+    distributions of these three outcomes. ``human`` is the score of human captions.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -200,7 +200,8 @@ class GroupAccuracy(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; at 0 all groups are named correctly equally often",
+        direction="lower is fairer; at 0, captions name the right group equally often for all "
+        "groups",
         family="counting",
         streams=True,
         question="misgendering",

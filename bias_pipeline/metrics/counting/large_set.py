@@ -1,4 +1,4 @@
-"""Describes how annotators of a large set of captions describe the groups of each attribute."""
+"""Reads how often annotators of a large set of captions mention each concept, by group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LargeSet(Configurable):
         return self.mentions.get(concept, 0) < self.least
 
     def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:
-        """The ratio of the second group to the first for each concept; empty for other groups."""
+        """For each concept, the ratio of the second group to the first; empty for other groups."""
         known = self.attributes.get(attribute.name)
         if known is None or sorted(known.groups) != sorted(groups):
             return {}

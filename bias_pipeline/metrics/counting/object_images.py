@@ -1,4 +1,4 @@
-"""Finds the objects that a corpus's images have and that captions and annotators name."""
+"""Finds the objects that are in images, and the objects that captions and annotators name."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LEAST_IMAGES, _LEAST_SHARE = 5, 500
 
 @dataclass(frozen=True, eq=False)
 class ObjectImages(ComparableImages):
-    """M images of a corpus, with a caption for each, their objects, and the objects captions name.
+    """M images of a corpus with their captions, their objects, and the objects that captions name.
 
     The objects of an image are its annotated objects and the objects that annotators' captions
     name.
 
     Attributes:
-        view: the images, with the objects that are looked for.
-        annotated: (M, T) 1 where the image has an annotated object.
+        view: the images, with the objects to look for.
+        annotated: (M, T): 1 where the object is annotated in the image.
     """
 
     view: CorpusView
@@ -43,7 +43,7 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def present(self) -> Float64Array:
-        """(M, T) 1 where the image has an object."""
+        """(M, T): 1 where the image has the object."""
         table = self.annotated
         if len(self.corpus.human):
             table = sparse.csr_array(table + self.view.by_image("human", self._human_mentions))
@@ -61,7 +61,7 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def human(self) -> NamedObjects:
-        """The objects that annotators' captions name; annotators of an image have equal weights."""
+        """The objects that annotators' captions name. All annotators of an image weigh the same."""
         named = self.view.by_image("human", self._human_mentions).toarray()
         return NamedObjects(named / np.maximum(self.numbers, 1)[:, None], self.present)
 
@@ -80,7 +80,7 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def features_by_level(self) -> Mapping[str, sparse.csr_array]:
-        """Features of images at three levels: number of objects, objects, annotators' words."""
+        """The images' features at three levels: number of objects, objects, annotators' words."""
         count = np.minimum(self.present.sum(axis=1), _MOST_OBJECTS)
         number = sparse.csr_array((count[:, None] == np.arange(_MOST_OBJECTS + 1)).astype(float))
         blocks = {NUMBER: number, OBJECTS: sparse.csr_array(self.present)}
@@ -94,16 +94,16 @@ class ObjectImages(ComparableImages):
 
     @property
     def features(self) -> sparse.csr_array:
-        """(M, P) all features of the images."""
+        """(M, P): all features of the images."""
         return list(self.features_by_level.values())[-1]
 
 
 def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
-    """The corpus without the annotator who is the captioner, if there is one, and a note.
+    """The corpus without the annotator who is the captioner, and a note about this annotator.
 
-    Without this, each object in a caption of this annotator would count as present, since an
-    annotator names it. A captioner counts as an annotator if nearly all its captions are human
-    captions of the same images.
+    If the annotator stayed, each object in the annotator's captions would count as present. A
+    captioner counts as an annotator if nearly all its captions are human captions of the same
+    images.
     """
     known = corpus.model.image_rows[:_TRIED]
     if not len(corpus.human) or not _captions_of_others(corpus, known)[1]:
@@ -121,7 +121,10 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
 
 
 def _captions_of_others(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bool]:
-    """(C,) human captions by others than the captioner, and whether the captioner is a person."""
+    """(C,) flags: true for human captions not by the captioner.
+
+    Also whether the captioner is a person.
+    """
     model, human = corpus.model, corpus.human
     rows = np.flatnonzero(np.isin(model.image_rows, images)).tolist()
     left = {(int(model.image_rows[row]), model.text(row)) for row in rows}

@@ -1,11 +1,11 @@
-"""Makes tables, with a row per image, of the two sides that a metric compares.
+"""Makes a table for each of the two sides that a metric compares, with a row per image.
 
 BA_MALS, BA-> and Multi-> compare the groups and tasks in labels with the groups and tasks in
 captions. Other metrics compare the captioner, who writes one caption per image, with annotators,
-who write several. Noise makes some numbers larger, such as a maximum. Such numbers are therefore
-computed for each position of human captions, each time from as many captions as the captioner
-wrote, and averaged. If an image has fewer captions than there are positions, its captions are used
-again from the first.
+who write several. Noise makes some numbers larger, for example a maximum. Therefore annotators'
+numbers are computed once for each position of human captions, each time from as many captions as
+the captioner wrote, and averaged. If an image has fewer captions than there are positions, its
+captions are reused from the first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Reader = Callable[[sparse.csr_array], sparse.csr_array]
 
 @dataclass(frozen=True, eq=False)
 class LabelsVsCaptions:
-    """The labels and captions of N images; rows of unused images are empty."""
+    """The labels and captions of N images. Rows of images that are not used are empty."""
 
     images: BoolArray  # (N,) the images used
     codes: IntArray  # (N,) group by label, -1 where unused
@@ -83,10 +83,10 @@ class LabelledTaskMetric(TaskMetric):
     unclear: Unclear = "keep"
 
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
-        """Labels and predictions on the images that have labels and captions.
+        """The labels and predictions of images that have both labels and captions.
 
-        ``read`` turns the (R, T) table of each observation's tasks into the (R, M) table of counted
-        columns.
+        ``read`` turns an (R, T) table, with the tasks of each observation, into an (R, M) table of
+        the columns that are counted.
         """
         codes = view.codes
         images = view.labelled & view.has("model")
@@ -119,7 +119,7 @@ class LabelledTaskMetric(TaskMetric):
         )
 
     def label_table(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
-        """(N, M) how many observations of each image's labels have each column."""
+        """(N, M): for each image and column, how many labelled observations have the column."""
         if self.labels == "objects":
             return read(view.task_labels)
         if self.labels == "each":
@@ -129,7 +129,7 @@ class LabelledTaskMetric(TaskMetric):
         return read(named)
 
     def caution(self) -> str:
-        """A note that says how to read A→T."""
+        """A note on how to read A→T."""
         return (
             "A→T counts words, so it changes with how much captions mention: compare "
             f"mentions:model with mentions:human in rows.csv (metric.labels={self.labels}); below "
@@ -138,7 +138,7 @@ class LabelledTaskMetric(TaskMetric):
 
 
 def counts_of(sums: Sums, n_groups: int) -> Counts:
-    """Counts from the sums of :meth:`LabelsVsCaptions.tables`."""
+    """The counts in the sums of :meth:`LabelsVsCaptions.tables`."""
     labels = by_group(sums["labels"], n_groups)
     return Counts(
         total=sums["groups"].sum(axis=-1),
@@ -153,13 +153,13 @@ def counts_of(sums: Sums, n_groups: int) -> Counts:
 
 
 def counts_of_folds(sums: Sums, n_groups: int) -> Counts:
-    """Counts from the sums of :meth:`LabelsVsCaptions.tables_of_folds`; the fold is axis 0."""
+    """The counts in the sums of :meth:`LabelsVsCaptions.tables_of_folds`. Axis 0 is the fold."""
     each = {name: np.moveaxis(by_group(table, FOLDS), 1, 0) for name, table in sums.items()}
     return counts_of(each, n_groups)
 
 
 def mention_rates(counts: Counts, images: BoolArray, of: str = "") -> dict[PartName, CountedNumber]:
-    """The mean number of tasks of an observation, by captions and by labels."""
+    """The mean number of tasks in a caption, and in the labels of an observation."""
     named, captioned = counts.task_given_group.sum(axis=(-2, -1)), counts.captioned.sum(axis=-1)
     return {
         PartName("mentions", side="model", detail=of): CountedNumber(
@@ -178,7 +178,7 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
-    """The images that each part's side describes; ``:paired`` has the images of both sides.
+    """For each part, the images that its side describes; for ``:paired``, that both describe.
 
     Parts without images are left out.
     """
@@ -204,16 +204,16 @@ class CaptionSides:
 
     @property
     def paired_images(self) -> BoolArray:
-        """(N,) the images that both sides describe; without annotators, the model's images."""
+        """(N,) flags: true for images that both sides describe, or the model if it is alone."""
         return self.images.get(MODEL_PAIRED, self.images[MODEL])
 
     @property
     def notes(self) -> list[str]:
-        """A note that there is no score if there are no human captions; otherwise empty."""
+        """Without human captions, a note that there is no score; otherwise no notes."""
         return [] if HUMAN in self.images else ["no human captions: there is no score"]
 
     def number(self, part: PartName, values: Float64Array, unit: str = "fraction") -> CountedNumber:
-        """A number of one side, which is never negative."""
+        """A number of one side that is never negative."""
         return CountedNumber(
             values=values,
             images=self.images[part],
@@ -225,9 +225,10 @@ class CaptionSides:
     def tables(
         self, view: CorpusView, make: Table, prefix: str = ""
     ) -> dict[str, sparse.csr_array]:
-        """A table for each part; annotators have a table for each caption position.
+        """A table for each part. Annotators have one table for each caption position.
 
-        ``make`` takes a side and the (C,) flags of chosen captions, and returns an (N, ...) table.
+        ``make`` takes a side and the (C,) flags of the chosen captions. The result of ``make`` is
+        an (N, ...) table.
         """
         tables = {}
         for part, images in self.images.items():
@@ -254,7 +255,7 @@ def key(part: PartName, position: int) -> str:
 
 
 def mean_of(values: Sequence[Float64Array]) -> Float64Array:
-    """The mean over positions, element by element; values that are NaN are left out."""
+    """The mean over positions, element by element, without NaN values."""
     stacked = np.stack(values)
     known = np.isfinite(stacked)
     n = known.sum(axis=0)
@@ -263,7 +264,9 @@ def mean_of(values: Sequence[Float64Array]) -> Float64Array:
 
 
 def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
-    """(N, K * T) each (N, T) row in the columns of its group; empty for codes below 0.
+    """(N, K * T): each (N, T) row, moved to the columns of its group.
+
+    Rows with codes below 0 are empty.
 
     Example:
         >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
@@ -279,14 +282,14 @@ def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -
 
 
 def keep_rows(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
-    """The table in which all other rows are empty."""
+    """The table, in which the rows of all other images are empty."""
     chosen = np.repeat(images, np.diff(table.indptr))
     columns = table.indices[chosen]
     return sparse.csr_array((table.data[chosen], columns, _ends(table, chosen)), shape=table.shape)
 
 
 def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
-    """(N + 1,) where each row begins and ends after only the chosen entries stay.
+    """(N + 1,): where each row begins and ends if only the chosen entries are kept.
 
     Rows stay in order, so nothing has to be sorted again.
     """
@@ -296,7 +299,7 @@ def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
 def one_hot(
     codes: IntArray, n_groups: int, weights: Float64Array | None = None
 ) -> sparse.csr_array:
-    """(N, K) each row has 1 (or its weight) in the column of its code; codes below 0 give 0."""
+    """(N, K): each row has 1 (or its weight) in the column of its code, if this is 0 or more."""
     rows = np.flatnonzero(codes >= 0)
     data = np.ones(len(rows)) if weights is None else weights[rows]
     return sparse.csr_array((data, (rows, codes[rows])), shape=(len(codes), n_groups))

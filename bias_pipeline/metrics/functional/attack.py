@@ -1,8 +1,8 @@
-"""Scores of one attacker, and comparisons of the model's score with the human score.
+"""Computes scores of one attacker, and compares the model's score with the human score.
 
-Everywhere ``probs`` is (M, K) with rows that sum to 1, and ``truth`` (M,) are the classes, whole
-numbers from 0 to K - 1. Lists, tables and tensors are taken as arrays; anything else raises
-ValueError.
+In all functions, ``probs`` (M, K) has rows that sum to 1, and ``truth`` (M,) has the classes, which
+are whole numbers from 0 to K - 1. Lists, tables and tensors are accepted as arrays. Anything else
+raises ValueError.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def _guesses(probs: ArrayLike, truth: ArrayLike) -> tuple[Float64Array, IntArray
 
 
 def lic(probs: ArrayLike, truth: ArrayLike) -> float:
-    """LIC_M or LIC_D: the mean confidence of right guesses, in [0, 1]; 1 / K^2 if uniform.
+    """LIC_M or LIC_D, in [0, 1]: the mean confidence of right guesses.
+
+    Uniform guesses give 1 / K^2.
 
     Sources: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
 
@@ -50,7 +52,7 @@ def lic(probs: ArrayLike, truth: ArrayLike) -> float:
 
 
 def leakage(probs: ArrayLike, truth: ArrayLike) -> float:
-    """Accuracy of the attacker, in [0, 1]; uniform predictions have 1 / K.
+    """Accuracy of the attacker, in [0, 1]. Uniform predictions have 1 / K.
 
     Source: Wang et al. 2019.
 
@@ -110,11 +112,10 @@ def expected_calibration_error(probs: ArrayLike, truth: ArrayLike, bins: int = 1
 def accuracy_and_confidence_parts(
     model: tuple[Float64Array, Float64Array], human: tuple[Float64Array, Float64Array]
 ) -> tuple[Float64Array, Float64Array]:
-    """The parts of LIC_M - LIC_D that come from accuracy and from confidence.
+    """Split LIC_M - LIC_D into a part due to accuracy and a part due to confidence.
 
-    LIC is accuracy times the mean confidence of right guesses. The difference of the two products
-    is exactly the sum of two parts (ours). Each part is the change of one factor, times the mean of
-    the other factor.
+    LIC is accuracy times the mean confidence of right guesses. So the difference is exactly the sum
+    of two parts (ours). Each part is the change of one factor times the mean of the other factor.
 
     Args:
         model: accuracy and LIC_M, arrays of one shape.
@@ -173,7 +174,7 @@ def normalised_difference(model: Float64Array, human: Float64Array) -> Float64Ar
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation between the model's score and the human score.
+    """A way to compare the model's score with the human score.
 
     Attributes:
         of: the function of (model, human).

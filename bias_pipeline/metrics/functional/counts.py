@@ -1,4 +1,4 @@
-"""Counts of groups and tasks by label and by prediction, for all counting metrics."""
+"""Counts of groups and tasks in labels and in predictions, for all counting metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bias_pipeline.array_types import Float64Array
 class Counts:
     """How often each of K groups occurs with each of T tasks; leading axes are free.
 
-    *Labelled* is the ground truth, and *predicted* is the content of the captioner's captions.
+    *Labelled* means the ground truth, and *predicted* means what the captioner's captions name.
     """
 
     total: Float64Array  # (...) observations of the labels
@@ -34,10 +34,10 @@ class Counts:
         predicted_tasks: Float64Array,
         weights: Float64Array | None = None,
     ) -> Counts:
-        """Count N rows of (N, K) groups and (N, T) tasks, which are given as indicators.
+        """Count N rows. Groups (N, K) and tasks (N, T) are given as 0 and 1.
 
-        Groups are one-hot. A row of predicted groups is all zero if no single group is predicted.
-        ``weights`` (N,) says for how many images each row counts (default: one).
+        Groups are one-hot. If no single group is predicted, the row of predicted groups is all
+        zero. ``weights`` (N,) says for how many images each row counts (default: one).
 
         Example:
             >>> one = np.eye(2)
@@ -80,7 +80,9 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
-    """The weighted mean over the last axis without NaN, or NaN if no value with a weight is finite.
+    """The weighted mean over the last axis.
+
+    NaN values are left out; without other values the result is NaN.
 
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
@@ -92,7 +94,7 @@ def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
 
 
 def nanmean(values: Float64Array, axes: int) -> Float64Array:
-    """The mean over the last axes without NaN values, or NaN if all values are NaN.
+    """The mean over the last ``axes`` axes without NaN values; NaN if all values are NaN.
 
     Example:
         >>> nanmean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()

@@ -1,6 +1,6 @@
 """Computes directional predictability amplification (DPA), in closed form and by label vectors.
 
-Tables are (..., G, O): how often each of G values of the given variable occurs with each of O
+Tables (..., G, O) say how often each of G values of the given variable occurs with each of O
 classes of the other variable. Leading axes are free.
 """
 
@@ -17,10 +17,10 @@ from bias_pipeline.metrics.functional.attack import normalised_difference
 
 
 def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
-    """Labels with random errors, as accurate as the predictions.
+    """Add random errors to labels until labels are as accurate as the predictions.
 
-    The function changes as many labels as there are wrong predictions. Each changed label becomes
-    one of the other classes.
+    The number of changed labels is the number of wrong predictions. Each changed label becomes one
+    of the other classes.
 
     Args:
         labels: (N,) true classes.
@@ -47,12 +47,12 @@ def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIn
 def exchange_labels(
     labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray
 ) -> IntArray:
-    """Labels after exchanges between random images, until as many labels as predictions are wrong.
+    """Exchange labels between random images until as many labels are wrong as predictions.
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
-    wrong labels may differ by one. The number always differs for two classes and an odd number of
-    wrong predictions. The number of wrong labels cannot be larger than after an exchange of all
-    labels.
+    wrong labels may differ by one from the number of wrong predictions. For two classes these
+    numbers always differ by one if the number of wrong predictions is odd. There cannot be more
+    wrong labels than after an exchange of all labels.
 
     Args:
         labels: see :func:`flip_labels`.
@@ -95,7 +95,7 @@ EQUALISE: Mapping[Equalise, Callable[[IntArray, IntArray, int, UIntArray], IntAr
 
 
 def ideal_accuracy(table: Float64Array) -> Float64Array:
-    """The accuracy of always predicting the most frequent class of the given value.
+    """The accuracy if the most frequent class of the given value is always predicted.
 
     ``sum over given values of max over classes of P(given, class)``.
 
@@ -113,7 +113,7 @@ def ideal_accuracy(table: Float64Array) -> Float64Array:
 
 
 def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
-    """The mean table of labels that :func:`flip_labels` returns.
+    """The expected table of the labels that :func:`flip_labels` returns.
 
     Args:
         table: (..., G, O) counts of the true labels.
@@ -127,7 +127,7 @@ def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
 
 
 def ideal_dpa(labels: Float64Array, predicted: Float64Array, accuracy: float) -> Float64Array:
-    """The DPA of an ideal attacker that is scored by accuracy, in the limit of many images.
+    """The DPA of an ideal attacker on very many images, where the attacker is scored by accuracy.
 
     Args:
         labels: (..., G, O) counts of given value and true class.

@@ -1,8 +1,8 @@
-"""Counts how often captions name absent objects, and how many present objects they name.
+"""Counts how often captions name absent objects, and how many present objects captions name.
 
 CHAIR (Rohrbach et al. 2018) is the share of captions that name an absent object, or the share of
-mentions that name an absent object. The groups' pictures differ in the objects that can be
-invented, so the gap is also measured on pictures with the same objects.
+mentions that name an absent object. Different objects can be invented on the pictures of different
+groups. So the gap is also measured on pictures with the same objects.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from bias_pipeline.array_types import BoolArray, Float64Array
 
 @dataclass(frozen=True, eq=False)
 class NamedObjects:
-    """The objects (of T) that captions of M images name, and the objects that are there.
+    """For M images, which of T objects captions name and which are in the image.
 
     Attributes:
-        named: (M, T) share of the image's captions that name an object; 0 or 1 for one caption.
+        named: (M, T) share of the image's captions that name the object; 0 or 1 if there is one
+            caption.
         present: (M, T) 1 where the object is in the image.
 
     Example:
@@ -34,17 +35,17 @@ class NamedObjects:
 
     @property
     def absent(self) -> Float64Array:
-        """(M, T) the share of captions that name the object although it is not in the image."""
+        """(M, T): the share of captions that name the object although it is not in the image."""
         return self.named * (1 - self.present)
 
     @property
     def invents(self) -> Float64Array:
-        """(M,) 1 where a caption names an absent object."""
+        """(M,): 1 where a caption names an absent object."""
         return np.asarray((self.absent > 0).any(axis=1), np.float64)
 
     @property
     def recall(self) -> Float64Array:
-        """(M,) the share of the image's objects that captions name, or NaN without objects."""
+        """(M,): the share of the image's objects that captions name, or NaN without objects."""
         there = self.present.sum(axis=1)
         named = (self.named * self.present).sum(axis=1)
         shares: Float64Array = np.where(there > 0, named / np.maximum(there, 1), np.nan)
@@ -59,7 +60,7 @@ class Amount:
     error: float
 
     def interval(self, errors: float = 1.96) -> tuple[float, float]:
-        """The two ends of the interval, ``errors`` standard errors below and above the number."""
+        """The ends of the interval: ``errors`` standard errors below and above the number."""
         return self.value - errors * self.error, self.value + errors * self.error
 
 
@@ -76,7 +77,7 @@ def mean(values: Float64Array) -> Amount:
 
 
 def mean_gap(values: Float64Array, members: BoolArray) -> Amount:
-    """The mean of a group's values minus the mean of the other values.
+    """The mean of a group's values minus the mean of all other values.
 
     Example:
         >>> mean_gap(np.array([1.0, 1.0, 0.0]), np.array([True, False, False])).value

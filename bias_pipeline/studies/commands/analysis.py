@@ -1,4 +1,4 @@
-"""``metrics`` and ``analysis``: print what metrics detect, power, and how far scores vary."""
+"""The commands ``metrics`` and ``analysis``: what metrics detect, power, and how scores vary."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _runs_parser(word: str, about: str) -> Parser:
 
 
 def _variants_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Variants]:
-    """The scores of a folder's runs under several variants, of at least ``fewest`` captioners."""
+    """The scores of a folder's runs under several variants, for at least ``fewest`` captioners."""
     from bias_pipeline.report.page import finished_runs
 
     results, draws = finished_runs(folder)
@@ -206,7 +206,7 @@ def sensitivity_parser() -> Parser:
 def _opponents(
     all_scores: Sequence[Variants], against: str | None
 ) -> list[tuple[Variants, Variants]]:
-    """Pairs of numbers: each number, and the number that it is compared with."""
+    """Pairs of numbers: each number, and the number with which it is compared."""
     if against is None:
         return []
     others = [scores for scores in all_scores if scores.setting.headline == against]
@@ -221,7 +221,7 @@ def _opponents(
 
 
 def consistency_command(arguments: Sequence[str]) -> int:
-    """Print how far attackers, or metrics, of finished runs agree."""
+    """Print how far the attackers or metrics of finished runs agree."""
     options = consistency_parser().parse_args(list(arguments))
     for scores in _variants_in(options.outputs, options.over):
         print_title(scores)
@@ -246,7 +246,7 @@ _SHIFTS_ABOUT = (
 
 
 def feature_sensitivity_parser() -> Parser:
-    """The options of ``caption``."""
+    """The parser, which also has the options of the command ``caption``."""
     parser = _caption_command().parser()
     parser.prog = f"{PROGRAM} analysis feature_sensitivity"
     parser.usage = (
@@ -257,7 +257,7 @@ def feature_sensitivity_parser() -> Parser:
 
 
 def feature_sensitivity_command(words: Sequence[str]) -> int:
-    """Change pictures, caption them, score the captions, and compare."""
+    """Change pictures, caption the pictures, score the captions, and compare the scores."""
     from bias_pipeline.run.audit import scored_captions
 
     masking = [word for word in words if word.startswith("image_masking.")]
@@ -295,7 +295,7 @@ def _is_setting(word: str) -> bool:
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
-    """The files of captions, first of unchanged pictures, then of each change."""
+    """The files of captions: first for unchanged pictures, then for each change."""
     caption = _caption_command()
     (folder / "captioners").mkdir(parents=True, exist_ok=True)
     files = []
@@ -344,7 +344,7 @@ def rebalance_parser() -> Parser:
 
 
 def rebalance_command(words: Sequence[str]) -> int:
-    """Compute, from a finished run, the weights that ``fit --weights`` takes."""
+    """Compute from a finished run the weights for ``--weights`` of the command ``fit``."""
     options = rebalance_parser().parse_intermixed_args(list(words))
     folder = options.run.resolve()
     result = ResultStore(folder.parent).read(folder.name)
