@@ -1,7 +1,7 @@
-"""``audit --stream``: files that do not fit into memory, read in ranges of image ids.
+"""Reads files that do not fit into memory in ranges of image ids, for ``audit --stream``.
 
-Decisions on single images are made within a range, by the functions that read whole files.
-Decisions that need all captions of a file are refused where they might change a caption.
+The functions that read whole files also read each range. Some decisions need all captions of a
+file: if such a decision could change a caption, the file is refused.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _LEAVE_OUT = "or leave out --stream"
 
 
 class StreamedCocoDataset(CocoDataset):
-    """``dataset=coco`` of Parquet files, with only a range of images in memory at once."""
+    """``dataset=coco`` for Parquet files. Only one range of images is in memory at a time."""
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
         del captioner
@@ -166,7 +166,7 @@ _NOT_READ = "not read with --stream"
 
 
 class _Columns(NamedTuple):
-    """The columns of ids and of captions in a file."""
+    """The columns of a file that have ids and captions."""
 
     rows: Rows
     image: str
@@ -198,12 +198,12 @@ class _Columns(NamedTuple):
 
 
 def _annotations(rows: Rows, image: str) -> str:
-    """The column of annotations' ids in a file of human captions; empty if it has none."""
+    """The column with ids of annotations in a file of human captions; may be empty."""
     return _ANNOTATION if image != _ANNOTATION and _ANNOTATION in (rows.columns or ()) else ""
 
 
 class _Part(NamedTuple):
-    """The contents of the files for the images of one range."""
+    """What the files contain about the images of one range."""
 
     model: CaptionerFile
     human: Mapping[str, tuple[str, ...]]
@@ -226,7 +226,7 @@ class _Files:
         return [self.model.rows, *([self.human.rows] if self.human else [])]
 
     def parts(self, ranges: ImageRanges, layout: Layout) -> Iterator[_Part]:
-        """The contents of the files for each range of images."""
+        """For each range of images, what the files contain about it."""
         nothing = [None] * len(ranges)
         human, objects = self.human, self.objects
         for model, people, things in zip(
@@ -258,7 +258,7 @@ class _Files:
 
 @dataclass(frozen=True)
 class _ReadLabels:
-    """The labels of all images, ascending by id."""
+    """The labels of all images, in ascending order of ids."""
 
     images: IntArray  # (N,) ids
     codes: IntArray  # (N,) which label each image has
@@ -320,7 +320,7 @@ class _ReadLabels:
 
 @dataclass
 class _Reading:
-    """The contents of all ranges that were read so far."""
+    """What the ranges contain that were read so far."""
 
     files: _Files
     labels: _ReadLabels
@@ -412,7 +412,7 @@ class _Reading:
         return np.concatenate(each) if some else np.zeros(sum(map(len, each)), np.int64)
 
     def match_notes(self, people: Path | None, objects: Path | None) -> Iterator[str]:
-        """Refuse, or note, images that are not in all files."""
+        """Refuse, or note, images that are missing from a file."""
         first = [str(image) for image in self.labels.images[:5].tolist()]
         paths: Mapping[Side, Path | None] = {"human": people, "model": self.match.path}
         for side, path in paths.items():

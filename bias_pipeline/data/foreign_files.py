@@ -1,4 +1,4 @@
-"""Commands that turn a file of another format into a file that can be read."""
+"""Suggests commands that turn a file of an unknown format into a readable file."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def way_to_read(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """A sentence on how to make a table of text with another ending readable."""
+    """A sentence on how to make a text table with an unknown ending readable."""
     with path.open("rb") as file:
         line = file.readline(_HEAD)
     if _FLICKR in line:

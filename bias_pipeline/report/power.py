@@ -85,7 +85,7 @@ class Power:
         return float(np.interp(math.log(balanced), logs, scaled)) / math.sqrt(balanced)
 
     def at_size(self, balanced: float) -> list[Measurement]:
-        """The measurements at the size nearest to this number of images, by planted share."""
+        """The measurements at the size nearest to this number of images, by share of bias."""
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
