@@ -174,7 +174,7 @@ class _Columns(NamedTuple):
     annotations: str = ""  # column of annotations' ids
 
     def as_in_file(self, layout: Layout) -> _Columns:
-        """The same columns; refuses forms of other programs, numbered captions and file names."""
+        """The same columns. Other programs' formats, numbered captions, file names are refused."""
         path, columns = self.rows.path, set(self.rows.columns or ())
         first = next(self.rows.blocks, None)
         if not {self.image, *self.texts} <= columns or self.rows.people:
@@ -402,7 +402,7 @@ class _Reading:
 
     @property
     def marked_captions(self) -> BoolArray:
-        """(C,) flags of human captions that their file marks; empty if it marks no captions."""
+        """(C,): true for human captions marked as uninformative in the file; may be empty."""
         marks = np.concatenate(self.marks)
         return marks if marks.any() else np.empty(0, bool)
 
@@ -425,7 +425,7 @@ class _Reading:
 
 
 def _check_single(path: Path, texts: Collection[str]) -> None:
-    """Refuse cells that may have several captions, since only the whole file could decide this."""
+    """Refuse cells that may hold several captions: only the whole file could show if they do."""
     if texts and may_be_joined(texts, Layout()):
         raise DataError(
             f"{path}: a cell may have several captions with a separator between them, and "

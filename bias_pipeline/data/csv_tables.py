@@ -232,7 +232,7 @@ class _Table:
     quoted: bool = True  # whether they enclose cells
 
     def records(self, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
-        """The cells of each record, with the record's last line; ``strict`` refuses stray marks."""
+        """For each record, its last line's number and its cells; ``strict`` refuses stray marks."""
         csv.field_size_limit(_MAX_CELL)
         above = self.heading.place
         with _text_of(self.path, self.what) as text:

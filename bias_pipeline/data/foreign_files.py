@@ -81,7 +81,7 @@ _BY_FIRST_BYTES: tuple[tuple[bytes, Callable[[Path], str]], ...] = (
 
 
 def way_to_read(path: Path) -> str:
-    """A sentence on how to make a file with an unknown ending readable, by its content."""
+    """A sentence on how to make a file with an unknown ending readable, judged by content."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head[_TAR] == b"ustar":

@@ -1,9 +1,9 @@
 """Hides people, objects or both in pictures; the setting is ``image_masking=``.
 
-``background`` and ``some_objects`` change only parts of pictures that show no people. Scores of
-bias should hardly change when a background is slightly blurred or one object in ten is hidden. But
-published scores change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features
-Distort Evaluation", ICCV 2025). The command ``analysis feature_sensitivity`` measures this change.
+``background`` and ``some_objects`` do not change people. Scores of bias should hardly change when a
+background is slightly blurred or one object in ten is hidden. But published scores change by up to
+175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation", ICCV 2025). The
+command ``analysis feature_sensitivity`` measures this change.
 
 Commands that show photos of a folder show what attackers see: photos masked in their own size, or
 cropped to a person.
@@ -222,7 +222,7 @@ class ImageMasking(Configurable):
 
 @dataclass(frozen=True)
 class Silhouette:
-    """Replaces a picture by a white silhouette, on black, of the parts that a masking hides."""
+    """Replaces a picture by a silhouette: parts that a masking hides are white, the rest black."""
 
     masking: ImageMasking  # the masking
 

@@ -69,7 +69,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
-    """A table with a row for each cell. Settings that are equal in all cells are in the caption."""
+    """A table with a row for each cell; settings of ``beyond`` shared by all go to the caption."""
     varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
     caption = " · ".join(
