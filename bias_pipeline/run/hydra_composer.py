@@ -162,7 +162,7 @@ class Loader(ConfigLoaderImpl):
         return {"hydra": {**hydra, **noted}, **task}
 
     def _usual_hydra(self, *loggings: str) -> Mapping[str, Any]:
-        """Hydra's part if no override changes it; no file in ``conf/`` changes it either."""
+        """Hydra's part if overrides choose only kinds of logging; no file in ``conf/`` does."""
         if loggings not in self._usual:
             config = super().load_configuration("config", [*loggings], RunMode.RUN, False)
             self._usual[loggings] = as_written(config.hydra)
@@ -312,7 +312,7 @@ class Loader(ConfigLoaderImpl):
     def _merge_choices(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig:
-        """The configuration of choices before values are set; a changed file is merged again."""
+        """The configuration that choices give before values are set; merged again after changes."""
         repository = self.repository
         key = self._key(config_name, choices, run_mode)
         snapshot, versions = _MERGED.pop(key, (None, {}))

@@ -51,7 +51,7 @@ def launcher_of(config: DictConfig) -> str:
 
 
 def own_job() -> str | None:
-    """The id of this process's Slurm job (``12_0`` in an array), or None outside of Slurm."""
+    """The id of the Slurm job of this process (``12_0`` in an array), or None outside Slurm."""
     array = os.environ.get("SLURM_ARRAY_JOB_ID")
     if array:
         return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
