@@ -69,7 +69,7 @@ class CaptionBias:
         self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
-        """Fractions by name; if a metric has two headlines, the name is ``metric:direction``."""
+        """The numbers by name, as fractions; for two directions the names have ``:direction``."""
         return self.compute_with_reasons()[0]
 
     def compute_with_reasons(self) -> tuple[dict[str, float], list[str]]:

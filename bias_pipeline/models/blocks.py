@@ -378,7 +378,7 @@ class Shard:
 
     @classmethod
     def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
-        """This task of a Slurm array, whose numbers may start anywhere; otherwise the only task.
+        """This process's task in a Slurm array (which may begin at any number), or the only task.
 
         Example:
             >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}

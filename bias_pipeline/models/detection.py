@@ -66,7 +66,7 @@ class Detector(ABC):
         """The candidates in each photo. All photos must have the same shape."""
 
     def describe(self, photos: Sequence[Photo]) -> list[str]:
-        """The detections of each photo, in COCO's JSON of results but without ``image_id``."""
+        """The detections in each photo, as JSON like COCO's results but without ``image_id``."""
         import torch
 
         results: list[str] = []
@@ -231,7 +231,7 @@ class _Boxes(_Published):
 
 
 class _Masks(_Published):
-    """Detectors with a mask for each query. Scores include the confidence in the masks' pixels."""
+    """Detectors with a mask for each query. Scores include how confident the masks' pixels are."""
 
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         from transformers import AutoModelForUniversalSegmentation

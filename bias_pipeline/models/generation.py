@@ -170,7 +170,7 @@ class Captioner:
         return {"decoder_input_ids": words.new_tensor([[first, *words[0]]])}
 
     def _first_tokens(self, shown: PreparedPhoto) -> list[int]:
-        """The tokens before a caption, if ``generate`` returns them with the caption."""
+        """The tokens that ``generate`` returns before a caption; empty if there are none."""
         name = "decoder_input_ids" if self._writes_apart else _IDS
         if name not in shown.inputs:
             return []
@@ -180,7 +180,7 @@ class Captioner:
         return tokens
 
     def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
-        """The wanted number of captions for each photo, without the prompt; forms are equal."""
+        """The wanted captions for each photo, without the prompt. Photos must have equal forms."""
         images = [photo.image for photo in photos]
         return decode_captions(self._decoding, images, self._device, partial(self._write, photos))
 

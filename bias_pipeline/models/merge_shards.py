@@ -167,7 +167,7 @@ def write_detections(gathered: Gathered) -> tuple[int, int]:
 
 
 def write_embeddings(gathered: Gathered) -> tuple[int, int]:
-    """Write vectors as Parquet, sorted by id: ``id`` (text) and ``embedding`` (D float32)."""
+    """Write vectors as Parquet, sorted by id, in columns ``id`` and ``embedding`` (D float32)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

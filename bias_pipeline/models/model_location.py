@@ -331,7 +331,7 @@ def require_preprocessing(folder: Path, files: Collection[str]) -> None:
 
 
 def check_config(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a configuration that describes too large a network or names code on the hub."""
+    """Refuse a configuration that describes too large a network, or that names code on the hub."""
     rotary = any(key.startswith("rope_") for key, _ in _entries(config))
     for key, value in _entries(config):
         if _names_code(key, value):

@@ -35,7 +35,7 @@ _SINCE = {"florence2": "4.56", "internvl": "4.52"}
 
 
 def require_known(model: Pretrained) -> None:
-    """Refuse a kind of model that the installed transformers lacks; its own error misleads."""
+    """Refuse a kind of model unknown to the installed transformers, whose own error misleads."""
     import transformers
 
     if model.kind not in transformers.CONFIG_MAPPING:

@@ -128,7 +128,7 @@ BATCH = 16  # pictures at once
 def labels_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
 ) -> tuple[dict[str, Labels], dict[str, str]]:
-    """The labels of pictures; cached labels are not computed again."""
+    """The labels of pictures, and why others are unreadable. Cached labels are used."""
     known = _stored_labels(store)
     if _compute_missing(pictures, known, store, load, BATCH):
         known = _stored_labels(store, lasting=False)
@@ -144,7 +144,7 @@ def labels_in(
 
 
 def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """The value and reason of each picture, by digest; ``lasting`` leaves out brief failures."""
+    """By digest, each picture's value or the reason for none; ``lasting``: not brief failures."""
     results = {}
     for path in store.index():
         table = read_block(path)
