@@ -48,7 +48,7 @@ _POOL = 8  # sources of equal form are put together from so many batches
 
 
 class Reader(Protocol):
-    """Gives the value of a photo or a text as soon as it has read the source, as a server does."""
+    """A model that gives the value of a photo or text when it reads it, as a server does."""
 
     def read(self, source: Any, /) -> Any:
         """The value of a source. Several threads may call this method at once."""

@@ -134,7 +134,7 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token numbers of each text, at least one; ``cut`` lists the texts that were cut."""
+        """The token numbers of each text, at least one number. ``cut`` says which were cut."""
         marked = []
         for text in texts:
             sound = text.encode("utf-8", "replace").decode()  # tokenizers refuse half surrogates

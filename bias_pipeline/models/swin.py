@@ -103,7 +103,7 @@ class Stage(nn.Module):
         self.downsample = nn.Identity() if merged is None else Merging(size, merged)
 
     def forward(self, grid: Tensor) -> tuple[Tensor, Tensor]:
-        """Map (B, H, W, C) to the same shape, and to a grid of half the width and height."""
+        """Map (B, H, W, C) to a grid of the same shape, and to one of half width and height."""
         for block in self.blocks:
             grid = block(grid)
         return grid, self.downsample(grid)
@@ -227,7 +227,7 @@ def _pad_grid(grid: Tensor, side: int) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _relative_places(window: int, largest: int) -> IntArray:
-    """(N, N) the row of the bias table for the relative position of two patches of a window."""
+    """(N, N): the row of the bias table for the relative position of two patches in a window."""
     places = np.indices((window, window)).reshape(2, -1)
     down, across = places[:, :, None] - places[:, None] + largest - 1
     rows: IntArray = down * (2 * largest - 1) + across

@@ -67,7 +67,7 @@ class _PlainDict:
 
 @contextmanager
 def inert_classes(path: Path) -> Iterator[None]:
-    """Context in which PyTorch replaces all classes that a file names by empty classes."""
+    """A context in which PyTorch replaces classes that a file names by empty classes."""
     from torch import serialization
 
     if zipfile.is_zipfile(path):
