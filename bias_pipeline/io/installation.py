@@ -53,7 +53,7 @@ def _requires() -> list[str]:
 
 
 def versions() -> list[str]:
-    """A line for Python and for each package that this package always needs, with its version."""
+    """A line with the version of Python, and one for each package that this package needs."""
     return [f"Python {sys.version.split()[0]}", *map(_version, requirements())]
 
 

@@ -296,7 +296,7 @@ class _Source:
         )
 
     def find(self, name: str) -> tuple[int, str, str]:
-        """The position, the description and the remedy of a refused constant or a duplicate key."""
+        """Position, description and remedy for a refused constant or for a duplicate key."""
         if name == "duplicate":
             position, key = self._duplicate()
             return (

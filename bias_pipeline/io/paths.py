@@ -24,7 +24,7 @@ from bias_pipeline.io.installation import PACKAGE
 
 
 def conf_dir() -> Path:
-    """The configuration folder: inside an installed package, next to it in a checkout."""
+    """The folder of configuration: inside an installed package, but beside it in a checkout."""
     inside = PACKAGE / "conf"
     return inside if inside.is_dir() else PACKAGE.parent / "conf"
 
@@ -200,7 +200,7 @@ def _place(name: str) -> Path:
 
 
 def conf_dirs() -> list[Path]:
-    """Folders of configuration: of this package, ``--config-dir``, and of included packages."""
+    """The folders of configuration: of this package, of ``--config-dir``, of included packages."""
     further = os.environ.get(_CONFIG_DIR)
     folders = [Path(further)] if further else []
     folders += [place / "conf" for place in places().values()]

@@ -51,7 +51,7 @@ def plugin_lines() -> list[str]:
 
 
 def releases() -> dict[str, str]:
-    """Map each included package that announces something to its distribution's name and version."""
+    """Map each included package that announces a choice to its distribution's name and version."""
     return {
         plugin.package: plugin.release
         for plugin in announced_plugins()

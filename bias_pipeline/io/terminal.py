@@ -297,7 +297,7 @@ def screen_length(text: str) -> int:
 
 
 def fold(text: str, size: int, pieces: re.Pattern[str] = _WORDS) -> list[str]:
-    """Lines of at most ``size`` columns, broken between words (or ``pieces``) where possible."""
+    """A text in lines of at most ``size`` columns, broken between words (or ``pieces``)."""
     lines = [""]
     for piece in filter(None, pieces.findall(text)):
         if lines[-1] and screen_length((lines[-1] + piece).rstrip()) > size:

@@ -167,7 +167,7 @@ class SwinBlock(nn.Module):
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
     def _drop_rows(self, branch: Tensor) -> Tensor:
-        """A branch that contributes nothing to random rows in training (Huang et al. 2016)."""
+        """In training, set random rows of a branch to zero (Huang et al. 2016)."""
         if not self.training or not self.drop_path:
             return branch
         shape = (len(branch), *[1] * (branch.ndim - 1))
