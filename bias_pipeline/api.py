@@ -299,7 +299,7 @@ def _runner_of(
     out: str | Path | None,
     settings: Settings,
 ) -> Iterator[_InMemoryRunner]:
-    """An object that runs metrics on these data. Its temporary files exist only in the block."""
+    """An object that runs metrics on these data. Temporary files exist only inside the block."""
     if "paths" in settings:
         raise UsageError("setting 'paths': name the folder of results with out=FOLDER")
     with TemporaryDirectory(prefix="bias_pipeline-") as place:
@@ -339,7 +339,7 @@ def _without_places(message: str, folder: Path) -> str:
 
 
 def _dataset(settings: Settings) -> Mapping[str, Any]:
-    """The settings of the data. Settings that name files are refused: arguments exist for files."""
+    """The settings of the data. Files must be given by arguments."""
     dataset = settings.get("dataset", {})
     if not isinstance(dataset, Mapping):
         raise UsageError(

@@ -35,7 +35,7 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The names of all options in the help. If an option has two names, only the long one."""
+        """The names of all options in the help. An option with two names has the long one."""
         known = [action.option_strings for action in self._actions if action.help != SUPPRESS]
         return sorted(options[-1] for options in known if options)
 
@@ -79,7 +79,7 @@ class Parser(ArgumentParser):
 
 
 def file_like_an_option(words: Sequence[str]) -> str:
-    """If a word is a file whose name begins with a dash, how to type this file; else empty."""
+    """A hint on how to type a file whose name begins with a dash; empty without such a file."""
     names = [word for word in words if word.startswith("-") and Path(word).exists()]
     return f"write ./{names[0]} for the file {names[0]}" if names else ""
 

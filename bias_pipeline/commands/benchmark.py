@@ -1,7 +1,7 @@
 """The command ``benchmark``: makes a row of six numbers about a captioner, on a fixed image list.
 
 The command ``benchmark list`` prints the images and how to caption them. The command ``benchmark
-table`` puts rows together.
+table`` makes a table of several rows.
 """
 
 from __future__ import annotations

@@ -480,7 +480,7 @@ def _next_words(before: Sequence[str], last: str) -> list[str]:
 
 
 def _keys(overrides: Sequence[str], last: str) -> list[str]:
-    """Completions by keys and values of the configuration, as Hydra finds them."""
+    """The completions that Hydra finds among keys and values of the configuration."""
     from hydra._internal.core_plugins.bash_completion import BashCompletion
 
     from bias_pipeline.run.hydra_composer import loader_of

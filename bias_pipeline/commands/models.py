@@ -40,7 +40,7 @@ ENCODER = "encoder.model"
 
 @dataclass(frozen=True)
 class WingWeights:
-    """The published weights that a wing reads."""
+    """The published weights that one subpackage (wing) reads."""
 
     kinds: Mapping[str, Iterable[str]]  # by key or option, the `model_type`s that it takes
     # By key, a function that finds a model by name and revision in the wing's own format (not the

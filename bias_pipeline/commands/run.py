@@ -1,4 +1,4 @@
-"""The commands ``run`` and ``submit``: they run a cell or a sweep of cells, here or on Slurm.
+"""The commands ``run`` and ``submit``, which run cells on this machine or on Slurm.
 
 If no command is named, ``run`` is meant. Each job of ``submit`` runs one cell, or one share of
 photos, as a command of its own. So no process has to wait for the jobs. A job that Slurm stops is

@@ -106,7 +106,7 @@ class Dataset(Configurable, ABC):
         return replace(with_attributes(corpus, labelled), notes=(*corpus.notes, *notes))
 
     def everyone(self, attribute: Attribute) -> list[str]:
-        """The captioners meant by ``captioner=all`` that have files for all attributes."""
+        """The captioners that ``captioner=all`` means and that have files for all attributes."""
         first, *others = (self.all_captioners(single) for single in attribute.singles)
         return [name for name in first if all(name in names for names in others)]
 

@@ -172,7 +172,7 @@ class ImageMatch:
             )
 
     def _fault(self, path: Path | None, fault: str, images: _Images) -> str:
-        """A note on images that do not match; in strict mode an error instead."""
+        """A note on images that do not match. In strict mode, an error is raised instead."""
         if not self.strict:
             return f"{fault}, such as {first_ids(images.first)}; {PARTLY}"
         raise DataError(

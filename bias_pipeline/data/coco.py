@@ -390,7 +390,7 @@ class Contents:
         match.add(images, self.labels, self.model, known, self.objects)
 
     def without_edits(self) -> tuple[Contents, Sequence[Mapping[str, str]]]:
-        """A copy without edited pictures, and apart from it the captions of edited pictures."""
+        """A copy without edited pictures, and separately the captions of edited pictures."""
         edits = self.labels.edits
         raw, model = (
             {image: text for image, text in texts.items() if image not in edits}

@@ -239,7 +239,7 @@ def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
 
 
 def same_name(name: str, columns: Sequence[str]) -> str | None:
-    """The column with this name. If none has it exactly, case is ignored; None if not unique."""
+    """The column with this name, or with this name in another case; None if not unique."""
     if name in columns:
         return name
     near = [column for column in columns if str(column).casefold() == name.casefold()]

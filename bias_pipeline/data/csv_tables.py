@@ -113,7 +113,7 @@ def line_ends(text: str) -> int:
 
 
 def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[str]:
-    """The ids at the beginnings of lines within a cell. An unclosed mark may have swallowed rows.
+    """The ids at the beginnings of lines within a cell. Such a cell may contain rows.
 
     Example:
         >>> ids_within('a 40" tv' + chr(10) + "8,a dog", ",", 2, 0)
@@ -281,7 +281,7 @@ class _Table:
 
 
 def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
-    """The rows below the first ``above`` lines. A cell that swallowed rows is refused."""
+    """The rows below the first ``above`` lines. A cell that contains rows is refused."""
     columns = _without_marks(table, names, above)
     if columns is not None:
         for begin in range(0, columns.num_rows, ROWS):

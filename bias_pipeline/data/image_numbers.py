@@ -35,7 +35,7 @@ _CLEAR = 4.0  # standard errors
 
 
 def noting_names(rows: Rows, first: Mapping[str, Any], key: str, layout: Layout) -> Rows:
-    """The same rows; while they are read, the layout notes the file name of each id."""
+    """Return the same rows; while rows are read, the layout notes the file name of each id."""
     names = layout.names[rows.path] = dict(rows.names)
     column = None if names or key == layout.id_column else name_column(first, key)
     return rows if column is None else replace(rows, blocks=_note_names(rows, names, key, column))

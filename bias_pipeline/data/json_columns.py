@@ -124,7 +124,7 @@ def lists_apart(
 
 
 def _columns_of_list(objects: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """Objects with commas between them, as columns."""
+    """Read objects that are separated by commas as columns."""
     try:
         head = objects[:_FIRST].decode("utf-8", "replace")
         end = len(head[: json.JSONDecoder().raw_decode(head)[1]].encode())
@@ -143,7 +143,7 @@ def _columns_of_list(objects: bytes, wanted: Collection[str] | None) -> ObjectCo
 def object_columns(
     objects: bytes, n: int, wanted: Collection[str] | None, *, several_lines: bool = False
 ) -> ObjectColumns | None:
-    """``n`` objects with line ends between them, as columns; None if a value is not plain.
+    """Read ``n`` objects, one per line, as columns; None if a value is not plain.
 
     Example:
         >>> object_columns(b'{"id": 7}' + bytes([10]) + b'{"id": 8}', 2, None).table.to_pydict()

@@ -91,9 +91,9 @@ def _plain_label(label: str) -> str:
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
     """The groups whose word lists contain a word.
 
-    For attributes with a context the result is empty. It is also empty for attributes with more
-    than two groups, because a word may then lie between two groups: "happiness" is listed for
-    contentment.
+    For attributes that need a context (``applies_to``) the result is empty. It is also empty for
+    attributes with more than two groups, because a word may then lie between two groups:
+    "happiness" is listed for contentment.
     """
     if attribute.applies_to is not None or len(attribute.groups) > 2:
         return ()

@@ -139,7 +139,7 @@ def _reason(path: Path, error: OSError) -> str:
 
 
 def photo_size(path: Path) -> tuple[int, int]:
-    """Height and width of a photo when upright; (0, 0) if the file does not state them."""
+    """The height and width of a photo when upright; (0, 0) if the file does not state them."""
     from PIL import ExifTags
 
     try:
@@ -304,7 +304,7 @@ def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
 
 
 def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...]:
-    """Regions that know their picture's size; a missing size becomes ``size``.
+    """Regions with their picture's size; a region without a size gets ``size``.
 
     Example:
         >>> with_sizes([Region("dog", (0, 0, 1, 1), (0, 0))], (2, 3))[0].size
@@ -314,7 +314,7 @@ def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region
 
 
 def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
-    """Regions that know their picture's size; the file is opened only if a size is missing."""
+    """Regions with their picture's size; the file is opened only if a region lacks the size."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return with_sizes(regions, photo_size(file))

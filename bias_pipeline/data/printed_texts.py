@@ -206,7 +206,7 @@ def _string(written: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    """Keep an escape that Python knows; in any other escape, make the backslash a character."""
+    """Keep an escape that Python knows. In other escapes the backslash becomes a character."""
     return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 

@@ -174,7 +174,7 @@ def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
 
 
 def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
-    """The first pixel of a range, and the pixel after its last; slices cut off what is outside."""
+    """The number of a range's first pixel, and of the pixel after its last; both at least 0."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
 

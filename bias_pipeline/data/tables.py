@@ -366,7 +366,7 @@ def _json_rows(
 
 
 def entry_blocks(entries: object, path: Path, place: str) -> Iterator[Block]:
-    """The rows of a list inside a JSON file, given the place of the list for messages."""
+    """The rows of a list inside a JSON file; ``place`` says in messages where the list is."""
     if isinstance(entries, ObjectColumns):
         return entries.blocks(0)
     return blocks_of(_entries(expect(entries, list, path, place), path, place))

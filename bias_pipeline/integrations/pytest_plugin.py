@@ -41,8 +41,8 @@ def bias_gate() -> Callable[..., Comparison]:
     margin, the test fails if the new captioner is less fair by more than the margin, or if a
     decision is open. Otherwise the function returns the comparison. The arguments ``history`` and
     ``looks`` mean the same as the command's options. In the folder ``history``, versions that were
-    compared on the same pictures are counted. After ``looks`` versions (default: 5) there are no
-    more decisions.
+    compared on the same pictures are counted. After ``looks`` versions (default: 5) no further
+    decision is made.
     """
     return _gate
 

@@ -39,7 +39,7 @@ YOUNG_S = 60.0  # a younger draft may not be locked yet, or may be about to get 
 
 
 def lock_draft(handle: int) -> None:
-    """Lock an open draft until it is closed. Without locks in the file system, do nothing."""
+    """Lock an open draft until it is closed. Without locks, nothing is done."""
     with contextlib.suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

@@ -82,7 +82,7 @@ def load_json(
 def parse_json(
     data: bytes, path: Path, *, what: str, max_depth: int = MAX_DEPTH, first_line: int = 1
 ) -> object:
-    """Parse the contents of a file or one line of JSON Lines; as strict as :func:`load_json`."""
+    """Parse a file's contents, or a line of JSON Lines, as strictly as :func:`load_json`."""
     text = decode(data, path, what, first_line)
     source = _Source(text, path, what, first_line)
     value = _parse(source, max_depth)

@@ -165,7 +165,7 @@ def advice_to_include(name: str) -> str:
 
 
 def shield_processes() -> None:
-    """Keep processes that we start from importing files in the working folder as modules.
+    """Make sure that child processes do not import files in the working folder as modules.
 
     Such a process still finds this package, even if the package is in the working folder.
     """

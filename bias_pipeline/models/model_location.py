@@ -345,7 +345,7 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse preprocessing that makes pictures of no or huge size. Keys for videos are ignored."""
+    """Refuse preprocessing to pictures of size 0 or of a huge size. Keys for videos are ignored."""
     for name, part in _entries({"pictures": config}):
         if not isinstance(part, Mapping) or name == "video_processor":
             continue

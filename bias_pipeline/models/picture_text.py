@@ -99,7 +99,7 @@ class _Pair:
 
 
 def place_picture(kind: str, processor: Any, prompt: str) -> str:
-    """The placeholder of the picture followed by the prompt, for models without a template."""
+    """For models without a template, the placeholder of the picture and then the prompt."""
     sign = "" if kind in _PLACED else str(getattr(processor, "image_token", "") or "")
     return _PLACES.get(kind, f"{sign}\n" if sign else "") + prompt
 

@@ -130,7 +130,7 @@ class TimmNetwork(SquareNetwork):
         return [known.index_to_description(number) for number in range(_N_IMAGENET)]
 
     def _weights(self, path: Path, named: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The weights in a file by timm's names. In the package's file only the order is timm's."""
+        """The weights in a file, named as in timm. The package's file has only the same order."""
         from safetensors.torch import load_file
 
         if path.name == WEIGHTS:

@@ -112,7 +112,7 @@ def _names_in_pickle(pickled: bytes | IO[bytes]) -> set[Named]:
 
 
 def read_numbers(path: Path) -> Any:
-    """Read a PyTorch or safetensors file into memory of the CPU.
+    """Read a PyTorch or safetensors file into the memory of the CPU.
 
     Numbers are memory-mapped if possible (PyTorch 1.6 and later). So numbers that are not used are
     never read. Other objects, such as settings and scores, become empty objects.

@@ -94,7 +94,7 @@ def _section(
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
-    """A text below the grid of pictures, which names the terms for use, or why there is no grid."""
+    """A text on the terms under which pictures are shown, or on why there are no pictures."""
     terms = result.facts.audit.get("shown_under")
     if grid is not None:
         return (
@@ -144,7 +144,7 @@ def _table(lines: Sequence[Line], groups: Sequence[str]) -> Table:
 
 
 def _too_many(line: Line) -> str:
-    """The group that is retrieved more often than chance would, and the difference in points."""
+    """The group that is retrieved more often than expected by chance, and by how many points."""
     if not _value(line["p_holm"]) < _ALPHA:
         return ""
     return f"{line['over_represented']} {100 * _value(line['excess']):+.0f}"

@@ -86,7 +86,7 @@ def _value_of(result: Result, part: str) -> float:
 
 
 def people_part(part: str) -> str:
-    """The name of the number that takes one annotator as if this annotator were the model.
+    """The name of the number that is computed as if one annotator were the model.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")
@@ -272,7 +272,7 @@ def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
 
 
 def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limits: Limits) -> str:
-    """A clause if the attackers of two captioners learn from unequally many images; else empty."""
+    """A clause if attackers of two captioners learn from different numbers of images; or empty."""
     (one, first), (two, second) = ((name, _images_tested(result, reading)) for name, result in pair)
     if not abs(first - second) > limits.captioned * max(first, second):
         return ""

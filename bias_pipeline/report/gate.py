@@ -83,7 +83,7 @@ class Decision:
 
     @property
     def name(self) -> str:
-        """The metric, its headline if there are several, and its settings."""
+        """The name of the metric with the headline (if there are several) and the settings."""
         headline = "" if self.headline == "score" else self.headline
         return " ".join(filter(None, [self.metric, headline, self.settings]))
 

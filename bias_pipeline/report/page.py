@@ -135,7 +135,7 @@ def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result
 
 
 def require_runs_folder(folder: Path) -> None:
-    """Refuse a folder that is missing, that is a run itself, or that is too high above the runs."""
+    """Refuse a folder that is missing, that is one run, or in whose subfolders the runs are."""
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():

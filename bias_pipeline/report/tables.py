@@ -183,7 +183,7 @@ def headline_name(row: Row, settings: str = "") -> str:
 
 
 def pointing(row: Row, result: Result) -> str:
-    """The arrow of a headline; empty if the headline tests nothing."""
+    """The arrow beside a headline number; empty if nothing is tested by this number."""
     untested = row.part in result.facts.metric.untested
     if untested or untestable_data(result) or _too_long_for_quality(row, result):
         return ""

@@ -366,7 +366,7 @@ def _headlines(report: Report) -> Iterator[Row]:
 
 
 def _settings(row: Row, report: Report) -> dict[str, str]:
-    """How a number was made: by name, columns of its row and settings in which runs differ."""
+    """How a number was made: columns of its row, and settings in which runs differ."""
     columns = {name: text for name in _ARGUMENTS if (text := getattr(row, name))}
     differing = report.settings.get(row.run_id, {})
     return columns | {key: printable(without_places(value)) for key, value in differing.items()}

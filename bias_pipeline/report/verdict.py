@@ -457,7 +457,7 @@ def _lowest(result: Result, part: str) -> float:
 
 
 def _p_value(row: Row, neutral: float) -> float:
-    """The row's p. If there is none, a two-sided p from the interval's end nearer to no bias."""
+    """The row's p, or else a two-sided p computed from the interval's end nearer to no bias."""
     if not math.isnan(row.p_value):
         return row.p_value
     above = row.value > neutral

@@ -144,7 +144,7 @@ def _join_groups(groups: Sequence[str]) -> str:
 
 
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
-    """Check that sides have equal n-grams, and that n-grams have a coefficient for every group."""
+    """Check that model and annotators have the same n-grams, with coefficients for all groups."""
     sides: dict[str, set[Gram]] = {"model": set()}
     for word in words:
         sides.setdefault(word.side, set()).add(word.gram)

@@ -362,10 +362,11 @@ def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
 
 
 def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
-    """Plan all metrics that need no published weights and no pictures, and some at equal style.
+    """The metrics to run: all that need neither published weights nor pictures.
 
-    If the time is too short, the costliest metrics are left out. Each attribute has a time limit of
-    its own. So the metrics that run for an attribute do not depend on other columns of labels.
+    Some metrics are also run at equal style. If the time is too short, the costliest metrics are
+    left out. Each attribute has a time limit of its own. So the metrics that run for an attribute
+    do not depend on other columns of labels.
     """
     # An audit must be quick and give the same numbers on every machine. Metrics that need weights
     # or pictures can be run by name.

@@ -135,7 +135,7 @@ class Cell:
 
     @property
     def metric(self) -> MetricInfo:
-        """The description of the metric, which is not built for this."""
+        """The description of the metric. The metric itself is not built."""
         info: MetricInfo = resolve(self.tree["metric"]["_target_"]).info
         return info
 
@@ -186,7 +186,7 @@ class Cell:
         return None if rates is None else LabelNoise.from_rates(attribute, rates)
 
     def require(self) -> None:
-        """Before data are read, refuse an encoder or a metric that needs something missing."""
+        """Before data are read, refuse an encoder or metric if something it needs is missing."""
         if self._encoder:
             if self._encoder.sees and not self.metric.image:
                 raise UsageError(

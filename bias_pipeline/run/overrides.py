@@ -425,7 +425,7 @@ def _check_dashes(words: Sequence[str]) -> None:
 
 
 def choices_with(group: str, key: str) -> list[str]:
-    """The choices in a group of configuration files that contain a key themselves.
+    """The choices in a configuration group whose own files contain a given key.
 
     Example:
         >>> choices_with("encoder", "order")

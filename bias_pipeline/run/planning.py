@@ -130,7 +130,9 @@ def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
 
 
 def _costs_of_alike(cell: Cell, store: ResultStore) -> Iterator[tuple[int, float]]:
-    """For each finished cell of the same metric and encoder: captions times seeds, and seconds.
+    """The size and the seconds of each finished cell with the same metric and encoder.
+
+    The size is the number of captions times the number of seeds.
 
     Cells with cached attackers are left out.
     """

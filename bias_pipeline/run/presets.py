@@ -78,7 +78,7 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
 
 
 def _as_yaml(value: Any, key: str) -> object:
-    """A setting as YAML would give it: sequences become lists, NumPy's numbers Python's numbers."""
+    """A setting as YAML would give it, with lists for sequences and plain numbers for NumPy's."""
     if isinstance(value, Mapping):
         return {name: _as_yaml(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):

@@ -53,7 +53,7 @@ def lic(entries: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
-    """The score of a metric. Without a score, NaN and a warning, so that other tasks go on."""
+    """The score of a metric. If there is none, NaN is returned with a warning."""
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.integrations.epochs import CaptionBias
 
