@@ -173,7 +173,7 @@ class Command:
         return function
 
     def find(self, role: str) -> Any:
-        """The function in the command's module for ``command``, ``parser`` or ``options_of``."""
+        """Find a function in a command's module by the end of its name, such as ``parser``."""
         first, *others = self.name.split()
         module = _MODULES.get(self.name) or _MODULES[first]
         words = others if module.rpartition(".")[2] == first else [first, *others]

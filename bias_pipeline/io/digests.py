@@ -1,9 +1,9 @@
 """Computes digests of files, and writes files in which later changes are noticed.
 
-A large file is read again only after a change: for each folder, digests of files are recorded in a
-ledger in the user's cache. A JSON file may contain its own checksum; if it was changed, it is
-refused. A cache folder may contain a list of checksums (as for ``sha256sum --check``); if the
-folder was changed, it is made again.
+A large file is read again only after a change. For this, the digests of a folder's files are
+recorded in a ledger in the user's cache. A JSON file may contain its own checksum; if it was
+changed, it is refused. A cache folder may contain a list of checksums (as for ``sha256sum
+--check``); if the folder was changed, it is made again.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def named_parts(finding: Finding) -> list[str]:
 
 
 def reading_name(finding: Finding) -> str:
-    """The metric, direction and settings of a finding, and its part unless it is the headline."""
+    """A finding's metric, direction and settings; also the part if it is not the headline."""
     part = finding.row.part
     if finding.headline not in HEADLINES:
         return f"{finding_name(finding)} ({finding.headline})"
