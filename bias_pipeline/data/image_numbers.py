@@ -219,7 +219,7 @@ class LabelledImages:
         return len(self._known.intersection(map(self._key, ids)))
 
     def _differ(self, named: Names) -> bool:
-        """Whether some id differs from its name, and one of the two matches a labelled image."""
+        """Whether an id differs from its name, and the id or the name is a labelled image."""
         keys = ((self._key(image), self._key(name)) for image, name in named.items())
         return any(a != b and (a in self._known or b in self._known) for a, b in keys)
 

@@ -116,7 +116,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """A fast test whether cells may be lists; false only if there are far too few separators."""
+    """A fast test whether cells may be lists; it is false only if separators are far too few."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]

@@ -249,7 +249,7 @@ def _set_decisions(
 def _paired_sets(
     first: Result, other: Result
 ) -> dict[str, tuple[Mapping[str, float], Mapping[str, float]]]:
-    """For each part, each captioner's differences between groups by set of pictures."""
+    """For each part, both captioners' differences between groups in each set of pictures."""
     metric = first.rows[0].metric
     stored = [mapping_in(result.facts.audit, metric, "sets") for result in (first, other)]
     return {

@@ -21,7 +21,7 @@ MOST_LISTED = 10  # most captioners that a sentence names
 
 
 def joined_names(names: Sequence[str]) -> str:
-    """Names, joined by commas. If there are many, only the first names and a count of the rest.
+    """Names, joined by commas. Of many names, only the first are listed.
 
     Example:
         >>> joined_names(["a", "b"]), joined_names(["a"] * 12)

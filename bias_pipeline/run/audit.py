@@ -204,7 +204,7 @@ class Source(Protocol):
         ...
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """The share of the model's words that annotators use as often.
+        """The share of the model's words that annotators use as often as the model does.
 
         The share is NaN if the user has already set one of ``settings``.
         """
@@ -248,7 +248,7 @@ def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> P
 
 
 def word_reach(lic: Cell, corpus: Corpus) -> float:
-    """The share of the model's words that annotators use as often, with the settings of ``lic``."""
+    """The share of the model's words that annotators use as often as the model, by ``lic``."""
     *before, matched = lic.build("metric").transforms
     reach: float = matched.reach(apply_transforms(before, corpus))
     return reach

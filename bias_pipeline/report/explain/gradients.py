@@ -78,7 +78,7 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class NetworkFit(WordFit):
-    """A neural attacker. Its intercept is its prediction for the baseline."""
+    """A neural attacker. The intercept is the attacker's prediction for the baseline."""
 
     attributed: Attributed  # its distinct test captions
     place: dict[int, int]  # index in `attributed` of each test caption
