@@ -248,7 +248,10 @@ def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> P
 
 
 def word_reach(lic: Cell, corpus: Corpus) -> float:
-    """The share of the model's words that annotators use as often as the model, by ``lic``."""
+    """The share of the model's words that annotators use as often as the model.
+
+    The words are aligned as the settings of the cell ``lic`` say.
+    """
     *before, matched = lic.build("metric").transforms
     reach: float = matched.reach(apply_transforms(before, corpus))
     return reach
