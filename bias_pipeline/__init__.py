@@ -1,7 +1,7 @@
 """Does an image captioner amplify societal bias? Every metric of the field on the same inputs.
 
-``audit``, ``score``, ``compare`` and ``load`` take data in memory or files; see
-:mod:`bias_pipeline.api`. These functions are imported on first use.
+The functions ``audit``, ``score``, ``compare`` and ``load`` take data in memory or files; see
+:mod:`bias_pipeline.api`. They are imported on first use.
 """
 
 import sys

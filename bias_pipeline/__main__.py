@@ -1,4 +1,4 @@
-"""``python -m bias_pipeline``."""
+"""Runs the program for ``python -m bias_pipeline``."""
 
 import sys
 

@@ -1,7 +1,8 @@
-"""The Python interface: takes data in memory or files, returns results with tables; no Hydra.
+"""The Python interface. Its functions take data in memory or files, and return results.
 
-``bias_pipeline`` itself offers these functions (``import bias_pipeline as bp``). The functions run
-the same code as the commands, with the same defaults (``conf/``) and numbers.
+The functions are also in ``bias_pipeline`` itself (``import bias_pipeline as bp``). They run the
+same code as the commands, with the same defaults (``conf/``) and the same numbers, but without
+Hydra.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ T = TypeVar("T")
 
 
 def _python_call(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, with errors that name arguments instead of a command's options."""
+    """Wrap a function so that errors name its arguments instead of options of a command."""
     arguments = {*inspect.signature(function).parameters} - {"settings"}
 
     @wraps(function)
@@ -99,7 +100,7 @@ def score(
     out: str | Path | None = None,
     **settings: Any,
 ) -> Result:
-    """Compute one metric of one captioner.
+    """Compute one metric for one captioner.
 
     Args:
         metric: the metric's name, as in ``python -m bias_pipeline metrics``.
@@ -155,7 +156,7 @@ def audit(
     out: str | Path | None = None,
     **settings: Any,
 ) -> Audit:
-    """Run every metric that the data permit, for every attribute in the labels.
+    """For every attribute in the labels, run every metric that the data permit.
 
     Args:
         captions: see :func:`score`.
@@ -216,7 +217,7 @@ def compare(
     out: str | Path | None = None,
     **settings: Any,
 ) -> Comparison:
-    """Compare two captioners: is the first fairer? Differences are paired over images and seeds.
+    """Compare two captioners: is the first fairer? The test is paired over images and seeds.
 
     Args:
         a: captions of the first captioner, see :func:`score`; or its results, as :func:`score`,
@@ -266,10 +267,10 @@ def compare(
 
 @_python_call
 def load(folder: str | Path = "outputs") -> Results:
-    """All finished runs of a folder, whether commands wrote them or calls with ``out=``.
+    """Load all finished runs of a folder, written by commands or by calls with ``out=``.
 
-    Captioners that share a name, such as ``A/model.json`` and ``B/model.json``, get the names that
-    tables and reports use: ``A_model`` and ``B_model``.
+    If captioners share a name, such as ``A/model.json`` and ``B/model.json``, they get the names
+    that tables and reports use: ``A_model`` and ``B_model``.
 
     Returns:
         The results; ``frame()`` gives a table of all rows.
@@ -298,7 +299,7 @@ def _runner_of(
     out: str | Path | None,
     settings: Settings,
 ) -> Iterator[_InMemoryRunner]:
-    """A runner of metrics on these data; its temporary files exist only inside the block."""
+    """An object that runs metrics on these data. Temporary files exist only inside the block."""
     if "paths" in settings:
         raise UsageError("setting 'paths': name the folder of results with out=FOLDER")
     with TemporaryDirectory(prefix="bias_pipeline-") as place:
@@ -331,14 +332,14 @@ def _runner_of(
 
 
 def _without_places(message: str, folder: Path) -> str:
-    """A message in which names of arguments replace temporary files."""
+    """A message in which names of arguments replace names of temporary files."""
     place = re.escape(f"{folder}{os.sep}")
     file = rf"{place}(?:captioner/)?([\w.-]*)\.(?:parquet|jsonl)(?:, (?:line|row) \d+)?"
     return re.sub(place, "", re.sub(file, r"\1", message))
 
 
 def _dataset(settings: Settings) -> Mapping[str, Any]:
-    """The settings of the data; files are refused here, since they have arguments of their own."""
+    """The settings of the data. Files must be given by arguments."""
     dataset = settings.get("dataset", {})
     if not isinstance(dataset, Mapping):
         raise UsageError(
@@ -350,7 +351,7 @@ def _dataset(settings: Settings) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _InMemoryRunner:
-    """Runs the cells of one call, and reads each corpus once.
+    """Runs the cells of one call, and reads each corpus only once.
 
     Attributes:
         settings: the settings that all cells share.
@@ -383,7 +384,7 @@ class _InMemoryRunner:
         return word_reach(lic, self._corpus(lic))
 
     def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:
-        """The results of every metric that the data permit; raises an error if a metric fails."""
+        """The results of every metric that the data permit; an error if a metric fails."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
         captioner = next(iter(self.files))
@@ -401,7 +402,7 @@ class _InMemoryRunner:
         return SweepOutcome(self.outputs, results, skipped=skipped, made=made)
 
     def compare_captioners(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
-        """The results of both captioners, and the reason of each skipped cell."""
+        """The results of both captioners, and the reason for each skipped cell."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
         cells = {name: self._cell(name, metric=metrics[0]) for name in self.files}
@@ -418,13 +419,13 @@ class _InMemoryRunner:
         return results, skipped
 
     def noisy(self, attribute: str) -> bool:
-        """Whether the settings ask how much additional label errors would move scores."""
+        """Whether the settings ask how far additional label errors would move scores."""
         return (
             self._cell(next(iter(self.files)), **self._labels_of(attribute)).label_noise is not None
         )
 
     def _labels_of(self, attribute: str) -> dict[str, object]:
-        """The settings for an attribute, without the label errors of other attributes."""
+        """The settings for an attribute; rates of label errors of other attributes are left out."""
         dataset = self.settings["dataset"]
         with_errors = _attributes_with_errors(dataset.get("label_noise"))
         if not with_errors or attribute in with_errors:
@@ -432,7 +433,7 @@ class _InMemoryRunner:
         return {"attribute": attribute, "dataset": {**dataset, "label_noise": None}}
 
     def _gold_of(self, attribute: str, metric: str) -> dict[str, object]:
-        """The settings of the data, without gold labels if these do not correct the metric."""
+        """The settings of the data; gold labels are left out if they cannot correct the metric."""
         dataset = self.settings["dataset"]
         if not dataset.get("gold"):
             return {}
@@ -443,12 +444,12 @@ class _InMemoryRunner:
         return {"dataset": {**dataset, "gold": None}}
 
     def metric(self, name: str) -> Metric:
-        """A metric under the settings."""
+        """A metric, built with the settings."""
         metric: Metric = self._cell(next(iter(self.files)), metric=name).build("metric")
         return metric
 
     def run(self, captioner: str, **chosen: object) -> Result:
-        """The result and the draws of a cell."""
+        """Run a cell; the result has draws."""
         here = self._cell(captioner, **chosen)
         result, cached = load_or_run(here, self._corpus(here))
         if not cached:
@@ -471,7 +472,7 @@ class _InMemoryRunner:
 
 
 def _attributes_with_errors(rates: object) -> list[str]:
-    """The attributes for which label errors are given, in a file or by group.
+    """The attributes for which rates of label errors are given, in a file or by group.
 
     Example:
         >>> _attributes_with_errors({"male": 0.03, "female": 0.05})
@@ -487,7 +488,7 @@ def _attributes_with_errors(rates: object) -> list[str]:
 
 
 def _numbers(settings: Mapping[str, str]) -> dict[str, object]:
-    """The overrides in which texts of numbers have become numbers.
+    """The overrides; values that are numbers written as text have become numbers.
 
     Example:
         >>> _numbers({"alignment": "matched", "encoder.order": "1"})

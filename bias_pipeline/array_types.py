@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, named after their elements and, for floats, the number of bits."""
+"""Types of NumPy arrays. Each is named after the type of its elements."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Declares which classes a configuration may build, and which values their parameters allow.
 
-A configuration can build only subclasses of :class:`Configurable`. A parameter's annotation
-declares its type, and with ``Annotated`` its range. There is no other registry. Ranges and choices
-are checked whenever an object is built, also from Python, so constructors need not check them.
+A configuration can build only subclasses of :class:`Configurable`. The annotation of a parameter
+declares its type and, with ``Annotated``, its range. There is no other registry. Ranges and choices
+are checked whenever an object is built, also from Python. So constructors need not check them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TARGET = "_target_"  # the key under which a configuration names a class
 
 
 def known_name(module: str, name: str) -> str:
-    """The name of a class in run ids, without its module, since the class may move.
+    """The name that a class has in run ids: without the module, because the class may move.
 
-    If another package defines the class, the name also contains this package's name.
+    If another package defines the class, the name begins with the name of that package.
 
     Example:
         >>> known_name("bias_pipeline.metrics.attack.lic", "LIC"), known_name("mine.lic", "LIC")
@@ -36,7 +36,7 @@ def known_name(module: str, name: str) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a finite number that a float can hold; true and false are no numbers.
+    """Whether a value is a finite number that a float can store. True and false are no numbers.
 
     Example:
         >>> [is_number(value) for value in (1, 2.5, 1e999, 10**400, True, "1")]
@@ -46,7 +46,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 class _Signature:
-    """Gives a class the signature of its ``__init__`` although it has a ``__new__``."""
+    """Gives a class the signature of ``__init__``, although the class has a ``__new__``."""
 
     def __get__(self, _: object, target: type) -> inspect.Signature:
         constructor = inspect.signature(target.__init__)  # type: ignore[misc]
@@ -54,17 +54,17 @@ class _Signature:
 
 
 class Configurable:
-    """A class that a configuration may build, by the name of its definition.
+    """The base of all classes that a configuration may build.
 
     Such classes are metrics, data sets, transforms, probes, encoders, scorings, loggers, and plain
-    values such as word lists. Constructors of such classes only store their arguments. They run and
-    write nothing.
+    values such as word lists. Their constructors only store the arguments. They run and write
+    nothing.
     """
 
     __signature__ = _Signature()
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
-        """An object whose arguments are within the ranges and choices of their annotations."""
+        """Make an object, after a check that arguments are within their ranges and choices."""
         names, kinds = _limits_of(cls)  # type: ignore[arg-type]
         for name, value in (*zip(names, args, strict=False), *settings.items()):
             words = violation(value, kinds[name]) if name in kinds else None
@@ -74,9 +74,9 @@ class Configurable:
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The settings that name files, as digests of the files' content.
+        """The settings that name files, with a digest of each file instead of its name.
 
-        A run's identity has the digests instead of the names. So a moved file gives the same run,
+        The identity of a run is computed from these digests. So a moved file gives the same run,
         and a changed file gives a different run.
         """
         del settings
@@ -84,7 +84,7 @@ class Configurable:
 
 
 class Constraint(Protocol):
-    """A requirement on a parameter besides its type."""
+    """A requirement that a parameter must meet besides its type."""
 
     def refusal(self, value: Any) -> str | None:
         """A phrase that says what the value must be, or None if the value is right."""
@@ -92,7 +92,7 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number.
+    """The requirement that a number lies within bounds.
 
     Example:
         >>> Range(low=0, below=1).refusal(2), Range(low=0, below=1).refusal(0.5)
@@ -105,7 +105,7 @@ class Range:
     below: float | None = None  # all values are below it
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase with the bounds if the value is outside of them, else None."""
+        """A phrase that states the bounds if the value is outside of them; otherwise None."""
         sound = (
             (self.low is None or value >= self.low)
             and (self.high is None or value <= self.high)
@@ -127,38 +127,38 @@ class Range:
 
 @dataclass(frozen=True)
 class Text:
-    """A pattern that a text must match."""
+    """The requirement that a text matches a pattern."""
 
     pattern: str  # the whole text must match it
     words: str  # a description of the text, for people
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase that says what the text must be if it does not match, else None."""
+        """A phrase that says what the text must be if it does not match; otherwise None."""
         sound = isinstance(value, str) and re.fullmatch(self.pattern, value)
         return None if sound else self.words
 
 
 @dataclass(frozen=True)
 class MustBeEmpty:
-    """The requirement that a configuration leaves a key empty."""
+    """The requirement that a key of a configuration stays empty."""
 
     instead: str  # what to do instead
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase that says what to do instead if the value is not empty, else None."""
+        """A phrase that says what to do instead if the value is not empty; otherwise None."""
         return f"empty; {self.instead}" if value not in (None, {}, [], "") else None
 
 
 @dataclass(frozen=True)
 class ConfiguredAs:
-    """The type of a configured value, if the annotation names the type that results."""
+    """The type of a value in a configuration, where the annotation has the type built from it."""
 
     kind: Any  # another annotation
 
 
 @cache
 def kinds_of(target: type) -> Mapping[str, Any]:
-    """Annotations of a constructor's parameters, by name, with ranges and choices."""
+    """By name, the annotations of a constructor's parameters, with ranges and choices."""
     constructor = target.__init__  # type: ignore[misc]
     try:
         return hints_of(target if is_dataclass(target) else constructor, include_extras=True)
@@ -167,7 +167,7 @@ def kinds_of(target: type) -> Mapping[str, Any]:
 
 
 def violation(value: Any, kind: Any) -> str | None:
-    """What a value must be, by the ranges and choices of an annotation; None if the value is right.
+    """What a value must be by an annotation's ranges and choices; None if the value is right.
 
     Example:
         >>> violation(0, Count | None), violation([0.5, 2], Sequence[Share])
@@ -184,7 +184,7 @@ def _text_violation(text: str, kind: Any) -> str | None:
 
 
 def choices_text(value: object, known: Iterable[object]) -> str:
-    """The choices in words, together with the choice that is nearest to a wrong value.
+    """The choices in words, and the choice that is most similar to a wrong value.
 
     Example:
         >>> choices_text("ratios", ["difference", "ratio"])
@@ -215,7 +215,7 @@ def _violation(value: Any, kind: Any) -> Iterator[str]:
 
 
 def _items(value: Any, origin: Any, parts: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """The items of a list or a mapping, including its keys, with their annotations."""
+    """The items of a list, or the keys and values of a mapping, with their annotations."""
     if not any(map(_limits, parts)):
         return  # lists of texts are not checked, since word lists are long
     if origin is Sequence and isinstance(value, Sequence):
@@ -226,7 +226,7 @@ def _items(value: Any, origin: Any, parts: tuple[Any, ...]) -> Iterator[tuple[An
 
 
 def _may_be(value: object, kind: Any) -> bool:
-    """Whether a value is of one type of a union, whatever its range."""
+    """Whether a value has one of the types of a union; ranges are ignored."""
     if get_origin(kind) is Annotated:
         return _may_be(value, get_args(kind)[0])
     plain = (int, float) if kind is float else get_origin(kind) or kind
@@ -235,7 +235,7 @@ def _may_be(value: object, kind: Any) -> bool:
 
 @cache
 def _limits_of(target: type) -> tuple[Sequence[str], Mapping[str, Any]]:
-    """All parameters of a constructor, and the annotations that declare more than a type."""
+    """All parameters of a constructor, and those annotations that declare more than a type."""
     limited = {name: kind for name, kind in kinds_of(target).items() if _limits(kind)}
     return [*inspect.signature(target).parameters], limited
 

@@ -1,4 +1,4 @@
-"""The errors, and the exit code of each kind.
+"""The errors of this package, and the exit code of each kind of error.
 
 Every message names the file, id or key at fault, what is wrong, and how to correct it.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 
 class BiasPipelineError(Exception):
-    """A mistake or fault that the user can correct; it is shown without a traceback."""
+    """A mistake or fault that the user can correct. It is shown without a traceback."""
 
     exit_code = 1
 
@@ -24,7 +24,7 @@ class UsageError(BiasPipelineError):
 
 
 class UnlabelledError(UsageError):
-    """A data set has no labels of an attribute."""
+    """The data set has no labels of an attribute."""
 
 
 class DataError(BiasPipelineError):
@@ -41,19 +41,19 @@ class NotApplicableError(DataError):
 
 
 class TooFewImagesError(NotApplicableError):
-    """There are fewer images than a setting requires (exit code 2, since the setting is wrong)."""
+    """There are too few images for a setting (exit code 2, because the setting is wrong)."""
 
     exit_code = 2
 
 
 class AbsentLabelError(DataError):
-    """The file lacks a label that the user maps; ``audit`` goes on with other attributes."""
+    """The user maps a label that the file lacks; ``audit`` goes on with other attributes."""
 
     exit_code = 2
 
 
 class UndecidedError(BiasPipelineError):
-    """A gate cannot decide (exit code 6)."""
+    """The comparison of a gate gives no decision (exit code 6)."""
 
     exit_code = 6
 
@@ -71,7 +71,7 @@ class ResourceError(BiasPipelineError):
 
 
 class AbsentModelError(ResourceError):
-    """Published weights that a metric needs are absent; ``metric=all`` skips the metric."""
+    """Published weights that a metric needs are absent. With ``metric=all`` it is skipped."""
 
 
 NAME_HUMAN_CAPTIONS = "name a file of human captions (dataset.captions=FILE, audit --captions FILE)"
@@ -79,7 +79,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def refused_by_system(error: OSError) -> ResourceError:
-    """An error of the operating system, with a message that is a sentence.
+    """Our error for an error of the operating system; its message is a sentence.
 
     Example:
         >>> print(refused_by_system(FileNotFoundError(2, "No such file or directory", "a.json")))
@@ -103,7 +103,7 @@ def cannot_write(place: object, error: OSError) -> ResourceError:
 
 
 def unwritable(what: object, error: OSError) -> ResourceError:
-    """The error if outputs cannot be written.
+    """The error for outputs that cannot be written.
 
     Example:
         >>> print(unwritable("to out", OSError(28, "No space left on device")))
@@ -132,7 +132,7 @@ _MEMORY_SIGNS = (
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, means that memory ran out.
+    """Whether an error, or one of its causes, says that memory ran out.
 
     Example:
         >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError(28, "No space left"))
@@ -152,7 +152,7 @@ _VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
 
 
 def inflect(number: object, words: str) -> str:
-    """A number and a noun, perhaps with a verb; they are singular if the number is one.
+    """A number with a noun, and perhaps a verb; both are singular if the number is one.
 
     Example:
         >>> inflect(1, "blank captions are left out"), inflect(1, "of 9 images have")
@@ -170,7 +170,7 @@ def inflect(number: object, words: str) -> str:
 
 
 def join_words(texts: Iterable[str]) -> str:
-    """Texts as an enumeration.
+    """Texts joined as an enumeration.
 
     Example:
         >>> join_words(["a cup"]), join_words(["a cup", "a fork", "a knife"])
@@ -181,7 +181,7 @@ def join_words(texts: Iterable[str]) -> str:
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str:
-    """The known name that is most similar to a name, ignoring case; empty if no name is similar.
+    """The known name most similar to a name; case is ignored. Empty if no name is similar.
 
     If names differ only in case, the name with the most similar case is returned.
 
@@ -201,7 +201,7 @@ _MOST = 40  # most names in a message
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the nearest known name, as the end of an error message.
+    """The end of an error message that suggests the nearest known name.
 
     Example:
         >>> did_you_mean("sta", ["sat", "oscar"])
@@ -213,7 +213,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many further names there are.
+    """The first few names, and how many more there are.
 
     Example:
         >>> some_of(["bank", "park"]), some_of(list("abcde"))
@@ -224,7 +224,7 @@ def some_of(names: Sequence[str], most: int = 3) -> str:
 
 
 def listed_names(known: Iterable[str]) -> str:
-    """All known names, as the end of an error message about a name that is no misspelling.
+    """The end of an error message: all known names, for a name that is not just misspelled.
 
     Example:
         >>> listed_names(["sat", "oscar"])

@@ -1,1 +1,1 @@
-"""The commands; :mod:`bias_pipeline.commands.main` chooses the module of a command."""
+"""The commands. The module :mod:`bias_pipeline.commands.main` finds the module of a command."""

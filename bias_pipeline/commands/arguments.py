@@ -1,4 +1,4 @@
-"""Parses the options that are not Hydra's, some of which several commands share."""
+"""Parses options that do not belong to Hydra. Some of them are shared by several commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST = 250  # characters; a longer usage is not printed with an error
 
 
 class Parser(ArgumentParser):
-    """A parser that raises a one-sentence UsageError on a mistake.
+    """A parser that raises a UsageError of one sentence if the user makes a mistake.
 
     Example:
         >>> Parser("x").parse_args(["--wrong"])
@@ -35,14 +35,14 @@ class Parser(ArgumentParser):
 
     @property
     def flags(self) -> list[str]:
-        """The names of all options in the help; if an option has two names, only the long name."""
+        """The names of all options in the help. An option with two names has the long one."""
         known = [action.option_strings for action in self._actions if action.help != SUPPRESS]
         return sorted(options[-1] for options in known if options)
 
     def parse_known_args(  # type: ignore[override] # the stubs have an overload for each namespace
         self, args: Sequence[str], namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse like the base class, but name words that may be files in errors.
+        """Parse as the base class does, but in errors point out words that may be files.
 
         A value with ``=`` may begin with a minus sign, as in ``--map -1=female``.
         """
@@ -64,7 +64,7 @@ class Parser(ArgumentParser):
         return super().parse_known_args(self._words, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Raise a UsageError instead of ending the process."""
+        """Raise a UsageError; the base class would end the process."""
         usage = " ".join(self.format_usage().split())
         hint = usage if len(usage) <= _LONGEST else f"see {self.prog} --help"
         unknown = [
@@ -79,13 +79,13 @@ class Parser(ArgumentParser):
 
 
 def file_like_an_option(words: Sequence[str]) -> str:
-    """How to type a file whose name begins with a dash; empty if no word names such a file."""
+    """A hint on how to type a file whose name begins with a dash; empty without such a file."""
     names = [word for word in words if word.startswith("-") and Path(word).exists()]
     return f"write ./{names[0]} for the file {names[0]}" if names else ""
 
 
 def number(kind: Any) -> Callable[[str], Any]:
-    """A reader of an option's numbers, which refuses the same numbers as a configuration.
+    """A function that reads numbers of an option, with the same limits as in a configuration.
 
     Example:
         >>> from bias_pipeline.declared import Count, Share
@@ -109,7 +109,7 @@ def number(kind: Any) -> Callable[[str], Any]:
 
 
 def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
-    """A reader of file names for an option; the name must have an ending of the file's format.
+    """A function that reads a file name for an option; the ending must be that of the format.
 
     Example:
         >>> file_of("HTML", ".html")("bias.html").name
@@ -128,7 +128,7 @@ def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
 
 
 def keys_parser(name: str, about: str) -> Parser:
-    """The parser of a command that takes only keys, like ``run``."""
+    """The parser of a command that takes only keys, as ``run`` does."""
     parser = Parser(f"{PROGRAM} {name}", usage=f"%(prog)s {KEYS}", description=about)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     return parser
@@ -208,7 +208,7 @@ _QUICK = {"limit": f"{QUICK_IMAGES}", "seeds": "2"}
 
 
 def expand_flags(words: Sequence[str]) -> list[str]:
-    """The words in which keys replace ``--limit`` and ``--quick``; a key that the user gave wins.
+    """The words, in which keys replace ``--limit`` and ``--quick`` unless the user gave the keys.
 
     Example:
         >>> expand_flags(["metric=lic", "--limit", "300"]), expand_flags(["--quick", "seeds=3"])

@@ -1,6 +1,6 @@
-"""``audit``: scores one file of captions with all metrics, and writes a report.
+"""The command ``audit``: scores a file of captions with all metrics, and writes a report.
 
-The expected time is announced first.
+The expected time is printed before the work begins.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _LONGEST = 60  # characters of a file's name in its folder's name
 def command(words: Sequence[str]) -> int:
     """Audit a file of captions.
 
-    Messages that advise a setting name the option of ``audit`` for it.
+    If a message advises a setting, it names the option of ``audit`` for this setting.
     """
     with lines_as(in_options):
         try:
@@ -89,7 +89,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def config_dir_in(words: Sequence[str]) -> Path | None:
-    """The folder of ``--config-dir``; its YAML files decide which names other options may take."""
+    """The folder of ``--config-dir``. Its YAML files add names that other options may take."""
     early = Parser(PROGRAM, add_help=False, allow_abbrev=False)
     early.add_argument(_CONFIG_DIR)
     folder: str | None = early.parse_known_args(list(words))[0].config_dir
@@ -155,7 +155,7 @@ def _audit(words: Sequence[str]) -> int:
 
 
 def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -> FileSource:
-    """The source of an audit that options and further overrides describe."""
+    """The data source of an audit, as options and further overrides describe it."""
     names = options.only or attribute_names()
     meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
     known = {name for words in meanings.values() for part in words for name in part}
@@ -224,7 +224,7 @@ class FileSource:
 
     @property
     def processes(self) -> int:
-        """How many processes share the work if it is long."""
+        """How many processes share the work if there is much of it."""
         from bias_pipeline.run.launch import processes_of
 
         lic = cell([*self.overrides_of(next(iter(self.labels))), "metric=lic"])
@@ -241,7 +241,7 @@ class FileSource:
         return [self.gold[attribute]] if corrected else []
 
     def cells(self, plans: Mapping[str, Plan]) -> list[Cell]:
-        """The cells of each attribute: first metrics as published, then metrics at equal style."""
+        """The cells of each attribute: first all metrics as published, then some at equal style."""
         jobs = [
             [
                 *(*self.overrides_of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
@@ -375,7 +375,7 @@ def add_config_dir(parser: Parser) -> None:
 
 
 def _overrides(options: Namespace, out: Path) -> list[str]:
-    """The overrides that all cells share; labels that do not fit are reported, not refused."""
+    """The overrides of all cells; with them, labels that do not match are noted, not refused."""
     overrides = [
         "dataset=coco",
         "dataset.strict=False",  # written as Hydra writes values, as in checked jobs
@@ -417,7 +417,7 @@ def _labels_of(
     meanings: Mapping[str, Meanings],
     noisy: Collection[str],
 ) -> dict[str, list[str]]:
-    """Map each attribute to the overrides for its labels, or to none if its labels do not fit."""
+    """Map each attribute to the overrides for its labels; to none if the labels do not match."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
     source = FileSource(overrides, words_by_attribute)
     read = {
@@ -438,7 +438,7 @@ def _labels_of(
 def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
     """Map each attribute in the gold file to the override that names the file.
 
-    A file that labels none of the attributes is refused.
+    A file without labels of any attribute is refused.
     """
     if path is None:
         return {}
@@ -458,7 +458,7 @@ def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
 
 
 def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
-    """The overrides for an attribute's labels, with each ``--map`` to a group of this attribute."""
+    """The overrides for an attribute's labels, with those ``--map`` that name one of its groups."""
     groups, strata = meanings
     maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:
@@ -471,7 +471,7 @@ def _group_in(text: str) -> str:
 
 
 def _meanings(name: str) -> Meanings:
-    """The groups of an attribute with their labels, and the labels of no group."""
+    """The names of an attribute's groups, also as labels write them, and labels of no group."""
     attribute = preset({"attribute": name, "dataset": "coco"}).build("attribute")
     labels = attribute.labels.get("coco")
     written = set(labels.groups) if labels else set()
@@ -535,12 +535,12 @@ def _announce(
 
 
 def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
-    """The planned metrics for which all needed data are present."""
+    """The planned metrics for which all necessary data are present."""
     return [name for name in plan.metrics if catalogue.has_needs(infos()[name], corpus)]
 
 
 def reading_notes(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The notes on the files. A note names its attributes, unless the note holds for all."""
+    """The notes on the files. If a note is not about all attributes, it names them."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         for note in corpus.notes:

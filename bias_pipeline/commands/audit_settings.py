@@ -1,4 +1,4 @@
-"""The options of ``audit`` for the settings that its messages advise."""
+"""The options of the command ``audit`` for settings that its messages advise."""
 
 from __future__ import annotations
 
@@ -85,20 +85,20 @@ _KEY = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, _FLAGS))})(?:=(\w(?:[\w
 
 
 def add_settings(parser: ArgumentParser) -> None:
-    """Add a group of options for the settings."""
+    """Add a group of options for the settings to a parser."""
     group = parser.add_argument_group("what of the captions is scored")
     for flag, (key, how) in _SETTINGS.items():
         group.add_argument(flag, dest=key, **how)
 
 
 def setting_overrides(options: Namespace) -> list[str]:
-    """The options that were given, as overrides of the configuration."""
+    """The options that the user gave, as overrides of the configuration."""
     given = {key: getattr(options, key) for key in _FLAGS}
     return [f"{key}={value}" for key, value in given.items() if value is not None]
 
 
 def in_options(text: str) -> str:
-    """A message in which options replace keys; commands in the message stay as they are.
+    """A message in which options replace keys; commands within the message are not changed.
 
     Example:
         >>> in_options("text.preambles=cut removes them; or raise dataset.blank_limit")

@@ -1,6 +1,7 @@
-"""``benchmark``: one row of six numbers about a captioner, on a list of images that never changes.
+"""The command ``benchmark``: makes a row of six numbers about a captioner, on a fixed image list.
 
-``benchmark list`` prints the images and how to caption them; ``benchmark table`` joins rows.
+The command ``benchmark list`` prints the images and how to caption them. The command ``benchmark
+table`` makes a table of several rows.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def parser() -> Parser:
 
 
 def _source(options: Namespace, out: Path) -> FileSource:
-    """The files as an audit reads them, restricted to the list's images unless --part is given."""
+    """The files as an audit reads them; only images in the list, unless --part is given."""
     named = ("attributes", "captions", "objects")
     words = [word for key in named for word in (f"--{key}", str(getattr(options, key)))]
     as_audit = audit.parser().parse_args([f"--only={ATTRIBUTE}", *words, "--", str(options.file)])
@@ -156,7 +157,7 @@ def _source(options: Namespace, out: Path) -> FileSource:
 
 
 def _checked_labels(path: Path, images: str) -> Labels:
-    """Read the labels; refuse labels that differ from the labels by which the list was made."""
+    """Read labels, and refuse labels other than those by which the list was made."""
     attribute = preset({"attribute": ATTRIBUTE, "dataset": "coco"}).build("attribute")
     labels = read_labels(path, "coco", attribute, {})
     wanted = listed_images() if images == "list" else [*labels.raw]
@@ -176,7 +177,7 @@ def _checked_labels(path: Path, images: str) -> Labels:
 
 
 def _check_complete(options: Namespace, corpus: Corpus) -> None:
-    """Refuse captions, human captions or objects if they lack too many of the list's images."""
+    """Refuse captions, human captions or objects if too many images in the list lack them."""
     labelled, unsure = _count_captioned(corpus)
     n, of = labelled.n + unsure.n, labelled.of + unsure.of
     if max(labelled.share, unsure.share) < LEAST:
@@ -199,9 +200,9 @@ def _check_complete(options: Namespace, corpus: Corpus) -> None:
 
 
 def _count_captioned(corpus: Corpus) -> tuple[Captioned, Captioned]:
-    """The number of captioned images that have a group, and of captioned images labelled as unsure.
+    """How many images with a group, and how many that are labelled Unsure, have a caption.
 
-    A caption that declines to describe the image is a caption.
+    A caption that declines to describe the image counts as a caption.
     """
     grouping = corpus.groupings[ATTRIBUTE]
     has = np.zeros(len(corpus), bool)
@@ -269,7 +270,7 @@ def _number(answer: Answer) -> BenchmarkNumber:
 
 
 def _prompt_of(path: Path) -> str:
-    """The benchmark's prompt if all captions were made with it; otherwise what the file says."""
+    """The prompt of the benchmark if it was used for all captions; otherwise what the file says."""
     try:
         rows = open_rows(path, what="captions", wanted=(DECODING,))
         written_with = [row.get(DECODING) for _, row in rows.items if isinstance(row, Mapping)]
@@ -333,7 +334,7 @@ def _link_photos(folder: Path, out: Path) -> None:
 
 
 def _commands(folder: Path) -> Iterator[str]:
-    """The commands that caption the photos as the benchmark asks."""
+    """The commands that caption photos as the benchmark requires."""
     for name, decoding in PROMPTS.items():
         answers = folder.with_name(f"{folder.name}-{name}")
         words = [

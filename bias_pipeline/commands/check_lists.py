@@ -1,7 +1,7 @@
-"""``data check_lists``: compares word lists of another language with the English lists.
+"""The command ``data check_lists``: compares word lists in another language with English lists.
 
-Human captions of the same images, in both languages, are cut to the same number of words and masked
-by the lists of their language.
+Human captions of the same images are used in both languages. They are cut to the same number of
+words, and masked with the lists of their language.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def data_check_lists_parser() -> Parser:
 def compared_lists(
     attributes: Sequence[Attribute], files: Sequence[Path], labels: Path
 ) -> ListCheck:
-    """Compare an attribute's lists with English lists, on images that both files describe."""
+    """Compare the lists of an attribute with English lists, on images in both files."""
     cells = [
         _cell("leakage", attribute, file, labels)
         for attribute, file in zip(attributes, files, strict=True)
@@ -139,10 +139,10 @@ def compared_lists(
 
 
 def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
-    """Pairs of captions of the same image, one in each language, cut to the same number of words.
+    """Pairs of captions of one image, one in each language, cut to the same number of words.
 
-    Captions are cut because longer captions describe more of the picture, which also shows the
-    group.
+    Captions are cut because longer captions describe more of the picture, and so reveal the group
+    more often.
 
     Raises:
         DataError: if one side has less than half as many words.
@@ -181,7 +181,7 @@ def _cell(metric: str, attribute: Attribute, file: Path, labels: Path) -> Cell:
 def _of_shared_images(
     corpora: Sequence[Corpus], attributes: Sequence[Attribute], files: Sequence[Path]
 ) -> list[Corpus]:
-    """Both corpora, reduced to images that have a group and captions in both.
+    """Both corpora, reduced to images that have a group and that are captioned in both.
 
     Raises:
         DataError: if captions are not in the language of their lists, or no image is in both.
@@ -210,7 +210,7 @@ def _of_shared_images(
 
 
 def _difference(lists: Number, english: Number) -> Compared:
-    """A number under the lists and under the English lists, and the interval of the difference.
+    """A number with these lists and with the English lists, and the interval of the difference.
 
     Raises:
         DataError: if a number has no value.
@@ -226,6 +226,6 @@ def _difference(lists: Number, english: Number) -> Compared:
 
 
 def yaml_lines(check: ListCheck) -> str:
-    """The check as lines of an attribute's YAML."""
+    """The result of the check as lines for the YAML file of the attribute."""
     name = f"{ListCheck.__module__}.{ListCheck.__qualname__}"
     return yaml.safe_dump({"english_check": {"_target_": name, **vars(check)}}, sort_keys=False)

@@ -1,4 +1,4 @@
-"""``compare`` for audits: compares caption files, or folders of finished audits."""
+"""The command ``compare`` for audits: compares files of captions, or folders of finished audits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # A, others, ski
 
 
 def chosen_metrics(text: str | None) -> list[str]:
-    """The metrics that ``--metrics`` names; empty if the metrics of an audit are compared."""
+    """The metrics that ``--metrics`` names; if empty, the metrics of an audit are compared."""
     names = [name.strip() for name in text.split(",")] if text else []
     for name in names:
         if name not in metric_names():
@@ -40,7 +40,7 @@ def chosen_metrics(text: str | None) -> list[str]:
 def audited_files(
     files: Sequence[str], options: Namespace, further: Sequence[str], earlier: Baseline | None
 ) -> Audited:
-    """Run an audit's cells for each caption file; all files have the same cells."""
+    """Run the cells of an audit for each file of captions. All files have the same cells."""
     from bias_pipeline.run.launch import run_cells
 
     chosen = chosen_metrics(options.metrics)
@@ -79,7 +79,7 @@ def audited_files(
 
 
 def is_audit(name: str) -> bool:
-    """Whether a word names a folder of several runs."""
+    """Whether a word is the name of a folder that contains several runs."""
     folder = Path(name)
     return not (folder / RESULT).is_file() and any(folder.glob(f"*/{RESULT}"))
 
@@ -118,7 +118,7 @@ def _read(folder: Path, chosen: set[str]) -> list[Result]:
 
 
 def print_questions(rows: Sequence[ComparedQuestion], skipped: Mapping[str, str]) -> None:
-    """Print a block for each attribute and other captioner, and why cells were not tested."""
+    """Print a block for each attribute and each other captioner, and why cells were skipped."""
     pairs = dict.fromkeys((row.decision.attribute, row.decision.other) for row in rows)
     for attribute, other in pairs:
         chosen = [

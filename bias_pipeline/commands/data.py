@@ -1,4 +1,4 @@
-"""``data validate``: check a data set's files, and print what they contain."""
+"""The command ``data validate``: checks the files of a data set, and prints what they contain."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def validate_command(words: Sequence[str]) -> int:
 
 
 def _print_unknown_objects(corpus: Corpus, vocabulary: TaskVocabulary) -> None:
-    """Print each object name that belongs to no task, with the number of its images."""
+    """Print each name of an object that belongs to no task, and the number of its images."""
     read = ObjectsRead.match(tuple(vocabulary.tasks), corpus.images_by_object, ())
     if read.unknown:
         names = ", ".join(f"{name!r} ({read.images[name]})" for name in read.unknown)
@@ -107,7 +107,7 @@ def validate_parser() -> Parser:
 
 
 def inventory(corpus: Corpus) -> dict[str, str]:
-    """Facts on a corpus by name, in the order of printing."""
+    """Facts about a corpus, each with its name, in the order in which they are printed."""
     facts = {"images": str(len(corpus))}
     for side in SIDES:
         captions = corpus.side(side)
@@ -148,7 +148,7 @@ def _blanks(corpus: Corpus, side: str) -> str:
 
 
 def print_inventory(corpora: Mapping[str, Corpus]) -> None:
-    """Print a table of facts with a column for each corpus, and the notes on the files."""
+    """Print a table of facts, with a column for each corpus, and the notes on files."""
     facts = {name: inventory(corpus) for name, corpus in corpora.items()}
     dataset = next(iter(corpora.values())).dataset
     names = dict.fromkeys(name for column in facts.values() for name in column)

@@ -1,7 +1,7 @@
-"""``doctor``: says what files are, what can be measured with them, and what this machine has.
+"""The command ``doctor``: says what files are, what they can be used for, what this machine has.
 
-Packages are imported when they are needed, since ``doctor --requirements`` runs on machines
-where nothing else is installed.
+Packages are imported only when they are needed, because ``doctor --requirements`` must run on
+machines where nothing else is installed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SECONDS = 5  # how long a program of another package may take to answer
 
 
 def command(words: list[str]) -> int:
-    """Print what files are and which questions they allow, or what this machine has."""
+    """Print what files are and which questions they can answer, or what this machine has."""
     options = parser().parse_args(words)
     if options.requirements and options.files:
         raise UsageError("--requirements takes no files; call doctor once for each")
@@ -76,7 +76,7 @@ def parser() -> Parser:
 
 
 def environment() -> list[str]:
-    """Lines on packages, published weights and other programs."""
+    """Lines on packages, published weights and other programs on this machine."""
     return [
         *installation.versions(),
         "",
@@ -92,7 +92,7 @@ def environment() -> list[str]:
 
 
 def _extras() -> Iterator[str]:
-    """A line for each extra: what it is for, and how to install it."""
+    """A line for each group of optional packages: what it is for, and how to install it."""
     from bias_pipeline.io.machine import extras
 
     for name, group in extras().items():
@@ -102,7 +102,7 @@ def _extras() -> Iterator[str]:
 
 
 def _weights() -> str:
-    """A line that counts how many models of ``models list`` this machine has."""
+    """A line that says how many models in the output of ``models list`` are on this machine."""
     if find_spec("huggingface_hub") is None:
         return "none can be read: transformers is not installed"
     from bias_pipeline.models.model_location import encoder_needs, find_place, metric_needs
@@ -126,7 +126,7 @@ def _first_line(lines: Sequence[str]) -> str:
 
 
 def _program_output(*words: str) -> list[str]:
-    """The lines that a program prints; empty if the program is absent or fails."""
+    """The lines that another program prints; empty if the program is absent or fails."""
     if shutil.which(words[0]) is None:
         return []
     try:
@@ -144,7 +144,7 @@ def _program_output(*words: str) -> list[str]:
 
 
 def _wandb() -> str:
-    """Whether runs can be written for W&B, and where they go."""
+    """A line on whether runs can be written for W&B, and where they are sent."""
     from bias_pipeline.run.loggers import has_key
 
     try:
@@ -165,7 +165,7 @@ class FileKinds:
 
 
 def recognise(path: Path) -> FileKinds:
-    """Try to read a file as every kind of file; returns the kinds as which it can be read."""
+    """Try to read a file as each kind of content, and return the kinds that were recognised."""
     from bias_pipeline.data.tables import check_file
 
     if path.is_dir() and (n_runs := sum(1 for _ in path.glob("*/result.json"))):
@@ -206,9 +206,9 @@ def _objects_in(path: Path) -> dict[str, str]:
 
 
 def _captions_in(path: Path) -> dict[str, str]:
-    """The captions that a file contains.
+    """The captions in a file.
 
-    If an image has several captions, the file counts as human captions.
+    If an image has several captions, they are taken for human captions.
     """
     from bias_pipeline.data.coco_files import human_captions, model_captions
 
@@ -225,7 +225,7 @@ def _captions_in(path: Path) -> dict[str, str]:
 
 
 def _labels_in(path: Path) -> dict[str, str]:
-    """The attributes whose labels a file has."""
+    """The attributes for which a file has labels."""
     from bias_pipeline.data.label_files import NoLabelColumnError, read_labels
     from bias_pipeline.run.audit import attribute_names
     from bias_pipeline.run.presets import preset
@@ -252,7 +252,7 @@ def _labels_in(path: Path) -> dict[str, str]:
 
 
 def _examine(paths: Sequence[Path]) -> None:
-    """Print what each file is, then which questions all files together allow."""
+    """Print what each file is, and then which questions all files together can answer."""
     files = [recognise(path) for path in paths]
     for file in files:
         for kind, content in file.kinds.items():
@@ -268,7 +268,7 @@ def _examine(paths: Sequence[Path]) -> None:
 
 
 def _choose(files: Iterable[FileKinds]) -> dict[str, Path]:
-    """A file for each kind of content; files that can only be of one kind are chosen first."""
+    """For each kind of content, a file; files that can be of only one kind are chosen first."""
     ordered = sorted(files, key=lambda file: len(file.kinds))
     chosen: dict[str, Path] = {}
     for file in ordered:
@@ -278,7 +278,7 @@ def _choose(files: Iterable[FileKinds]) -> dict[str, Path]:
 
 
 def _before_an_audit(chosen: Mapping[str, Path]) -> Iterator[str]:
-    """Lines on what an audit still needs, and the commands that make it."""
+    """Lines on what an audit still needs, and on the commands that make the missing files."""
     if MODEL not in chosen:
         photos = shlex.quote(str(chosen.get(PHOTOS, "PHOTOS")))
         yield "An audit needs captions of a model; this writes them:"

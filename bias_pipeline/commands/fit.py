@@ -1,4 +1,4 @@
-"""``fit``: trains a small CLIP or a captioner on the pictures and captions of a data set."""
+"""The command ``fit``: trains a small CLIP or a captioner on the pictures and captions of data."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def _check_captioner_options(options: Namespace) -> None:
-    """Refuse options that do not fit together, or that this kind of captioner does not have."""
+    """Refuse options that contradict each other, or that this kind of captioner does not have."""
     keys = ("weights", "each_epoch", "equalizer", "confusion_weight", "confident_weight")
     values = {key: getattr(options, key) for key in keys}
     given = [key for key, value in values.items() if value is not None and value is not False]
@@ -155,5 +155,5 @@ def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
 
 
 def course(losses: Sequence[float]) -> str:
-    """A phrase with the first and the last loss of a training."""
+    """A phrase that states the first and the last loss in training."""
     return f"loss {losses[0]:.2f} to {losses[-1]:.2f}"

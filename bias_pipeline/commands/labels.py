@@ -1,4 +1,4 @@
-"""``labels plan``: says how many gold labels a narrow interval needs."""
+"""The command ``labels plan``: says how many gold labels are needed for a narrow interval."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def add_machine_option(parser: Parser, *, required: bool = False) -> None:
 
 
 def machine_labelled(options: Namespace) -> Cell:
-    """The cell that reads the captions and the machine labels."""
+    """The cell whose corpus has the captions and the machine labels."""
     check_file(options.machine, "--machine")
     check_file(options.captions, "--captions")
     return cell(

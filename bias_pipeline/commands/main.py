@@ -1,9 +1,9 @@
-"""The program: runs a command, turns errors into sentences and exit codes, prints help, completes.
+"""The program: runs a command, turns errors into sentences and exit codes, prints help.
 
-In a command's module, ``NAME_parser()`` makes the help and the completion, and
-``NAME_command(words)`` runs the command and returns the exit code. If the module is named after the
-command's first word, NAME leaves this word out. A command on photos also has
-``NAME_options_of(words)``, which returns its checked options.
+It also completes words for the shell. In the module of a command, the function ``NAME_parser()`` is
+used for help and completion, and ``NAME_command(words)`` runs the command and returns the exit
+code. If the module is named after the first word of the command, NAME leaves out this word. For a
+command on photos, ``NAME_options_of(words)`` returns the checked options.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEAST_MEMORY = 1_000_000_000  # bytes of address space, most of which libraries 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; a user's mistake prints no traceback."""
+    """Run a command and return its exit code. For a user's mistake no traceback is shown."""
     signals.listen()
     try:
         code = run_command(list(sys.argv[1:] if arguments is None else arguments))
@@ -52,10 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def program() -> int:
-    """Run the command of this process; returns the exit code.
+    """Run the command for which this process was started, and return the exit code.
 
-    A request to stop that comes just after :func:`main` still counts. Later requests are ignored,
-    since Python would end with a traceback.
+    A request to stop that comes just after :func:`main` is still obeyed. Later requests are
+    ignored, because Python would then end with a traceback.
     """
     paths.shield_processes()
     try:
@@ -68,7 +68,7 @@ def program() -> int:
 
 
 def run_command(words: list[str]) -> int:
-    """Run a command in a process whose signals the caller handles; returns its exit code."""
+    """Run a command and return its exit code. The caller must handle the signals of the process."""
     terminal.open_streams()
     # A sweep composes some hundred thousand nodes, which stay until their job has run. Collecting
     # garbage every 700 objects took a sixth of the time of a sweep of cached cells.
@@ -98,7 +98,7 @@ def run_command(words: list[str]) -> int:
 
 
 def _mistake(error: Exception) -> BiasPipelineError:
-    """The error to show to the user; an error that is a bug is raised again."""
+    """The error to show to the user. If the error is a bug, it is raised again."""
     if isinstance(error, BiasPipelineError):
         return error
     if is_out_of_memory(error):
@@ -143,7 +143,7 @@ def _command(words: list[str]) -> int:
 
 
 def _check_memory_limit() -> None:
-    """Refuse a memory limit that is too low: OpenBLAS would abort or hang without a message."""
+    """Refuse a limit of memory that is too low: OpenBLAS would abort or hang without a message."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit not in (resource.RLIM_INFINITY, -1) and limit < LEAST_MEMORY:
         raise ResourceError(
@@ -173,7 +173,7 @@ class Command:
         return function
 
     def find(self, role: str) -> Any:
-        """The function for ``command``, ``parser`` or ``options_of`` in the command's module."""
+        """Find a function in a command's module by the end of its name, such as ``parser``."""
         first, *others = self.name.split()
         module = _MODULES.get(self.name) or _MODULES[first]
         words = others if module.rpartition(".")[2] == first else [first, *others]
@@ -338,7 +338,7 @@ _FIRST = list(dict.fromkeys(word.name.partition(" ")[0] for word in WORDS))
 
 
 def resolve_command(words: Sequence[str]) -> tuple[Command | None, list[str]]:
-    """The command that a command line begins with, and its arguments.
+    """The command with which a command line begins, and its arguments.
 
     Example:
         >>> resolve_command(["report", "wandb", "outputs"])[0].name
@@ -366,12 +366,12 @@ def resolve_command(words: Sequence[str]) -> tuple[Command | None, list[str]]:
 
 
 def subcommands(first: str) -> list[Command]:
-    """The commands that begin with a word, such as ``data``."""
+    """The commands whose first word is the given word, such as ``data``."""
     return [word for word in WORDS if word.name.startswith(f"{first} ")]
 
 
 def list_commands(words: Sequence[Command]) -> list[str]:
-    """Two lines for each command, with how to type the command and what it does."""
+    """Two lines for each command: how to type it, and what it does."""
     return [
         line
         for word in words
@@ -393,7 +393,7 @@ Try it without data, on simulated captioners whose bias is known:
 
 
 def overview() -> str:
-    """The text of ``--help``."""
+    """The text that ``--help`` prints."""
     head = [
         "bias_pipeline: does an image captioner amplify societal bias?",
         "",
@@ -448,7 +448,7 @@ def completion_parser() -> Parser:
 
 
 def completions(line: str) -> list[str]:
-    """The completions of a line's last word, after its last ``=``.
+    """The possible completions of the last word in a line; of its part after the last ``=``.
 
     Example:
         >>> completions("re"), completions("report w")
@@ -480,7 +480,7 @@ def _next_words(before: Sequence[str], last: str) -> list[str]:
 
 
 def _keys(overrides: Sequence[str], last: str) -> list[str]:
-    """Keys and values of the configuration, as Hydra completes them."""
+    """The completions that Hydra finds among keys and values of the configuration."""
     from hydra._internal.core_plugins.bash_completion import BashCompletion
 
     from bias_pipeline.run.hydra_composer import loader_of

@@ -1,6 +1,7 @@
-"""``models``: lists the published weights that are needed and present, and fetches weights.
+"""The command ``models``: lists published weights, both needed and present, and fetches them.
 
-Each wing declares the weights that it reads as ``WEIGHTS``, in a module that :data:`_WINGS` names.
+Each wing (a subpackage that only some commands need) declares the weights that it reads as
+``WEIGHTS``, in a module that :data:`_WINGS` names.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ ENCODER = "encoder.model"
 
 @dataclass(frozen=True)
 class WingWeights:
-    """The published weights that a wing reads."""
+    """The published weights that one subpackage (wing) reads."""
 
     kinds: Mapping[str, Iterable[str]]  # by key or option, the `model_type`s that it takes
     # By key, a function that finds a model by name and revision in the wing's own format (not the
@@ -62,7 +63,7 @@ def _wings() -> list[WingWeights]:
 
 
 def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
-    """A model in a wing's format, with its key, or None if no wing reads the model."""
+    """A model in the format of a wing, with its key; None if no wing reads the model."""
     for wing in _wings():
         for taker, find in wing.formats.items():
             if model := find(name, revision):
@@ -97,7 +98,7 @@ def list_command(words: list[str]) -> int:
 
 
 def _published_captions() -> set[str]:
-    """The captioners of ``dataset=lic`` whose files for gender are on this machine."""
+    """The captioners in ``dataset=lic`` whose files for gender are on this machine."""
     from bias_pipeline.run import compose
 
     cell = compose.cell(["dataset=lic"])
@@ -109,7 +110,7 @@ def _published_captions() -> set[str]:
 
 
 def _where(captioner: PublishedCaptioner, captions: Collection[str]) -> str:
-    """Where a captioner's captions are, or which command writes the captions."""
+    """Where the captions of a captioner are, or which command writes them."""
     if captioner.lic in captions:
         return f"dataset=lic captioner={captioner.lic}"
     if captioner.lic:
@@ -195,7 +196,7 @@ def _show_needed(words: Sequence[str]) -> int:
 
 
 def _show_all(needs: Iterable[Need]) -> None:
-    """Print every model that is present, then raise an error if models are absent."""
+    """Print every model that is present; then raise an error if other models are absent."""
     absent: list[str] = []
     for need in needs:
         try:
@@ -245,7 +246,7 @@ def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) 
 
 
 def _users() -> dict[str, list[str]]:
-    """The keys and options that accept a model, by type of model."""
+    """By type of model, the keys and options that accept such a model."""
     takers = {ENCODER: dict.fromkeys(KINDS)}
     for wing in _wings():
         for taker, kinds in wing.kinds.items():
@@ -258,7 +259,7 @@ def _users() -> dict[str, list[str]]:
 
 
 def _pooling(model: Pretrained) -> dict[str, str]:
-    """How a language model pools its token vectors; empty for other models."""
+    """How a language model pools the vectors of tokens; empty for other models."""
     from bias_pipeline.models.sentences import default_pooling, own_pooling
 
     if model.kind not in KINDS:
@@ -282,7 +283,7 @@ def prefetch_parser() -> Parser:
 
 
 def prefetch_command(words: list[str]) -> int:
-    """Fetch models, except models that a package or a folder already has."""
+    """Fetch models, except those that are already in a package or folder."""
     from bias_pipeline.models.model_location import prefetch
 
     options = prefetch_parser().parse_args(words)
@@ -296,7 +297,7 @@ def prefetch_command(words: list[str]) -> int:
 
 
 def _is_there(name: str, revision: str) -> bool:
-    """Whether a folder or a package already has the model."""
+    """Whether the model is already in a folder or in a package."""
     try:
         place = find_place(name, revision)
     except BiasPipelineError:

@@ -1,4 +1,4 @@
-"""The options that commands on photos share: ``caption``, ``embed``, ``data detect``.
+"""Options that the commands on photos share: ``caption``, ``embed`` and ``data detect``.
 
 Photos may be shown without people or things (``--image-masking``), or cropped to a person
 (``--crop``).
@@ -85,7 +85,7 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
 
 
 def check_photo_options(options: Namespace, *sources: str) -> None:
-    """Refuse options on photos that contradict each other."""
+    """Refuse options for photos that contradict each other."""
     given = [name for name in sources if getattr(options, name) is not None]
     if options.gather:
         if given or options.model or options.out:
@@ -135,7 +135,7 @@ def add_masking_options(parser: Parser) -> None:
 
 
 def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The words that are options, and the words that set the masking, apart.
+    """Separate the words of a command: options, and settings of the masking.
 
     Example:
         >>> without_settings(["photos/", "image_masking=objects", "image_masking.fill=blur"])
@@ -150,7 +150,7 @@ def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | None:
-    """The masking that paints over parts of photos, or None if photos are shown whole."""
+    """The masking that hides parts of photos, or None if photos are shown unchanged."""
     if not (options.image_masking or settings or options.crop or options.regions):
         return None
     named = [word for word in settings if word.startswith(f"{_GROUP}=")]
@@ -173,7 +173,7 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
 
 
 def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos | None:
-    """The reader that masks photos, or None if photos are shown whole."""
+    """The reader that masks photos, or None if photos are shown unchanged."""
     if options.masking is None:
         return None
     layout = Layout()
@@ -192,7 +192,7 @@ JOINED = 2  # raise this number when other regions are assigned to photos
 
 
 def masking_settings(masked: MaskedPhotos | None, options: Namespace) -> dict[str, object]:
-    """The settings that decide how photos are masked; empty if photos are shown whole."""
+    """The settings by which photos are masked; empty if photos are shown unchanged."""
     if masked is None:
         return {}
     version = f"{VERSION} {JOINED}"

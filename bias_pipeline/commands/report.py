@@ -1,4 +1,4 @@
-"""``report``: writes finished runs as a page, as files for a paper, or as W&B runs."""
+"""The command ``report``: writes finished runs as a page, as files for a paper, or as W&B runs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def command(words: list[str]) -> int:
 
 
 def _check_export(place: Path | None, runs: Path) -> None:
-    """Refuse an export into a folder where it would overwrite files of runs."""
+    """Refuse to export into a folder in which files of runs would be overwritten."""
     if place is None:
         return
     of_all = place.resolve() == runs.resolve()
@@ -92,7 +92,7 @@ def _check_export(place: Path | None, runs: Path) -> None:
 
 
 def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) -> Report:
-    """The report with photos and maps beside its examples, if their folders are given."""
+    """The report; if folders of photos or maps are given, these are put beside examples."""
     if photos is None and maps is None:
         return report
     from bias_pipeline.data.photos import find_photos

@@ -1,4 +1,4 @@
-"""``compare``: says which of several captioners is fairer."""
+"""The command ``compare``: says which of several captioners is fairer."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _compare(words: Sequence[str]) -> int:
 
 
 def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int]) -> int:
-    """The exit code of a comparison; ``--history`` counts this comparison before."""
+    """The exit code of a comparison. With ``--history``, the comparison is first counted."""
     gated = options.fail_if_worse or options.margin is not None
     if options.history:
         looks = counted_look(options.history, comparison)
@@ -150,7 +150,7 @@ def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int])
 def _cells(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], list[Result], Mapping[str, str]]:
-    """The first captioner's results, the others' results, and the reason of each skipped cell."""
+    """Results of the first captioner, results of others, and by skipped cell the reason."""
     runs = [Path(name) for name in names if (Path(name) / RESULT).is_file()]
     others = [name for name in names if Path(name) not in runs]
     if runs and others:
@@ -164,7 +164,7 @@ def _cells(
 
 
 def _gate_of_questions(rows: Sequence[ComparedQuestion]) -> int:
-    """The exit code for CI; questions without a decision do not count."""
+    """The exit code for CI. Questions that could not be decided at all are left out."""
     outcome = outcome_of(rows)
     decided = [row for row in rows if not row.decision.doubts]
     if outcome == "worse":
@@ -315,9 +315,9 @@ def _load_results(folders: Sequence[Path]) -> list[Result]:
 def _compute_results(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], Mapping[str, str]]:
-    """The results, and the reason of each skipped cell.
+    """Compute the results, and give the reason for each skipped cell.
 
-    All captions are read before any cell runs.
+    All captions are read before any cell is run.
     """
     from bias_pipeline.run import launch
 
@@ -341,7 +341,7 @@ def _compute_results(
 
 
 def _results_in_same_cells(first: str, finished: SweepOutcome) -> list[Result]:
-    """The results of the first captioner, then of the others in the same cells."""
+    """Results of the first captioner, and then results of others for the same cells."""
     cells = [dict(swept) for swept in finished.swept]
     captioners = [
         override_values(f"captioner={cell.pop('captioner', quote_value(first))}")[0]
@@ -354,7 +354,7 @@ def _results_in_same_cells(first: str, finished: SweepOutcome) -> list[Result]:
 
 
 def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> None:
-    """Check the margin for every metric, and read every captioner's corpus."""
+    """Check the margin for every metric, and read the corpus of every captioner."""
     from bias_pipeline.run import launch
 
     sweep = launch.parse_sweep(rest)
@@ -366,7 +366,7 @@ def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> N
 
 
 def _corpus_overrides(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each corpus that a sweep reads: one for each data set and attribute."""
+    """The overrides for each corpus that a sweep reads: by data set and attribute."""
     flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
     several = [
         word

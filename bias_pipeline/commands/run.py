@@ -1,8 +1,8 @@
-"""``run``, the default command, runs a cell or a sweep of cells. ``submit`` does the same on Slurm.
+"""The commands ``run`` and ``submit``, which run cells on this machine or on Slurm.
 
-Each job of ``submit`` runs one cell, or one share of photos, as its own command, so no process
-has to wait for the jobs. A job that Slurm stops is queued again; it continues after the seeds that
-it trained or the blocks that it finished.
+If no command is named, ``run`` is meant. Each job of ``submit`` runs one cell, or one share of
+photos, as a command of its own. So no process has to wait for the jobs. A job that Slurm stops is
+queued again, and continues after the seeds or blocks that it has finished.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Exit codes: 0 ok, 2 usage, 3 bad data, 4 a job of a sweep failed, 5 missing file
 
 
 def command(words: list[str]) -> int:
-    """Run a cell or a sweep, or print what it would run."""
+    """Run a cell or a sweep, or only print what would be run."""
     words = arguments.expand_flags(words)
     if arguments.DRY_RUN in words:
         from bias_pipeline.run.planning import dry_run
@@ -83,7 +83,7 @@ def command(words: list[str]) -> int:
 
 
 def _print_planted(results: Sequence[Result]) -> None:
-    """Print the known bias of simulated captioners beside the measured bias."""
+    """For simulated captioners, print the known bias beside the measured bias."""
     from bias_pipeline.data.generator import generator
     from bias_pipeline.report.screen import print_table
     from bias_pipeline.report.table import Cell, NumberCell, Table
@@ -114,7 +114,7 @@ def _print_planted(results: Sequence[Result]) -> None:
 
 
 def parser() -> Parser:
-    """The parser that prints the help. Hydra parses the options."""
+    """The parser that prints the help. The options themselves are parsed by Hydra."""
     parser = Parser(
         f"{PROGRAM} run",
         usage=f"{PROGRAM} [run] {KEYS} [options]",
@@ -194,7 +194,7 @@ def submit_parser() -> Parser:
 
 
 def _submit_shards(name: str, words: Sequence[str]) -> int:
-    """Submit a command on photos, with a job for each share."""
+    """Submit a command on photos, as one job for each share of the photos."""
     shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
     _add_shards(shards)
     launching = [word for word in words if _of_launcher(word)]
@@ -230,7 +230,7 @@ def _add_shards(parser: Parser) -> None:
 
 
 def _prepare(words: Sequence[str]) -> Sweep:
-    """The checked sweep of a command line; if it names no cluster, Slurm's preset is used."""
+    """The checked sweep of a command line. If no cluster is named, the preset for Slurm is used."""
     from bias_pipeline.run import launch
 
     chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
@@ -252,7 +252,7 @@ class SlurmCommand(slurm.Requeued):
 
 
 def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
-    """Submit jobs as arrays; each job is the words of a command."""
+    """Submit jobs as arrays. Each job is given by the words of a command."""
     from bias_pipeline.run.job import make_folder
 
     folder = Path(sweep.config.hydra.sweep.dir).resolve()
@@ -264,7 +264,7 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each job, without launcher settings; composing every job checks it."""
+    """The overrides of each job, without settings of the launcher; each job is checked."""
     from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
 
@@ -278,7 +278,7 @@ def _jobs(sweep: Sweep) -> list[list[str]]:
 
 
 def _config_dir(sweep: Sweep) -> list[str]:
-    """The user's configuration folder as an absolute path, for jobs that start elsewhere."""
+    """The absolute path of the user's folder of configuration, for jobs that start elsewhere."""
     folder = sweep.options.config_dir
     return ["--config-dir", str(Path(folder).resolve())] if folder else []
 
@@ -289,7 +289,7 @@ def _of_launcher(override: str) -> bool:
 
 
 def _photo_command(name: str) -> Command:
-    """The command with this name, which may belong to a wing."""
+    """The command with this name, which is in the core or in a subpackage."""
     from bias_pipeline.commands.main import resolve_command
 
     command, _ = resolve_command(name.split())

@@ -1,1 +1,1 @@
-"""Reads files on disk as a corpus, with the pictures of the corpus."""
+"""Reads files on disk as a corpus, together with its pictures."""

@@ -41,7 +41,7 @@ class Dataset(Configurable, ABC):
         """Every captioner by name; the first is the default."""
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """The captioners of ``captioner=all``: every captioner whose file exists."""
+        """The captioners meant by ``captioner=all``: every captioner whose file exists."""
         del attribute
         return self.captioners()
 
@@ -51,7 +51,7 @@ class Dataset(Configurable, ABC):
         return ()
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """A data set for each caption, if a captioner wrote several captions of each image.
+        """If a captioner wrote several captions of each image, a data set for each caption.
 
         Args:
             captioner: its name.
@@ -61,7 +61,7 @@ class Dataset(Configurable, ABC):
 
     @abstractmethod
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """Read one captioner's captions with the attribute's labels.
+        """Read the captions of one captioner and the labels of an attribute.
 
         Raises:
             UsageError: if the captioner or the attribute is unknown to the data set.
@@ -76,7 +76,7 @@ class Dataset(Configurable, ABC):
         limit: int | None = None,
         others: Sequence[Attribute] = (),
     ) -> Corpus:
-        """The corpus to score for a captioner and an attribute or an intersection.
+        """The corpus to score for a captioner, with an attribute or an intersection of attributes.
 
         Args:
             captioner: its name.
@@ -106,7 +106,7 @@ class Dataset(Configurable, ABC):
         return replace(with_attributes(corpus, labelled), notes=(*corpus.notes, *notes))
 
     def everyone(self, attribute: Attribute) -> list[str]:
-        """The captioners of ``captioner=all`` with files for every part of an intersection."""
+        """The captioners that ``captioner=all`` means and that have files for all attributes."""
         first, *others = (self.all_captioners(single) for single in attribute.singles)
         return [name for name in first if all(name in names for names in others)]
 

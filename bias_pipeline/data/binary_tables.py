@@ -1,10 +1,10 @@
-"""Reads Parquet and Excel files, and folders that stand for one file, as rows.
+"""Reads rows from Parquet and Excel files, and from folders that stand for one file.
 
 Only the requested columns of Parquet are read, and never more than fits in memory. A Parquet file
-stores a repeated value once, so its size does not show how much memory it needs. If a column has
-pictures, as in Hugging Face's data sets, their paths are read instead. The folders are saved
-Hugging Face data sets, lmms-eval's samples, and Parquet files that a program wrote in parts. Excel
-needs the extra ``sheets``.
+stores a repeated value once, so the file's size does not show how much memory is needed. If a
+column has pictures, as in Hugging Face data sets, the paths of the pictures are read instead. A
+folder may be a saved Hugging Face data set, samples of lmms-eval, or one Parquet file in several
+parts. Excel needs the extra ``sheets``.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _MANY_AT_ONCE = 1 << 16  # rows of a batch whose texts are counted
 def parquet_blocks(
     path: Path, wanted: Sequence[str] | None = None
 ) -> tuple[list[str], Iterator[Block], Sequence[tuple[int, Path]]]:
-    """Read a Parquet file, or a folder of Parquet files as one file, a few rows at a time.
+    """Read a Parquet file, or a folder of parts as one file, a few rows at a time.
 
-    Returns the columns' names, the rows, and the first row of each file, for messages.
+    Returns the names of columns, the rows, and for messages the first row of each file.
     """
     files = parquet_files(path) if path.is_dir() else [path]
     schema, n_rows = parquet_head(files[0])
@@ -96,7 +96,7 @@ def parquet_batches(path: Path, places: Sequence[str]) -> Iterator[RecordBatch]:
 
 
 def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
-    """Refuse too many characters; counting them takes a tenth of the time of reading rows."""
+    """Refuse a file with too many characters; counting is ten times as fast as reading rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow.parquet import ParquetFile
@@ -117,7 +117,7 @@ def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
 
 
 def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) -> dict[str, bool]:
-    """The columns of a file that are read, and whether each column has pictures."""
+    """The columns to read from a file; true for each column that has pictures."""
     try:
         names = list(schema.names)
         pictures = {
@@ -135,7 +135,7 @@ def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) ->
 
 
 def _has_pictures(kind: DataType) -> bool:
-    """Whether a column has pictures: their bytes and the paths of their files."""
+    """Whether a column has pictures, that is, bytes together with paths of files."""
     import pyarrow as pa
 
     if not pa.types.is_struct(kind):
@@ -144,7 +144,7 @@ def _has_pictures(kind: DataType) -> bool:
 
 
 def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Block]:
-    """The rows of batches; Arrow reads only a few batches in advance."""
+    """The rows of batches as blocks; Arrow reads only a few batches in advance."""
     import pyarrow as pa
 
     read = text = 0
@@ -165,7 +165,7 @@ def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Bl
 
 
 def _paths(column: Array) -> Array:
-    """The column itself, or the paths of its pictures."""
+    """The column itself; if it has pictures, the paths of the pictures."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -179,10 +179,10 @@ def _characters(values: Iterable[Any]) -> int:
 
 
 def _batch_size(file: ParquetFile) -> int:
-    """The rows per batch, so that a batch stays small even with the longest possible texts.
+    """How many rows a batch may have, so that it fits even if all its texts are the longest.
 
     A repeated text is stored once, so any row may contain the largest text of its row group. Sizes
-    of single columns are not read, since Arrow ends the process if they are damaged.
+    of single columns are not read, because Arrow ends the whole process if such a size is damaged.
     """
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     return min(_MOST, max(1, _AT_ONCE // max([1, *(group.total_byte_size for group in groups)])))
@@ -196,7 +196,7 @@ def _too_large(path: Path, row: int) -> DataError:
 
 
 def arrow_fault(path: Path, error: Exception) -> DataError:
-    """The refusal of a file that Arrow cannot read."""
+    """The error for a file that Arrow cannot read."""
     first = (str(error).splitlines() or [""])[0][:200]
     kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
     return DataError(f"{path}: not a readable {kind} file ({first}); fetch or make it again")
@@ -220,7 +220,7 @@ def is_saved(path: Path) -> bool:
 
 
 def stem(path: Path) -> str:
-    """A file's name without its ending; a folder's whole name.
+    """The name of a file without its ending, or the whole name of a folder.
 
     Example:
         >>> stem(Path("mine.json")), stem(Path("/tmp"))
@@ -230,7 +230,7 @@ def stem(path: Path) -> str:
 
 
 def file_of(path: Path) -> Path:
-    """The only file of samples in a folder; any other path is returned unchanged."""
+    """If a path is a folder with one file of samples, this file; otherwise the path itself."""
     if not path.is_dir() or _is_data_set(path):
         return path
     samples = _samples(path)
@@ -243,7 +243,7 @@ def file_of(path: Path) -> Path:
 
 
 def _samples(folder: Path) -> dict[Path, str]:
-    """The task of each file of samples."""
+    """The files of samples in a folder, each with its task."""
     matches = {path: _SAMPLES.fullmatch(path.name) for path in folder.iterdir()}
     return {path: match["task"] for path, match in matches.items() if match}
 
@@ -253,7 +253,7 @@ def _is_data_set(folder: Path) -> bool:
 
 
 def saved_blocks(folder: Path, wanted: Sequence[str] | None) -> tuple[list[str], Iterator[Block]]:
-    """Read a saved data set, a batch of rows at a time."""
+    """Read a saved Hugging Face data set, a batch of rows at a time."""
     if not (folder / _STATE).is_file():
         folder = _only_part(folder)
     state = expect(load_json(folder / _STATE, what=_WHAT), dict, folder / _STATE, "")
@@ -290,7 +290,7 @@ def _data_file(folder: Path, entry: object, number: int) -> Path:
 
 
 def _find_inside(folder: Path, name: str) -> Path:
-    """Find a file or folder by name inside ``folder``, never outside it."""
+    """Find a file or folder by name inside ``folder``; names that lead outside are refused."""
     if name in ("", ".", "..") or set(name) & set("/\\\0"):
         raise DataError(f"{folder}: {name!r} is not in the folder; save the data set again")
     return folder / name
@@ -310,9 +310,9 @@ def _schema(path: Path) -> Schema:
 
 
 def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterator[RecordBatch]:
-    """The batches of an Arrow file, with some of its columns; paths replace pictures.
+    """The batches of an Arrow file, with some columns; paths replace pictures.
 
-    Arrow trusts the positions in a file, so they are checked before they are used.
+    Arrow does not check the positions that a file states, so they are checked here first.
     """
     import pyarrow as pa
     from pyarrow import ipc
@@ -367,7 +367,7 @@ def sheet_blocks(path: Path) -> tuple[list[str], Iterator[Block], str]:
 
 
 def _check_size(path: Path) -> None:
-    """Refuse a file that is not an archive, or that unpacks to more than is read."""
+    """Refuse a file that is not an archive, or that is too large when unpacked."""
     try:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -381,7 +381,7 @@ def _check_size(path: Path) -> None:
 
 
 def _cells(path: Path) -> Iterator[tuple[Any, ...]]:
-    """The cells of each row of the only sheet that has rows."""
+    """The cells of each row of a workbook in which only one sheet has rows."""
     from openpyxl import load_workbook
 
     try:

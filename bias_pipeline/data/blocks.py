@@ -1,4 +1,4 @@
-"""Rows of a file as columns. Most files are read in this form, without an object per row."""
+"""Blocks of a file's rows, stored by column. Most files are read without an object per row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AT_ONCE = 1 << 9  # rows that are read one by one: Python looks through many ob
 
 @dataclass(frozen=True)
 class ArrowColumns(Mapping[str, Sequence[Any]]):
-    """Columns of Arrow; a column becomes Python's objects when it is first read."""
+    """Columns of Arrow; a column is turned into Python objects when it is first read."""
 
     table: Table | RecordBatch
     # Python's objects of the columns that were looked at
@@ -44,7 +44,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
         return self.table.num_columns
 
     def whole_numbers(self, name: str) -> IntArray | None:
-        """The whole numbers of a column, or None if a cell has another value."""
+        """The values of a column of whole numbers, or None if a cell has another value."""
         import pyarrow as pa
 
         column = self.table.column(name)
@@ -61,7 +61,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
 
 @dataclass(frozen=True)
 class Block:
-    """Some successive rows of a file, with the same columns."""
+    """Some successive rows of a file; they have the same columns."""
 
     numbers: Sequence[int]  # numbers of the rows in the file, for messages
     columns: Mapping[str, Sequence[Any]]
@@ -72,11 +72,11 @@ class Block:
         return len(self.numbers)
 
     def cells(self, name: str) -> Sequence[Any]:
-        """The values of a column, or None for rows without it."""
+        """The values of a column; all None if these rows lack the column."""
         return self.columns.get(name) or [None] * len(self)
 
     def whole_numbers(self, name: str) -> IntArray | None:
-        """The whole numbers of a column that was read as whole numbers; None for other columns."""
+        """The values of a column that was read as whole numbers; None for other columns."""
         return self.columns.whole_numbers(name) if isinstance(self.columns, ArrowColumns) else None
 
     def row(self, place: int) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Block:
 
     @property
     def first_row(self) -> Mapping[str, Any]:
-        """The first row, including columns that were not read."""
+        """The first row, with the columns that were otherwise not read."""
         return self.row(0) if self.shown is None else self.shown
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -100,10 +100,10 @@ class Block:
 
 
 def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
-    """The blocks of rows that are read singly, each row with its own keys.
+    """Blocks made of single rows, where each row may have its own keys.
 
-    A fault is raised only after all rows before the fault were returned, so messages follow the
-    rows' order.
+    An error is raised only after all rows before the faulty row were returned. So messages come in
+    the order of the rows.
 
     Example:
         >>> rows = enumerate([{"id": 7}, {"id": 8}, {"id": 9, "caption": "a dog"}])
@@ -117,7 +117,7 @@ def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
 
 
 def until_fault(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items in lists; a fault is raised only after all items before the fault were returned."""
+    """The items, in lists; an error is raised only after all items before it were returned."""
     iterator = iter(items)
     while True:
         part: list[T] = []

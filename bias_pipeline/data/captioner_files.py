@@ -1,4 +1,4 @@
-"""Finds the files of captioners, and checks whether captions, labels and objects fit each other."""
+"""Finds captioners' files, and checks that captions, labels and objects are of the same images."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PARTLY = "what fits is scored"  # words in every note on images that do not fit
 
 @dataclass(frozen=True)
 class CaptionerFolder:
-    """Captioners by the names of their files."""
+    """A folder of captioners' files; a captioner is named after its file."""
 
     dataset: str  # the data set's name, for messages
     path: Path  # the folder, which need not exist
 
     @classmethod
     def find(cls, dataset: str, named: str | None, root: Path) -> CaptionerFolder:
-        """The named folder, or ``captioners`` in the data set's folder or beside it."""
+        """The folder ``named``, or else ``captioners``, inside or beside the data set's folder."""
         inside, beside = root / "captioners", root.parent / "captioners"
         usual = beside if beside.is_dir() and not inside.is_dir() else inside
         return cls(dataset, Path(named) if named else usual)
@@ -78,7 +78,7 @@ class CaptionerFolder:
 
 @dataclass
 class _Images:
-    """Some images: their number and the first of them."""
+    """A set of images, kept only as their count and the first of them."""
 
     n: int = 0
     first: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _Images:
 
 @dataclass
 class ImageMatch:
-    """Whether captions, labels and objects are of the same images; files may be read in parts."""
+    """Counts which images captions, labels and objects share; files may be read in parts."""
 
     path: Path | None  # the file of captions; None for pictures without a captioner
     attribute: str  # the attribute whose groups are scored
@@ -110,7 +110,7 @@ class ImageMatch:
         known: Sequence[Collection[str]],
         objects: Mapping[str, frozenset[str]] | None,
     ) -> None:
-        """Count images of the files, or of a part of the files."""
+        """Count the images of the files, or of one part of the files."""
         self.n_images += len(images)
         self.n_captions += len(model)
         lacking = set(images).difference(model)
@@ -122,7 +122,7 @@ class ImageMatch:
             self.objectless.add([*filterfalse(objects.__contains__, images)])
 
     def caption_notes(self) -> Iterator[str]:
-        """Refuse or note images without a caption, and captions of unknown images."""
+        """Refuse, or note, images without a caption and captions of unknown images."""
         if self.path is None:
             return
         of_labelled = f"of {self.n_images} labelled images have"
@@ -153,15 +153,16 @@ class ImageMatch:
 
     @property
     def file_share(self) -> float:
-        """The share of the labelled images that the file is about, in (0, 1].
+        """The share of the labelled images that the captioner's file describes, in (0, 1].
 
-        If hardly any caption is of a labelled image, ids may fit by accident, and the share is 1.
+        If hardly any caption is of a labelled image, ids may match by accident; the share is then
+        1.
         """
         enough = self.n_described >= LEAST_LABELLED * self.n_captions > 0
         return self.n_described / self.n_images if enough else 1.0
 
     def object_notes(self, path: Path | None) -> Iterator[str]:
-        """Refuse or note images whose objects the file does not know."""
+        """Refuse, or note, labelled images that are absent from the file of objects."""
         if self.objectless.n:
             yield self._fault(
                 path,
@@ -171,7 +172,7 @@ class ImageMatch:
             )
 
     def _fault(self, path: Path | None, fault: str, images: _Images) -> str:
-        """The note on images that do not fit; in strict mode this is an error."""
+        """A note on images that do not match. In strict mode, an error is raised instead."""
         if not self.strict:
             return f"{fault}, such as {first_ids(images.first)}; {PARTLY}"
         raise DataError(
@@ -194,7 +195,7 @@ def check_any_labelled(
 
 
 def _way_to_fit(captions: Collection[str], images: Collection[str]) -> str:
-    """A sentence on how to make captions and labels fit."""
+    """A sentence that says how to make the ids of captions and labels match."""
     if all(image.isdigit() for image in (*captions, *images)):
         return "they are of another split or data set: name captions and labels of the same images"
     faces = (match for image in images if (match := _FACE.fullmatch(image)))

@@ -1,4 +1,4 @@
-"""Reads answers of services: chat completions, and the forms of OpenAI, Anthropic and Gemini."""
+"""Reads answers of online services: OpenAI, Anthropic, Gemini, and others with chat completions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a program wrote about one image."""
+    """What a program or service wrote about one image."""
 
     image: Any  # the image's id as it is written
     captions: Sequence[str] = ()  # the model's captions
@@ -44,7 +44,7 @@ def request_id(image: str, sample: int, n: int) -> str:
 
 
 def image_of_request(custom_id: Any) -> tuple[Any, int | None]:
-    """The image and the sample of a ``custom_id``; the sample is None if it has no number.
+    """The image and the sample that a ``custom_id`` names; the sample is None if unnumbered.
 
     Example:
         >>> image_of_request("42#1"), image_of_request("42"), image_of_request(7)
@@ -98,7 +98,7 @@ def _all_captions(image: Any, answers: Sequence[Answer]) -> Answer:
 
 
 def _response(image: Any, body: Mapping[str, Any], path: Path, where: str) -> Answer:
-    """The answer of OpenAI's responses: the text of the messages, without the reasoning."""
+    """The answer in OpenAI's format "responses": the text of messages, without the reasoning."""
     items: list[Any] = expect(body["output"], list, path, f"{where}.output")
     messages = [i for i in items if isinstance(i, Mapping) and i.get("type") == "message"]
     parts = [part for message in messages for part in message.get("content") or ()]
@@ -109,7 +109,7 @@ def _response(image: Any, body: Mapping[str, Any], path: Path, where: str) -> An
 
 
 def answer_of_message(image: Any, result: Any, path: Path, where: str) -> Answer:
-    """The answer in a result of Anthropic's message batches.
+    """The answer in one result of a batch of Anthropic.
 
     Example:
         >>> message = {"content": [{"type": "text", "text": "a dog"}], "stop_reason": "end_turn"}
@@ -154,13 +154,13 @@ def answer_of_candidates(image: Any, row: Mapping[str, Any], path: Path, where: 
 
 
 def text_of_parts(parts: Sequence[Any]) -> str:
-    """The text of an answer's parts, without thoughts."""
+    """The text of an answer that comes in parts; parts with the model's thoughts are left out."""
     texts = [p.get("text") for p in parts if isinstance(p, Mapping) and not p.get("thought")]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _answer(image: Any, content: str, reason: Any) -> Answer:
-    """The answer with its text, which may be empty, and the reason why the text ended."""
+    """An answer made of a text, which may be empty, and of the reason why the text ended."""
     cut = str(reason) if reason in _CUT else ""
     caption = after_thoughts(content)
     if caption:
@@ -169,7 +169,7 @@ def _answer(image: Any, content: str, reason: Any) -> Answer:
 
 
 def _code_of(error: Any) -> str:
-    """The code of a service's error, or ``failed``."""
+    """The code of an error that a service reports, or ``failed``."""
     return str(error.get("code") or FAILED) if isinstance(error, Mapping) else FAILED
 
 

@@ -1,4 +1,4 @@
-"""``dataset=coco``: your own captions, in COCO's formats or plain tables."""
+"""``dataset=coco``: your own captions, in COCO's formats or in plain tables."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ T = TypeVar("T")
 
 
 class CocoDataset(Dataset):
-    """Human captions and one captioner's captions, labels and objects, each in a file.
+    """A data set with a file for each of: human captions, a captioner's captions, labels, objects.
 
-    The images of the label file are scored. If human captions cover only a part of them, this part
-    is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
-    every image that is labelled with a group, and no caption of an image that no other file has.
-    Files that are not named are looked for in ``root`` under their usual names. The search needs
-    ``attributes`` to be unnamed too, so your labels are never mixed with the files of ``root``.
+    The images of the label file are scored. If human captions cover only some of these images, only
+    those are scored, with a note. Unless ``strict`` is off, the captioner's file must have a
+    caption for every image that is labelled with a group, and no captions of images that are in no
+    other file. Files that are not named are looked for in ``root`` under their usual names. This
+    happens only if ``attributes`` is not named either. So your labels are never mixed with the
+    files of ``root``.
     """
 
     name = "coco"
@@ -242,7 +243,7 @@ class CocoDataset(Dataset):
         return self._labels(attribute, self.layout.blank_copy()).annotators
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """A data set for each sample; files of ``caption --n`` number an image's captions."""
+        """A data set for each sample, if the file numbers several captions per image."""
         path = self._file_of(captioner)
         if path is None or self.caption_index is not None:
             return [self]
@@ -253,7 +254,7 @@ class CocoDataset(Dataset):
         return each
 
     def _model(self, path: Path, layout: Layout, *, in_sets: bool) -> CaptionerFile:
-        """The captioner's captions; for sets of pictures, also the captions of edited pictures."""
+        """The captioner's captions. For sets of pictures, also captions of edited pictures."""
         index = self.sample or None if self.caption_index is None else self.caption_index
         return (captions_with_edits if in_sets else model_captions)(path, index, layout)
 
@@ -268,7 +269,7 @@ class CocoDataset(Dataset):
     def _human(
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        """The human captions, from their own file or else from the captioner's file."""
+        """The human captions, from a file of their own or from the captioner's file."""
         named = self.files["captions"]
         if named:
             return people_once(check_file(named, "dataset.captions"), layout)
@@ -277,7 +278,7 @@ class CocoDataset(Dataset):
         return captioner.human, 0
 
     def _parts(self, labels: Labels, layout: Layout) -> Mapping[str, str]:
-        """The part of each image, if ``split`` is set."""
+        """For each image, its part of the split (train, val, ...), if ``split`` is set."""
         if not self.split:
             return {}
         if self.split_file:
@@ -288,7 +289,7 @@ class CocoDataset(Dataset):
         return PictureFiles.read(self.images, self.regions, self.files["instances"], layout)
 
     def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
-        """The files; human captions may be inside the captioner's file."""
+        """The files to read; human captions may be in the captioner's file."""
         labels = file_of(self.files["attributes"]) if self.files["attributes"] else None
         model = file_of(captioner) if captioner else None
         return _Sources(
@@ -301,7 +302,7 @@ class CocoDataset(Dataset):
         )
 
     def _images(self, contents: Contents) -> list[str]:
-        """The labelled images of the parts that are scored."""
+        """The labelled images that are in the chosen parts of the split."""
         if not self.split:
             return list(contents.labels.raw)
         parts = sorted(set(contents.parts.values()))
@@ -312,7 +313,7 @@ class CocoDataset(Dataset):
 
 
 class _Sources(NamedTuple):
-    """The file of each kind of contents, or None without a file."""
+    """The file for each kind of contents, or None if there is no file."""
 
     labels: Path | None
     model: Path | None
@@ -337,7 +338,7 @@ class Contents:
     def with_ids_of_labels(
         self, sources: _Sources, layout: Layout
     ) -> tuple[Contents, Sequence[str]]:
-        """A copy in which all files use the ids of the label file, and notes on the matching."""
+        """A copy in which all contents use the label file's ids, and notes on the matching."""
         if not any(map(own_numbers, layout.names.values())):
             return self, ()
         photos = {path.name: "" for path in self.pictures.photos.values() if isinstance(path, Path)}
@@ -380,16 +381,16 @@ class Contents:
         return joined, images.notes
 
     def _edits_with(self, ids: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """The captions of edits under new ids, if the old id of each new id is given."""
+        """The captions of edits under new ids; ``ids`` maps each new id to the old id."""
         return [_rename_images(each, {old: new for new, old in ids.items()}) for each in self.edits]
 
     def match(self, images: Sequence[str], match: ImageMatch) -> None:
-        """Count the images that the files have in common."""
+        """Add these contents to the counts of images that the files share."""
         known = (self.labels.raw, self.human, self.objects or {})
         match.add(images, self.labels, self.model, known, self.objects)
 
     def without_edits(self) -> tuple[Contents, Sequence[Mapping[str, str]]]:
-        """A copy without edited pictures, and the captions of each edit of a picture."""
+        """A copy without edited pictures, and separately the captions of edited pictures."""
         edits = self.labels.edits
         raw, model = (
             {image: text for image, text in texts.items() if image not in edits}
@@ -408,11 +409,11 @@ class Contents:
         ]
 
     def of_edits(self, captions: Mapping[str, str]) -> Contents:
-        """The contents with the captions of edits, without human captions, objects and pictures."""
+        """A copy with the captions of edits, and without human captions, objects and pictures."""
         return replace(self, model=captions, human={}, objects=None, pictures=PictureFiles({}))
 
     def with_short_ids(self) -> tuple[Contents, Sequence[str]]:
-        """A copy with short ids instead of file names in every file, and a note on changes."""
+        """A copy in which short ids replace file names, and notes on what changed."""
         others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
         short = short_forms(others)
         if not short:
@@ -436,7 +437,7 @@ def _rename_images(values: Mapping[str, T], names: Mapping[str, str]) -> dict[st
 
 
 def records(images: Sequence[str], contents: Contents, attribute: str) -> RecordColumns:
-    """Records of the labelled images, in the order of the captioner's file."""
+    """The records of the labelled images, in the order of the captioner's file."""
     model, human, objects = contents.model, contents.human, contents.objects
     sets = contents.labels.sets
     ids = [*filter(set(images).__contains__, model), *filterfalse(model.__contains__, images)]
@@ -461,5 +462,5 @@ COPIES = (
 
 
 def is_copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether human captions are equal to the captioner's captions."""
+    """Whether the human captions are the same texts as the captioner's captions."""
     return bool(model) and all(human.get(i) == (caption,) for i, caption in model.items())

@@ -1,7 +1,8 @@
-"""Files in COCO's formats and their plain tables: captions, objects, splits.
+"""Reads captions, objects and splits from files in COCO's formats or from plain tables.
 
-Formats: Lin et al., Microsoft COCO (ECCV 2014), and Chen et al., Microsoft COCO Captions (2015);
-splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR 2015).
+Sources of the formats: Lin et al., Microsoft COCO (ECCV 2014), and Chen et al., Microsoft COCO
+Captions (2015). Source of the splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR
+2015).
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def model_captions(
 
 
 def captions_with_edits(path: Path, index: int | None, layout: Layout) -> CaptionerFile:
-    """A captioner's captions; rows whose column ``edit`` is not empty are of edited pictures."""
+    """A captioner's captions. Rows with a value in column ``edit`` are about edited pictures."""
     rows, image, (text, *_) = open_captions(path, RESULTS, MODEL, layout)
     edits: dict[str, list[str]] = {}
     pictures = replace(rows, blocks=_rows_without_edits(rows, image, text, edits))
@@ -102,7 +103,7 @@ def captions_with_edits(path: Path, index: int | None, layout: Layout) -> Captio
 def _rows_without_edits(
     rows: Rows, image: str, text: str, edits: dict[str, list[str]]
 ) -> Iterator[Block]:
-    """The rows of pictures themselves; captions of edits are added to ``edits``."""
+    """The rows about unedited pictures; captions of edited pictures are added to ``edits``."""
     for block in rows.blocks:
         cells = block.columns.get(EDIT, ())
         edited = [place for place, cell in enumerate(cells) if cell not in (None, "")]
@@ -119,7 +120,7 @@ def _rows_without_edits(
 def captions_of_model(
     rows: Rows, image: str, text: str, index: int | None, layout: Layout
 ) -> CaptionerFile:
-    """The captions of a captioner's rows, by the columns of ids and of captions."""
+    """The captions in a captioner's rows, given the columns of ids and of captions."""
     path = rows.path
     numbered = _Numbered(rows, index or 0)
     spoken = _Spoken(rows, text, several=index is not None)
@@ -160,7 +161,7 @@ class _Spoken:
     def add(
         self, block: Block, ids: Sequence[str], texts: Sequence[str] | None, *, chosen: bool
     ) -> None:
-        """Add the rows of a block; unless ``chosen``, an image may not have different captions."""
+        """Add a block's rows; two captions of one image are refused unless ``chosen`` is set."""
         plain = {} if texts is None else dict(zip(ids, texts, strict=True))
         if len(plain) == len(ids) and self.captions.keys().isdisjoint(plain):
             self.captions |= plain
@@ -196,7 +197,7 @@ def _of_cells(
     index: int | None,
     layout: Layout,
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """The first caption of each cell, and the other captions of cells with several captions."""
+    """The first caption in each cell, and the further captions of cells that have several."""
     if more or not may_be_joined(cells.values(), layout):
         return cells, more
     lists = split_cells(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
@@ -208,7 +209,7 @@ def _of_cells(
 
 
 def _as_samples(columns: Collection[str]) -> str:
-    """What rows lack to be numbered samples, for a message; empty if they lack nothing."""
+    """The end of a message that says what rows need to be numbered samples; may be empty."""
     if SAMPLE not in columns or DECODING in columns:
         return ""
     return (
@@ -217,7 +218,7 @@ def _as_samples(columns: Collection[str]) -> str:
 
 
 def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
-    """The numbers of a file's samples, ascending; only 0 if the first row has no number."""
+    """The numbers of a file's samples, ascending; only 0 if samples are not numbered."""
     if is_json(file_of(path)) and not _may_have_keys(path, SAMPLE, "custom_id"):
         return [0]
     rows, *_ = open_captions(path, RESULTS, MODEL, layout)
@@ -234,7 +235,7 @@ def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
 
 
 def _may_have_keys(path: Path, *keys: str) -> bool:
-    """Whether objects of a JSON file may have one of the keys; faster than reading the file."""
+    """Whether a JSON file may contain one of the keys; faster than parsing the file."""
     with open_input(file_of(path), what=RESULTS, max_bytes=MAX_BYTES) as handle:
         data = handle.read()
     return any(f'"{key}"'.encode() in data for key in keys) or _LETTER.search(data) is not None
@@ -242,7 +243,7 @@ def _may_have_keys(path: Path, *keys: str) -> bool:
 
 @dataclass
 class _Numbered:
-    """Chooses the rows with one number, in files of ``caption --gather`` that number captions."""
+    """Chooses the captions with one number, if a file numbers several captions per image."""
 
     rows: Rows  # rows of the file
     index: int  # the wanted number, from 0; all rows of other files are taken
@@ -267,11 +268,11 @@ class _Numbered:
 
     @property
     def which(self) -> str:
-        """The wanted number in words, if the file numbers captions."""
+        """The wanted number in words; empty if the file does not number captions."""
         return f" of {SAMPLE} {self.index}" if self.others else ""
 
     def sample(self, number: int, row: Mapping[str, Any]) -> int | None:
-        """The number of a row's caption, if the file says how captions were decoded."""
+        """The number of a row's caption, or None if the file does not say how it was decoded."""
         if SAMPLE not in row or not isinstance(row.get(DECODING), str):
             return None
         sample = str(row[SAMPLE])
@@ -284,7 +285,7 @@ class _Numbered:
 def open_captions(
     path: Path, what: str, kind: Kind, layout: Layout, opened: Opener = open_rows
 ) -> tuple[Rows, str, list[str]]:
-    """The rows of a file of captions, its column of ids and its columns of captions."""
+    """The rows of a file of captions, the column of ids, and the columns of captions."""
     named = layout.columns_wanted(IMAGE, kind)
     wanted = ["id", EDIT, *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = opened(path, what=what, wanted=wanted, key="annotations", column=kind.name)
@@ -307,7 +308,7 @@ def open_captions(
 def _choose_caption(
     first: dict[str, str], more: Mapping[str, list[str]], index: int
 ) -> dict[str, str]:
-    """The caption with number ``index`` (from 0) of every image that has this caption."""
+    """For every image with enough captions, the caption with number ``index`` (from 0)."""
     if index == 0:
         return first
     return {image: more[image][index - 1] for image in first if len(more.get(image, ())) >= index}
@@ -318,8 +319,8 @@ def human_captions(
 ) -> tuple[dict[str, tuple[str, ...]], int]:
     """The human captions.
 
-    An image's captions are sorted by their ids, or in file order without ids. (A caption's position
-    decides which attacker reads it.)
+    An image's captions are sorted by their ids, or stay in file order without ids. (Each attacker
+    reads the captions at one position.)
     """
     layout = layout_of_people(layout or Layout())
     rows, image, columns = open_captions(path, CAPTIONS, HUMAN, layout)
@@ -329,14 +330,14 @@ def human_captions(
 
 
 def layout_of_people(layout: Layout) -> Layout:
-    """The layout of a file of human captions in which `id` numbers captions."""
+    """The layout to use for human captions if the column `id` numbers captions."""
     return replace(layout, id_column=None) if layout.id_column == "id" else layout
 
 
 def captions_of_people(
     rows: Rows, image: str, columns: Sequence[str], layout: Layout
 ) -> tuple[dict[str, tuple[str, ...]], int]:
-    """The human captions of rows, by the columns of ids and of captions."""
+    """The human captions in rows, given the columns of ids and of captions."""
     path = rows.path
     written = _Written(rows)
     for block, images, numbered, captions in rows.read(
@@ -352,13 +353,13 @@ def captions_of_people(
 
 
 def _index() -> dict[str, int]:
-    """A mapping that gives each new value the next number."""
+    """A mapping that numbers values: a new value gets the next number."""
     return defaultdict(count().__next__)
 
 
 @dataclass
 class _Written:
-    """Human captions, by the rows of a file."""
+    """The human captions of a file, collected row by row."""
 
     rows: Rows  # rows of the file
     images: dict[str, int] = field(default_factory=_index)  # the place of each image among all
@@ -377,7 +378,7 @@ class _Written:
         annotations: tuple[IntArray, BoolArray],
         captions: Sequence[str | Sequence[str]],
     ) -> None:
-        """Add the rows of a block; in captioners' files, an image's first human captions count."""
+        """Add a block's rows. In a captioner's file, only an image's first human captions count."""
         numbers, (ids, known) = np.array(block.numbers, np.int64), annotations
         if self.rows.people:
             rows = np.array([*self._first_described(images.tolist(), captions)], np.int64)
@@ -389,7 +390,7 @@ class _Written:
     def _first_described(
         self, images: Sequence[int], captions: Sequence[str | Sequence[str]]
     ) -> Iterator[int]:
-        """The first row with captions of each image."""
+        """For each image, the rows up to its first row with captions."""
         for row, (image, texts) in enumerate(zip(images, captions, strict=True)):
             if image not in self.described:
                 yield row
@@ -397,7 +398,7 @@ class _Written:
                 self.described.add(image)
 
     def by_image(self) -> tuple[dict[str, tuple[str, ...]], int]:
-        """Each image's captions in the order of their ids, and how many rows repeat others."""
+        """The captions of each image in the order of ids, and how many rows are repetitions."""
         if not self.blocks:
             return {}, 0
         numbers, codes, ids, known = map(np.concatenate, zip(*self.blocks, strict=True))
@@ -420,7 +421,7 @@ class _Written:
     def _find_repeated(
         self, numbers: IntArray, codes: IntArray, ids: IntArray, known: BoolArray
     ) -> BoolArray:
-        """(N,) whether each row repeats an annotation; repetitions must have equal contents."""
+        """(N,): true where a row repeats an earlier annotation; both must have equal contents."""
         first: dict[int, int] = {}
         repeated = np.zeros(len(ids), bool)
         for row in np.flatnonzero(known).tolist():
@@ -439,7 +440,7 @@ def _texts(captions: str | Sequence[str]) -> Sequence[str]:
 
 
 def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[str | Sequence[str]]:
-    """The captions of each row: a text per row if each cell has one caption, else a list."""
+    """For each row its captions: one text if every cell has one caption, otherwise a list."""
     plain = len(columns) == 1 and block.columns.keys().isdisjoint(MARKS)
     texts = rows.plain_texts(block, columns[0]) if plain else None
     return texts or [
@@ -450,7 +451,7 @@ def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[s
 def _of_columns(
     rows: Rows, number: int, row: Mapping[str, Any], columns: Sequence[str]
 ) -> Sequence[str]:
-    """The captions of a row in several columns, some of which may be empty."""
+    """The captions that a row has in several columns; empty cells are left out."""
     if len(columns) == 1:
         return rows.captions(number, row, columns[0])
     names = [
@@ -460,13 +461,13 @@ def _of_columns(
 
 
 def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
-    """The captions of a row; they are stock captions if the row says that they describe nothing."""
+    """The captions of a row, marked as stock captions if the row says they describe nothing."""
     marked = any(str(row.get(mark)) in _TRUE for mark in MARKS)
     return [*map(StockCaption, captions)] if marked else captions
 
 
 def _annotation_ids(rows: Rows, block: Block, image: str) -> tuple[IntArray, BoolArray]:
-    """The id of each row's annotation (0 if it has no id), and which rows have an id."""
+    """The annotation id of each row (0 if it has none), and which rows have an id."""
     if image == "id" or "id" not in block.columns:
         return np.zeros(len(block), np.int64), np.zeros(len(block), bool)
     numbers = block.whole_numbers("id")
@@ -492,7 +493,7 @@ def _annotation_id(rows: Rows, number: int, identifier: object) -> int | None:
 
 
 def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozenset[str]]:
-    """The objects in each image by category name; boxes are not needed."""
+    """The names of the categories of objects in each image; boxes are not needed."""
     read = _json_objects if is_json(path) else _table_objects
     images, names = _index(), _index()
     pairs = read(path, layout or Layout(), images, names)
@@ -571,7 +572,7 @@ def _table_objects(
 
 
 def open_objects(path: Path, layout: Layout, opened: Opener = open_rows) -> tuple[Rows, str]:
-    """The rows of a table of objects, and its column of ids."""
+    """The rows of a table of objects, and the column of ids."""
     rows = opened(path, what=INSTANCES, wanted=("category", *layout.columns_wanted(IMAGE)))
     rows.require("category")
     first, rows = rows.peek()
@@ -580,7 +581,7 @@ def open_objects(path: Path, layout: Layout, opened: Opener = open_rows) -> tupl
 
 
 def objects_of_rows(rows: Rows, image: str) -> dict[str, frozenset[str]]:
-    """The objects in each image of a table's rows, by the column of ids."""
+    """The objects in each image, from the rows of a table and its column of ids."""
     images, names = _index(), _index()
     return _sets_of_objects(_objects_of(rows, image, images, names), images, names)
 
@@ -596,14 +597,14 @@ def _objects_of(rows: Rows, image: str, images: dict[str, int], names: dict[str,
 
 
 def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:
-    """The categories in a cell: no category, one category, or a list of categories."""
+    """The categories that a cell names: none, one, or a list."""
     if isinstance(cell, list):
         return [name for name in rows.texts(number, {"category": cell}, "category") if name]
     return [rows.text(number, {"category": cell}, "category")] if cell not in (None, "") else ()
 
 
 def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:
-    """The part (train, val, test, ...) of each image."""
+    """The part of the split (train, val, test, ...) of each image."""
     layout, karpathy = layout or Layout(), is_json(path)
     wanted = ("split", *layout.columns_wanted(IMAGE))
     rows = open_rows(path, what=SPLITS, wanted=wanted, key="images" if karpathy else None)

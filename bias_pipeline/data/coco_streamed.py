@@ -1,7 +1,7 @@
-"""``audit --stream``: files that do not fit into memory, read in ranges of image ids.
+"""Reads files that do not fit into memory in ranges of image ids, for ``audit --stream``.
 
-Decisions on single images are made within a range, by the functions that read whole files.
-Decisions that need all captions of a file are refused where they might change a caption.
+The functions that read whole files also read each range. Some decisions need all captions of a
+file: if such a decision could change a caption, the file is refused.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _LEAVE_OUT = "or leave out --stream"
 
 
 class StreamedCocoDataset(CocoDataset):
-    """``dataset=coco`` of Parquet files, with only a range of images in memory at once."""
+    """``dataset=coco`` for Parquet files. Only one range of images is in memory at a time."""
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
         del captioner
@@ -165,7 +165,7 @@ _NOT_READ = "not read with --stream"
 
 
 class _Columns(NamedTuple):
-    """The columns of ids and of captions in a file."""
+    """The columns of a file that have ids and captions."""
 
     rows: Rows
     image: str
@@ -173,7 +173,7 @@ class _Columns(NamedTuple):
     annotations: str = ""  # column of annotations' ids
 
     def as_in_file(self, layout: Layout) -> _Columns:
-        """The same columns; refuses forms of other programs, numbered captions and file names."""
+        """The same columns. Other programs' formats, numbered captions, file names are refused."""
         path, columns = self.rows.path, set(self.rows.columns or ())
         first = next(self.rows.blocks, None)
         if not {self.image, *self.texts} <= columns or self.rows.people:
@@ -197,12 +197,12 @@ class _Columns(NamedTuple):
 
 
 def _annotations(rows: Rows, image: str) -> str:
-    """The column of annotations' ids in a file of human captions; empty if it has none."""
+    """The column with ids of annotations in a file of human captions; may be empty."""
     return _ANNOTATION if image != _ANNOTATION and _ANNOTATION in (rows.columns or ()) else ""
 
 
 class _Part(NamedTuple):
-    """The contents of the files for the images of one range."""
+    """What the files contain about the images of one range."""
 
     model: CaptionerFile
     human: Mapping[str, tuple[str, ...]]
@@ -225,7 +225,7 @@ class _Files:
         return [self.model.rows, *([self.human.rows] if self.human else [])]
 
     def parts(self, ranges: ImageRanges, layout: Layout) -> Iterator[_Part]:
-        """The contents of the files for each range of images."""
+        """For each range of images, what the files contain about it."""
         nothing = [None] * len(ranges)
         human, objects = self.human, self.objects
         for model, people, things in zip(
@@ -257,7 +257,7 @@ class _Files:
 
 @dataclass(frozen=True)
 class _ReadLabels:
-    """The labels of all images, ascending by id."""
+    """The labels of all images, in ascending order of ids."""
 
     images: IntArray  # (N,) ids
     codes: IntArray  # (N,) which label each image has
@@ -319,7 +319,7 @@ class _ReadLabels:
 
 @dataclass
 class _Reading:
-    """The contents of all ranges that were read so far."""
+    """What the ranges contain that were read so far."""
 
     files: _Files
     labels: _ReadLabels
@@ -401,7 +401,7 @@ class _Reading:
 
     @property
     def marked_captions(self) -> BoolArray:
-        """(C,) flags of human captions that their file marks; empty if it marks no captions."""
+        """(C,): true for human captions marked as uninformative in the file; may be empty."""
         marks = np.concatenate(self.marks)
         return marks if marks.any() else np.empty(0, bool)
 
@@ -411,7 +411,7 @@ class _Reading:
         return np.concatenate(each) if some else np.zeros(sum(map(len, each)), np.int64)
 
     def match_notes(self, people: Path | None, objects: Path | None) -> Iterator[str]:
-        """Refuse, or note, images that are not in all files."""
+        """Refuse, or note, images that are missing from a file."""
         first = [str(image) for image in self.labels.images[:5].tolist()]
         paths: Mapping[Side, Path | None] = {"human": people, "model": self.match.path}
         for side, path in paths.items():
@@ -424,7 +424,7 @@ class _Reading:
 
 
 def _check_single(path: Path, texts: Collection[str]) -> None:
-    """Refuse cells that may have several captions, since only the whole file could decide this."""
+    """Refuse cells that may hold several captions: only the whole file could show if they do."""
     if texts and may_be_joined(texts, Layout()):
         raise DataError(
             f"{path}: a cell may have several captions with a separator between them, and "

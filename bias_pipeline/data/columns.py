@@ -1,7 +1,7 @@
-"""Finds the columns of a file by the format's name, by a usual name, or by the user's choice.
+"""Finds columns of a file, by the name in the format, by a usual name, or as the user chose.
 
-A usual name counts only if it fits exactly one column. Otherwise nothing is guessed: the error
-lists the columns and the option that names the right column.
+A usual name is used only if it fits exactly one column. Otherwise nothing is guessed: an error
+lists the columns, and the option with which the user can name the right one.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Kind:
 
     @property
     def option(self) -> str:
-        """How a user names the column on the command line and in a configuration."""
+        """How a user can name the column, on the command line or in a configuration."""
         return f"--{self.key.replace('_', '-')} COLUMN (dataset.{self.key}=COLUMN)"
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Every plain name that is recognised."""
+        """All names that are recognised, as :func:`plain_name` writes them."""
         numbers = {form for k in range(_MOST_NUMBERED) for form in (str(k), f"{k:02}")}
         numbered = {f"{stem}{number}" for stem in self.several for number in numbers}
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
     def numbered_columns(self, columns: Collection[str]) -> list[str]:
-        """Columns with one name and different numbers, sorted; empty unless there are several.
+        """Columns whose names differ only in a number, sorted; empty if there are fewer than two.
 
         Example:
             >>> HUMAN.numbered_columns(["image_id", "Cap 2", "cap1"])
@@ -126,7 +126,7 @@ HUMAN = Kind(
 
 @dataclass(frozen=True)
 class Layout:
-    """The user's column names, and notes on how files were read."""
+    """The columns that the user has named, and notes on how files were read."""
 
     id_column: str | None = None  # the column of image ids, in every file that has it
     caption_column: str | None = None  # the column of captions in the captioner's file
@@ -151,7 +151,7 @@ class Layout:
             raise UsageError(f"dataset.id_column={self.id_column}: no file has such a column")
 
     def add_note(self, path: Path, fact: str) -> None:
-        """Note once how a file was read."""
+        """Note how a file was read; a repeated note is left out."""
         facts = self.facts.setdefault(path.name, [])
         if fact not in facts:
             facts.append(fact)
@@ -164,7 +164,7 @@ class Layout:
         self.names.update(other.names)
 
     def notes(self) -> list[str]:
-        """One line for each file that deviates from its format."""
+        """A line for each file that differs from its format."""
         return [f"{name}: {', '.join(facts)}" for name, facts in self.facts.items()]
 
     def column_named(self, kind: Kind) -> str | None:
@@ -173,12 +173,12 @@ class Layout:
         return column
 
     def columns_wanted(self, *kinds: Kind) -> list[str]:
-        """Every column that may be read."""
+        """The names of all columns that may be read."""
         names = [name for kind in kinds if (name := self.column_named(kind))]
         return [*names, *(name for kind in kinds for name in kind.names)]
 
     def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
-        """A file's columns of one kind: one column, or several numbered columns."""
+        """The columns of a file that have one kind of content: one, or several numbered columns."""
         numbered = kind.numbered_columns(row)
         plain = {plain_name(str(name)) for name in row}
         if self.column_named(kind) or not numbered or plain & frozenset().union(*kind.usual):
@@ -224,7 +224,7 @@ def _usual_column(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
 
 
 def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
-    """Names of columns for a message, each with its first value if known.
+    """Names of columns for a message; each is followed by its first value, if known.
 
     Example:
         >>> quoted_columns({"photo": "7.jpg", "sex": "M"})
@@ -239,7 +239,7 @@ def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
 
 
 def same_name(name: str, columns: Sequence[str]) -> str | None:
-    """The only column with this name; case is ignored if no column has the exact name."""
+    """The column with this name, or with this name in another case; None if not unique."""
     if name in columns:
         return name
     near = [column for column in columns if str(column).casefold() == name.casefold()]
@@ -247,7 +247,7 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
-    """The meaning of each label, given as a mapping or as texts; spellings are repaired.
+    """The meaning of each label, from a mapping or from texts ``label=meaning``.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])

@@ -1,7 +1,8 @@
-"""Reads text tables, comma separated or otherwise, as rows.
+"""Reads rows from text tables, whose cells are separated by commas, tabs or other signs.
 
-Quotation marks enclose cells in ``.csv`` (RFC 4180). Tables with tabs have no quoting (Flickr30k,
-CC3M), but pandas, Excel and R sometimes write quoting. So the whole file decides.
+In ``.csv``, quotation marks enclose cells (RFC 4180). In tables with tabs, quotation marks are text
+(Flickr30k, CC3M), but pandas, Excel and R sometimes enclose cells there too. So the whole file is
+examined.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 
 def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
-    r"""Whether marks enclose cells of a table with tabs, or None if its lines do not decide this.
+    r"""Whether marks enclose cells in a table with tabs, or None if its lines do not show it.
 
-    Marks are text if every line has as many cells as the heading. Otherwise marks enclose cells if
-    all marks enclose whole cells and if, in each column, either all cells have marks or only the
-    cells that need them.
+    None is returned if a line does not have as many cells as the heading. Marks enclose cells if
+    every mark belongs to a wholly enclosed cell, and if in each column either all cells or only the
+    cells that need it are enclosed. Otherwise marks are text.
 
     Example:
         >>> encloses_cells(["id\tcaption", '7\t"Stop" on a sign'], 2)
@@ -77,7 +78,7 @@ def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
 
 
 def all_enclosed(line: str, separator: str) -> bool:
-    """Whether marks enclose every cell of a line, as some programs write.
+    """Whether every cell of a line is enclosed in marks, as some programs write lines.
 
     Example:
         >>> all_enclosed('"image_id","caption"', ","), all_enclosed('image_id,"caption"', ",")
@@ -91,7 +92,7 @@ def _is_enclosed(cell: str) -> bool:
 
 
 def fits_quoted(lines: Iterable[str], n_columns: int) -> bool:
-    """Whether all rows would be whole, and no cell would contain rows, if marks enclosed cells."""
+    """Whether the table is valid if marks enclose cells: rows are whole, no cell contains rows."""
     try:
         return all(
             not cells
@@ -107,12 +108,12 @@ def _has_rows(cell: str, n_columns: int) -> bool:
 
 
 def line_ends(text: str) -> int:
-    """The number of line ends, of any system, in a text."""
+    """The number of line ends in a text, whatever system wrote it."""
     return len(_LINE_END.findall(text))
 
 
 def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[str]:
-    """The ids that begin lines within a cell; an unclosed mark may have swallowed such rows.
+    """The ids at the beginnings of lines within a cell. Such a cell may contain rows.
 
     Example:
         >>> ids_within('a 40" tv' + chr(10) + "8,a dog", ",", 2, 0)
@@ -123,7 +124,7 @@ def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[st
 
 
 def resembles(identifier: str, other: str) -> bool:
-    """Whether two ids are written alike: with digits in the same places, and of similar length.
+    """Whether two ids look alike: their digits are in the same places, their lengths similar.
 
     Example:
         >>> resembles("1000.jpg", "1007.jpg"), resembles("1000", "7"), resembles("1000", "a dog")
@@ -203,7 +204,7 @@ def _text_of(path: Path, what: str) -> Iterator[TextIO]:
 
 
 def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[bool, str]:
-    """Whether marks enclose the cells of a table with tabs, and a note if it has marks."""
+    """Whether marks enclose cells in a table with tabs, and a note if the table has marks."""
     with _text_of(path, what) as text:
         lines = islice(text, heading.place, None)
         first = next((line for line in lines if '"' in line), None)
@@ -231,7 +232,7 @@ class _Table:
     quoted: bool = True  # whether they enclose cells
 
     def records(self, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
-        """The cells of each record, with the record's last line; ``strict`` refuses stray marks."""
+        """For each record, its last line's number and its cells; ``strict`` refuses stray marks."""
         csv.field_size_limit(_MAX_CELL)
         above = self.heading.place
         with _text_of(self.path, self.what) as text:
@@ -249,7 +250,7 @@ class _Table:
                 self.refuse_unclosed(ended + 1, reader.line_num + above, str(error))
 
     def refuse_unclosed(self, first: int, last: int, fault: str) -> NoReturn:
-        """Raise the DataError for the first mark in these lines that does not enclose a cell."""
+        """Raise a DataError about the first mark in these lines that does not enclose a cell."""
         with _text_of(self.path, self.what) as text:
             lines = list(islice(text, first - 1, last))
         before, shown = unclosed_mark(lines, self.heading.separator)
@@ -260,7 +261,7 @@ class _Table:
         )
 
     def refuse_swallowed(self, identifier: str, place: _SwallowedRow) -> NoReturn:
-        """Raise the DataError for a cell that holds the row of an image."""
+        """Raise a DataError about a cell that contains the row of another image."""
         shown = f'"{place.cell}'[:_MARKED]
         self.refuse_mark(
             place.line,
@@ -269,7 +270,7 @@ class _Table:
         )
 
     def refuse_mark(self, line: int, fault: str) -> NoReturn:
-        """Raise the DataError for a mark that opens a cell in a line."""
+        """Raise a DataError about a mark that opens a cell in this line."""
         sign = self.heading.separator
         separated = "" if sign == "," else f", delimiter={sign!r}"
         raise DataError(
@@ -280,7 +281,7 @@ class _Table:
 
 
 def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
-    """The rows below the first ``above`` lines; a cell that swallowed rows is refused."""
+    """The rows below the first ``above`` lines. A cell that contains rows is refused."""
     columns = _without_marks(table, names, above)
     if columns is not None:
         for begin in range(0, columns.num_rows, ROWS):
@@ -305,7 +306,7 @@ def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
 
 
 def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | None:
-    """A table without quotation marks as Arrow reads it, or None unless every line is a row."""
+    """The table as Arrow reads it; None if it has quotation marks, or lines that are no rows."""
     import pyarrow as pa
     from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
@@ -339,7 +340,7 @@ def _fit_rows(
     ended: int,
     suspected: tuple[int, dict[str, _SwallowedRow]],
 ) -> Iterator[tuple[int, list[str]]]:
-    """The records of lines after ``ended``, with a cell for each column and without blank lines."""
+    """The records after line ``ended``, each with a cell per column; blank lines are left out."""
     place, suspects = suspected
     for number, cells in records:
         first, ended = ended + 1, number
@@ -355,7 +356,7 @@ def _fit_rows(
 def _find_swallowed(
     table: _Table, cells: Sequence[str], first: int, place: int
 ) -> dict[str, _SwallowedRow]:
-    """The ids that begin lines within cells, each with its cell."""
+    """The ids at the beginnings of lines within cells, each with the cell."""
     suspects: dict[str, _SwallowedRow] = {}
     for k, cell in enumerate(cells):
         within = ids_within(cell, table.heading.separator, len(cells), place)
@@ -371,7 +372,7 @@ def _find_swallowed(
 def _fit_cells(
     table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
 ) -> list[str]:
-    """The cells without blank cells at the end; there must be one cell for each column."""
+    """The cells of a record, without surplus blank cells at the end; other misfits are refused."""
     if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
         return cells[: len(names)]
     n_cells = f"{inflect(len(cells), 'cells')} under {inflect(len(names), 'columns')}"

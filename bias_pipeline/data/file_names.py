@@ -1,4 +1,4 @@
-"""Names of pictures' files, which some files give beside their own image numbers."""
+"""Reads the names of picture files, which some data files list beside image numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILES = ("file_name", "filename")
 
 
 def listed_names(path: Path, images: object) -> dict[str, str]:
-    """The file name of each numbered image in a file's list; empty if names and numbers agree.
+    """File names of numbered images, from a file's list; empty if names and numbers agree.
 
     Example:
         >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
@@ -45,7 +45,7 @@ def listed_names(path: Path, images: object) -> dict[str, str]:
 
 
 def name_column(row: Mapping[str, Any], key: str) -> str | None:
-    """The column, beside the column of ids, with the name of a picture's file.
+    """A column, other than the column of ids, that contains names of picture files.
 
     Example:
         >>> name_column({"image_id": 95, "image": "000001.jpg", "text": "a dog"}, "image_id")
@@ -56,7 +56,7 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
-    """Note the file name of an image by its number; a value that is neither is ignored."""
+    """Note the file name of a numbered image; values of other types are ignored."""
     if isinstance(number, float) and number.is_integer():  # tables with gaps have such ids
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):
@@ -72,5 +72,5 @@ def note_name(names: dict[str, str], path: Path, number: object, name: object) -
 
 
 def own_numbers(names: dict[str, str]) -> dict[str, str]:
-    """The names; empty if every number also stands in the name, as in COCO's own files."""
+    """The names; empty if every name contains its number, as in COCO's own files."""
     return names if any(short_id(name) != number for number, name in names.items()) else {}

@@ -1,4 +1,4 @@
-"""Commands that turn a file of another format into a file that can be read."""
+"""Suggests commands that turn a file of an unknown format into a readable file."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _BY_FIRST_BYTES: tuple[tuple[bytes, Callable[[Path], str]], ...] = (
 
 
 def way_to_read(path: Path) -> str:
-    """A sentence on how to make a file with an unknown ending readable, by its content."""
+    """A sentence on how to make a file with an unknown ending readable, judged by content."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head[_TAR] == b"ustar":
@@ -94,7 +94,7 @@ def way_to_read(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """A sentence on how to make a table of text with another ending readable."""
+    """A sentence on how to make a text table with an unknown ending readable."""
     with path.open("rb") as file:
         line = file.readline(_HEAD)
     if _FLICKR in line:

@@ -1,8 +1,8 @@
-"""Writes tables of pandas, polars, Arrow, DuckDB and Hugging Face's data sets as Parquet.
+"""Writes tables of pandas, polars, Arrow, DuckDB and Hugging Face datasets as Parquet.
 
 A table that offers Arrow's stream (``__arrow_c_stream__``) is written batch by batch, and no cell
-becomes an object of Python. Columns that cannot hold ids, texts, labels or objects, such as dates
-and pictures, are left out; a picture of Hugging Face is known by its path.
+becomes a Python object. Columns that cannot hold ids, texts, labels or objects, such as dates and
+pictures, are left out. From a Hugging Face picture, only the path is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FrameColumns(NamedTuple):
 
 
 def is_frame(data: object) -> bool:
-    """Whether the data is a table of any package, with named columns.
+    """Whether the data is a table with named columns, of any package.
 
     Example:
         >>> import pyarrow as pa
@@ -53,7 +53,7 @@ def is_column(data: object) -> bool:
 
 
 def has_positions_as_ids(data: object, id_column: str | None) -> bool:
-    """Whether the data's rows have no ids of their own; pandas' index counts as ids."""
+    """Whether the rows have no ids of their own. The index of pandas counts as ids."""
     if is_column(data):
         return True
     if not is_frame(data) or _is_pandas(data) or isinstance(data, Mapping):
@@ -62,7 +62,7 @@ def has_positions_as_ids(data: object, id_column: str | None) -> bool:
 
 
 def write_frame(data: Any, path: Path, columns: FrameColumns) -> None:
-    """Write a table or a column, with ids from a column, from pandas' index, or by position."""
+    """Write a table or a column. Ids come from a column, from pandas' index, or are positions."""
     from pyarrow.parquet import ParquetWriter
 
     writer: ParquetWriter | None = None
@@ -80,7 +80,7 @@ def write_frame(data: Any, path: Path, columns: FrameColumns) -> None:
 
 
 def _tables(data: Any, columns: FrameColumns) -> Iterator[Table]:
-    """The rows, in tables with the same readable columns."""
+    """The rows as one or several tables, which have the same readable columns."""
     import pyarrow as pa
 
     if _is_pandas(data):
@@ -100,12 +100,12 @@ def _tables(data: Any, columns: FrameColumns) -> Iterator[Table]:
 
 
 def _is_pandas(data: object) -> bool:
-    """Whether the data is of pandas, which is then already imported."""
+    """Whether the data comes from pandas, which is then already imported."""
     return hasattr(data, "to_csv") and hasattr(data, "rename_axis")
 
 
 def _is_data_set(data: object) -> bool:
-    """Whether the data is a data set of Hugging Face, in memory or streamed."""
+    """Whether the data is a Hugging Face data set, in memory or streamed."""
     return hasattr(data, "with_format") and hasattr(data, "select_columns")
 
 
@@ -115,13 +115,13 @@ def _names(data: Any) -> list[str]:
 
 
 def _has_ids(names: Iterable[object], id_column: str | None) -> bool:
-    """Whether one of these columns holds ids of images, or names of their files."""
+    """Whether one of these columns has ids of images, or names of picture files."""
     texts = [str(name) for name in names]
     return id_column in texts or any(plain_name(name) in IMAGE.names for name in texts)
 
 
 def _with_ids(table: Table, columns: FrameColumns, start: int) -> Table:
-    """The table with a column of ids; if there are no ids, rows are numbered from ``start``."""
+    """The table with a column of ids. Rows without ids are numbered from ``start``."""
     names = table.column_names
     column = next((name for name in IDS if name in names), None)
     if column is None and not _has_ids(names, columns.chosen):
@@ -132,7 +132,7 @@ def _with_ids(table: Table, columns: FrameColumns, start: int) -> Table:
 
 
 def _of_pandas(frame: DataFrame, columns: FrameColumns) -> Table:
-    """A table of pandas, with its index as a column if the index holds the ids."""
+    """A table from pandas; the index becomes a column if it contains the ids."""
     import pyarrow as pa
 
     names, index = _names(frame), frame.index
@@ -146,7 +146,7 @@ def _of_pandas(frame: DataFrame, columns: FrameColumns) -> Table:
 
 
 def _array_of(cells: Series) -> Any:
-    """A pandas column as an Arrow array. Values of mixed kinds become texts or lists of texts."""
+    """A pandas column as an Arrow array. Values of mixed types become texts or lists of texts."""
     import pyarrow as pa
 
     try:
@@ -186,7 +186,7 @@ def _is_struct(kind: DataType) -> bool:
 
 
 def _is_readable(kind: DataType) -> bool:
-    """Whether a column of this type may be of use."""
+    """Whether a column of this type can hold ids, texts, labels or objects."""
     from pyarrow import types
 
     if hasattr(kind, "value_type"):  # lists, and repeated values that are stored once
@@ -201,7 +201,7 @@ def _is_readable(kind: DataType) -> bool:
 
 
 def _with_names(table: Table, features: Mapping[str, Any]) -> Table:
-    """The table with names of classes instead of their numbers; -1 becomes an absent value."""
+    """The table, in which names of classes replace class numbers; -1 becomes an absent value."""
     for name in table.column_names:
         names = getattr(features.get(name), "names", None)
         if names:

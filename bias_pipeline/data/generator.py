@@ -1,6 +1,6 @@
-"""The protocol of the embedded data set, which draws its own pictures.
+"""The protocol of the built-in data set, which draws its own pictures.
 
-Code that needs pictures without a download uses the class that ``conf/dataset/scenes.yaml`` names.
+Code that needs pictures without a download uses the class named in ``conf/dataset/scenes.yaml``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bias_pipeline.io.paths import conf_file
 
 @dataclass(frozen=True)
 class UnmarkedPicture:
-    """A drawn picture in which nobody bears a mark of a group."""
+    """A drawn picture in which no person has a mark that shows a group."""
 
     id: int  # the image's id
     pixels: Pixels
@@ -30,26 +30,26 @@ class UnmarkedPicture:
 
 @dataclass(frozen=True)
 class Planted:
-    """The bias that a built-in captioner is known to have."""
+    """The bias that was built into a captioner and is therefore known."""
 
     value: float  # a share, 0 without bias
     about: str  # the things of which it is a share
 
 
 class Generator(Dataset):
-    """A data set that draws any number of pictures and describes them."""
+    """A data set that draws any number of pictures and writes captions for them."""
 
     @classmethod
     @abstractmethod
     def activities(cls) -> Mapping[str, str]:
-        """Map the name of each activity to a text about a person who does it."""
+        """A mapping from the name of each activity to a text about a person who does it."""
 
     @classmethod
     @abstractmethod
     def draw_captioned(
         cls, n_images: int, seed: int, association: float
     ) -> tuple[Pictures, list[str]]:
-        """Pictures, and a caption of each picture.
+        """Draw pictures, and write a caption for each.
 
         ``association`` is the share of activities in captions, in [0, 1], that are replaced by
         activities typical of the person's group.
@@ -58,27 +58,27 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """Numbers of the pictures in the world of a seed; empty for pictures of another world."""
+        """The numbers of pictures drawn with this seed; empty for pictures drawn otherwise."""
 
     @classmethod
     @abstractmethod
     def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
-        """The planted bias for each headline of a metric; empty if it is unknown."""
+        """For each headline number of a metric, the planted bias; empty if it is unknown."""
 
     @abstractmethod
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
-        """The pictures without marks of groups, ``side`` pixels wide and high.
+        """The pictures without the marks that show groups, ``side`` pixels wide and high.
 
-        Activities, objects and places stay, and are as common in each group as before.
+        Activities, objects and places do not change. So they are as common in each group as before.
         """
 
     @abstractmethod
     def unmarked_captions(self, captioner: str) -> Mapping[int, str]:
-        """The captioner's captions of the pictures without marks, by image id."""
+        """By image id, the captioner's captions of the pictures without marks."""
 
 
 def is_generator(target: str) -> bool:
-    """Whether a dotted name names the embedded data set's class.
+    """Whether a dotted name is that of the class of the built-in data set.
 
     Example:
         >>> is_generator("bias_pipeline.data.coco.CocoDataset")

@@ -1,6 +1,6 @@
-"""Gold labels: a table of ``image_id``, ``value`` and, if known, ``rater`` and ``chance``.
+"""Reads gold labels: a table of ``image_id``, ``value`` and, if known, ``rater`` and ``chance``.
 
-A file of ``rate`` also has ``attribute``; lines on other attributes are left out.
+A file written by the command ``rate`` also has ``attribute``. Only lines on one attribute are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Votes = Mapping[str, Mapping[str, str]]  # labels by image and rater
 
 
 def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
-    """The gold labels of one attribute; if there are several raters, the majority's label."""
+    """The gold labels of one attribute. If there are several raters, the majority decides."""
     if attribute.is_crossed:
         raise UsageError("dataset.gold is of one attribute; score two attributes one by one")
     votes, chances = _read(open_rows(check_file(path, "dataset.gold"), what=_WHAT), attribute)
@@ -59,7 +59,7 @@ def read_gold(path: Path, dataset: str, attribute: Attribute) -> GoldLabels:
 
 
 def _no_group(unsure: bool) -> str:
-    """A label that means "no group" and differs from all names of groups."""
+    """A label with the meaning "no group" that is not the name of a group."""
     return "\0unsure" if unsure else "\0other"
 
 
@@ -106,7 +106,7 @@ def _chance(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
 
 
 def _agreement(votes: Votes, meaning: Mapping[str, str], chosen: Iterable[str]) -> list[str]:
-    """A note on how well raters agree; empty if there is only one rater."""
+    """A note on how well the raters agree; empty if there is only one rater."""
     ballots = [[meaning[value] for value in ballot.values()] for ballot in votes.values()]
     if len({rater for ballot in votes.values() for rater in ballot}) < 2:
         return []

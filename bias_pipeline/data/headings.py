@@ -1,4 +1,4 @@
-"""Finds a table's heading, which may be below ``sep=;``, blank rows and titles, or absent."""
+"""Finds the heading of a table. It may be absent, or follow ``sep=;``, blank rows or titles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # Excel reads an
 
 
 class Heading(NamedTuple):
-    """Where a text table's heading is."""
+    """Where the heading of a text table is."""
 
     place: int  # number of lines before the heading
     separator: str  # separator of the columns
@@ -24,7 +24,7 @@ class Heading(NamedTuple):
 
 
 def heading_place(rows: Sequence[Sequence[str]]) -> int | None:
-    """The number of the first row that names a column of ids; all rows above it must be shorter.
+    """The number of the first row that names a column of ids. Rows above it must have fewer cells.
 
     Example:
         >>> heading_place([["My captions", ""], ["", ""], ["image_id", "caption"]])
@@ -41,7 +41,7 @@ def heading_place(rows: Sequence[Sequence[str]]) -> int | None:
 
 
 def find_heading(lines: Sequence[str], usual: str) -> Heading:
-    """The heading of a text table.
+    """Find the heading of a text table.
 
     Example:
         >>> find_heading(["sep=;", "image_id;caption"], ",")
@@ -80,9 +80,9 @@ def _cells(lines: Iterable[str], separator: str) -> list[list[str]]:
 
 
 def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:
-    """Whether a first row of two cells is not a heading but a picture's id and its caption.
+    """Whether a first row of two cells is no heading but the id and the caption of a picture.
 
-    Flickr30k numbers an image's captions behind its file name (``7.jpg#0``).
+    In Flickr30k, the number of a caption follows the name of the picture's file (``7.jpg#0``).
 
     Example:
         >>> lacks_heading(["1000", "a dog"], []), lacks_heading(["image_id", "caption"], [])

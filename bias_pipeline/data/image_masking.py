@@ -1,12 +1,12 @@
-"""``image_masking=``: pictures without people, without objects, or without both.
+"""Hides people, objects or both in pictures; the setting is ``image_masking=``.
 
-``background`` and ``some_objects`` change only parts of pictures without people. Scores of bias
-should hardly change when a background is slightly blurred or one object in ten is hidden. But
-published scores change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features
-Distort Evaluation", ICCV 2025). ``analysis feature_sensitivity`` measures this change.
+``background`` and ``some_objects`` do not change people. Scores of bias should hardly change when a
+background is slightly blurred or one object in ten is hidden. But published scores change by up to
+175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation", ICCV 2025). The
+command ``analysis feature_sensitivity`` measures this change.
 
-Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a
-person.
+Commands that show photos of a folder show what attackers see: photos masked in their own size, or
+cropped to a person.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _GRAINS = 256  # pixels per noise cell each way, in larger pictures
 
 @dataclass(frozen=True)
 class ImageMasking(Configurable):
-    """A transform and an edit that paint over people or objects in every picture of a corpus.
+    """Paints over people or objects in every picture of a corpus.
 
     An image without an annotated person cannot be masked and loses its picture, with a note. If
-    outlines are needed, an image whose people have only boxes loses its picture, too.
+    outlines are needed, an image in which people have only boxes loses its picture, too.
     """
 
     # The masked part of people: their `segment`, their `box`, the upper `part` of their segment, or
@@ -83,7 +83,7 @@ class ImageMasking(Configurable):
         return {"edit": "mask", **asdict(self), **of_height}
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with pictures that are masked when they are read."""
+        """The corpus; its pictures are masked whenever they are read."""
         if corpus.pictures is None or self.changes_nothing:
             return corpus
         # Drawings always have the regions to mask
@@ -118,7 +118,7 @@ class ImageMasking(Configurable):
         )
 
     def check_things(self, known: Iterable[tuple[Region, ...] | None], source: str) -> None:
-        """Refuse to hide things if only people are annotated, since pictures would stay whole."""
+        """Refuse to hide objects if only people are annotated: pictures would not change."""
         certain = chain.from_iterable(self.certain(regions or ()) for regions in known)
         if self.objects and all(region.category == PERSON for region in certain):
             raise DataError(
@@ -131,7 +131,7 @@ class ImageMasking(Configurable):
         return self.person == "none" and not self.objects
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
-        """What a picture lacks for the masking, in words, or None if it lacks nothing."""
+        """The kind of annotation that the masking needs and the picture lacks, or None."""
         return None if self.changes_nothing or self._knows(regions, file) else self._what_is_sought
 
     @property
@@ -141,7 +141,7 @@ class ImageMasking(Configurable):
         return "box of a person" if self.person == "box" else "outline of a person"
 
     def _how_sure(self, pictures: Pictures) -> str:
-        """The lowest score of detections that count, in words; empty if all detections count."""
+        """The lowest score of detections that are used, in words; empty if all are used."""
         all_known = (pictures.regions_of(row) or () for row in range(len(pictures)))
         unsure = any(region.score < self.min_score for regions in all_known for region in regions)
         return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
@@ -167,19 +167,19 @@ class ImageMasking(Configurable):
         return [region for region, size in zip(people, sizes, strict=True) if size >= least]
 
     def certain(self, regions: Iterable[Region]) -> list[Region]:
-        """The regions within the picture whose score is high enough."""
+        """The regions that lie in the picture and whose score is high enough."""
         return [
             region for region in regions if region.score >= self.min_score and not region.is_outside
         ]
 
     def hides(self, category: str) -> bool:
-        """Whether the edit makes objects of this category invisible."""
+        """Whether the edit hides all objects of this category."""
         if category == PERSON:
             return self.person in ("segment", "box") and self.target == "all"
         return self.objects
 
     def mask(self, drawn: Drawn) -> BoolArray:
-        """(H, W) the pixels to paint over."""
+        """(H, W): true for pixels to paint over."""
         height, width = drawn.pixels.shape[:2]
         people = self._people(drawn.regions) if self.person != "none" else []
         masks = [self._person_mask(region, height, width) for region in people]
@@ -201,7 +201,7 @@ class ImageMasking(Configurable):
         return mask
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """The masked pixels of the picture."""
+        """The picture's pixels after masking."""
         mask = self.mask(drawn)
         if not mask.any():
             return drawn.pixels
@@ -210,7 +210,7 @@ class ImageMasking(Configurable):
         return pixels
 
     def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
-        """(M, 3) the new colours of the M masked pixels, or (3,) if all pixels get one colour."""
+        """The new colours of the M masked pixels: (M, 3), or (3,) if all get one colour."""
         if self.fill == "grey" or (self.fill == "mean" and mask.all()):
             return np.full(3, _GREY, np.uint8)
         if self.fill == "mean":
@@ -222,7 +222,7 @@ class ImageMasking(Configurable):
 
 @dataclass(frozen=True)
 class Silhouette:
-    """Replaces a picture by a white silhouette, on black, of the parts that a masking hides."""
+    """Replaces a picture by a silhouette: parts that a masking hides are white, the rest black."""
 
     masking: ImageMasking  # the masking
 
@@ -231,19 +231,19 @@ class Silhouette:
         return {**self.masking.spec, "edit": "silhouette"}
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """White where the masking would paint, black elsewhere."""
+        """A picture that is white where the masking would paint, and black elsewhere."""
         mask = self.masking.mask(drawn)
         return np.repeat(np.where(mask, 255, 0).astype(np.uint8)[..., None], 3, axis=2)
 
     def hides(self, category: str) -> bool:
-        """True, since only places and no objects are visible."""
+        """True: one sees where objects are, but not which objects they are."""
         del category
         return True
 
 
 @dataclass(frozen=True)
 class Blank:
-    """Replaces a picture by grey."""
+    """Replaces a whole picture by grey."""
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -253,13 +253,13 @@ class Blank:
         return np.full_like(drawn.pixels, _GREY)
 
     def hides(self, category: str) -> bool:
-        """True: nothing is visible."""
+        """True: no object is visible in a grey picture."""
         del category
         return True
 
 
 def blur_pixels(pixels: Pixels, share: float) -> Pixels:
-    """A picture under a Gaussian blur, whose radius is a share of its larger side."""
+    """Blur a picture (Gaussian); the radius is a share of the picture's larger side."""
     from PIL import Image, ImageFilter
 
     radius = max(pixels.shape[:2]) * share
@@ -268,7 +268,7 @@ def blur_pixels(pixels: Pixels, share: float) -> Pixels:
 
 
 def _noise(height: int, width: int) -> Pixels:
-    """Uniform noise that depends only on its size, coarse enough to survive resizing."""
+    """Uniform noise that depends only on the size, in grains that survive resizing."""
     rows, columns = min(height, _GRAINS), min(width, _GRAINS)
     words = random_words("mask noise", 0, np.arange(rows * columns * 3, dtype=np.uint64))
     grains = (words >> np.uint64(56)).astype(np.uint8).reshape(rows, columns, 3)
@@ -278,9 +278,9 @@ def _noise(height: int, width: int) -> Pixels:
 
 @dataclass(frozen=True)
 class FeatureMasking(ImageMasking):
-    """Changes the background or some of the objects of every picture; people stay.
+    """Changes the background, or some objects, in every picture; people are not changed.
 
-    An image loses its picture, with a note, if the picture was never annotated.
+    An image whose picture was never annotated loses its picture, with a note.
     """
 
     person: Literal["none"] = "none"  # people are not masked
@@ -291,7 +291,7 @@ class FeatureMasking(ImageMasking):
     blur: InnerShare = 0.02  # the radius of `fill=blur`, as a share of the picture's larger side
 
     def __post_init__(self) -> None:
-        """Check that one kind of change is chosen."""
+        """Check that not both kinds of change are chosen."""
         if self.background and self.objects:
             raise UsageError(
                 "image_masking.objects=true: image_masking.background=true changes the background "
@@ -306,12 +306,12 @@ class FeatureMasking(ImageMasking):
         return "annotated things" if regions is None else None
 
     def hides(self, category: str) -> bool:
-        """False: some objects stay."""
+        """False: only some objects of a category are hidden."""
         del category
         return False
 
     def mask(self, drawn: Drawn) -> BoolArray:
-        """(H, W) the pixels to change."""
+        """(H, W): true for pixels to change."""
         height, width = drawn.pixels.shape[:2]
         regions = self.certain(drawn.regions)
         if self.background:
@@ -349,7 +349,7 @@ VERSION = 1  # raise it whenever any pixel changes
 
 @dataclass(frozen=True)
 class MaskedPhotos:
-    """Reads, masks and crops photos; a photo that cannot be masked or cropped is unreadable.
+    """Reads, masks and crops photos. Photos that cannot be masked or cropped count as unreadable.
 
     Example:
         >>> str(MaskedPhotos({}, ImageMasking(person="part", target="foreground")))
@@ -363,13 +363,13 @@ class MaskedPhotos:
     crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 
     def __str__(self) -> str:
-        """The settings that differ from those for whole photos."""
+        """The settings that differ from the settings for unchanged photos."""
         settings = {**asdict(self.masking), "crop": self.crop}
         usual = {**asdict(type(self.masking)(person="none")), "crop": "none"}
         return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])
 
     def __call__(self, path: Path) -> Image:
-        """A photo after masking and cropping."""
+        """Read a photo, mask it and crop it."""
         from PIL import Image
 
         photo = read_photo(path)
@@ -385,7 +385,7 @@ class MaskedPhotos:
         return shown if person is None else crop_to_square(shown, person)
 
     def absent(self, path: Path) -> str | None:
-        """What a photo lacks for masking or cropping, in words, or None if it lacks nothing."""
+        """The kind of annotation that a photo lacks for masking or cropping, or None."""
         regions = self._regions(path)
         if self.crop == "person" and self._person(in_size(regions or (), path)) is None:
             return "box of a person"
@@ -395,5 +395,5 @@ class MaskedPhotos:
         return self.regions.get(short_id(image_id(path.name)))
 
     def _person(self, regions: tuple[Region, ...]) -> Region | None:
-        """The person to which the photo is cropped, or None without cropping or people."""
+        """The person to whom a photo is cropped; None without cropping or without people."""
         return largest_person(self.masking.certain(regions)) if self.crop == "person" else None

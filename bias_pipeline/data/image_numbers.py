@@ -1,4 +1,4 @@
-"""Finds the pictures that numbers in files mean; files in COCO's form explain their numbers.
+"""Finds which pictures the numbers in files mean. Files in COCO's format explain their numbers.
 
 Annotation programs number pictures themselves, so 95 may be ``000001.jpg`` in one file and
 ``000095.jpg`` in another.
@@ -35,7 +35,7 @@ _CLEAR = 4.0  # standard errors
 
 
 def noting_names(rows: Rows, first: Mapping[str, Any], key: str, layout: Layout) -> Rows:
-    """The same rows; the layout notes file names from the file's list or beside its ids."""
+    """Return the same rows; while rows are read, the layout notes the file name of each id."""
     names = layout.names[rows.path] = dict(rows.names)
     column = None if names or key == layout.id_column else name_column(first, key)
     return rows if column is None else replace(rows, blocks=_note_names(rows, names, key, column))
@@ -49,7 +49,7 @@ def _note_names(rows: Rows, names: dict[str, str], key: str, column: str) -> Ite
 
 
 def words_in_common(texts: Mapping[str, str], others: Mapping[str, str]) -> Float64Array:
-    """The share of each text's words that the other text of the same image also has."""
+    """For each image with two texts, the share of the first text's words that are in the other."""
     by_id = {short_id(image): text for image, text in others.items()}
     both = ((text, by_id[i]) for image, text in texts.items() if (i := short_id(image)) in by_id)
     words = ((set(a.lower().split()), set(b.lower().split())) for a, b in islice(both, _COMPARED))
@@ -62,13 +62,13 @@ def is_named(ids: Iterable[str]) -> bool:
 
 @dataclass
 class LabelledImages:
-    """The labelled images, among which the images of other files are found.
+    """Matches the images of other files to labelled images.
 
     File names are preferred to numbers if labels or captions use names, or if names match nearly
-    all labelled images. Otherwise names or numbers are used, whichever match more images. In a tie,
-    the column decides for which captions of the same image have more words in common. If this does
-    not decide either, the file is refused. Numbers without names are looked up in another file's
-    list if only the list matches labelled images.
+    all labelled images. Otherwise names or numbers are used, whichever match more images. If both
+    match equally many, both are tried, and the choice is the one under which two captions of an
+    image have more words in common. If there is no clear difference, the file is refused. Numbers
+    without names are looked up in another file's list if only this list matches labelled images.
     """
 
     ids: Collection[str]
@@ -96,7 +96,7 @@ class LabelledImages:
     def rename(
         self, path: Path | None, values: Mapping[str, T], alike: Alike | None = None
     ) -> Mapping[str, T]:
-        """A file's values under the ids of labels and other files."""
+        """The values of a file under the ids that the labels use."""
         if path is None or not values:
             return values
         if path not in self.readings:
@@ -104,12 +104,12 @@ class LabelledImages:
         return with_names(path, values, self.readings[path])
 
     def photos(self, photos: Mapping[str, T]) -> Mapping[str, T]:
-        """Photos under the label file's numbers for their names, or else under their names."""
+        """Photos under the label file's numbers for their names, or under the names themselves."""
         through = self._through_numbers(photos)
         return {i: photos[photo] for photo, i in through.items()} if through else photos
 
     def _reading(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """The new id, which is the picture's id, for each id that changes."""
+        """For each id that changes, the new id."""
         names = self._lists.get(path, {})
         named = self._names_of(names, ids)
         by_name, by_number = self._count(named.values()), self._count(ids)
@@ -166,7 +166,7 @@ class LabelledImages:
         return plain_name(self.layout.id_column or "") == plain_name(name)
 
     def _of_others(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """Names of ids that have no names in their own file, from the names in another file."""
+        """Names for ids whose own file has no names, from the names in another file."""
         through = self._through_numbers(ids)
         as_is, written = self._count(ids), is_named(ids)
         if through and (written or not as_is):
@@ -198,12 +198,12 @@ class LabelledImages:
         return {i: n for i in ids if (n := self.numbers.get(self._key(i))) is not None}
 
     def _names_of(self, names: Names, ids: Collection[str]) -> dict[str, str]:
-        """For each id, the name of its file, or the number that labels have for this name."""
+        """For each id, the name of the picture file, or the labels' number for this name."""
         known = ((image, names[image]) for image in ids if image in names)
         return {image: self.numbers.get(self._key(name), name) for image, name in known}
 
     def _check_names(self, path: Path, ids: Collection[str], named: Names, where: str) -> Names:
-        """Return the names; refuse an id without a name that might be a labelled image."""
+        """Return the names. An id that has no name but may be a labelled image is refused."""
         for image in ids:
             if image not in named and self._key(image) in self._known:
                 raise DataError(
@@ -219,13 +219,13 @@ class LabelledImages:
         return len(self._known.intersection(map(self._key, ids)))
 
     def _differ(self, named: Names) -> bool:
-        """Whether an id and its name differ and at least one of them finds a labelled image."""
+        """Whether an id differs from its name, and the id or the name is a labelled image."""
         keys = ((self._key(image), self._key(name)) for image, name in named.items())
         return any(a != b and (a in self._known or b in self._known) for a, b in keys)
 
 
 def _clear(first: Float64Array, second: Float64Array) -> int:
-    """1 if the first mean is larger beyond chance, -1 if the second mean is, otherwise 0."""
+    """1 if the first mean is significantly larger, -1 if the second is, otherwise 0."""
     if min(len(first), len(second)) < _FEWEST:
         return 0
     error = np.sqrt(first.var() / len(first) + second.var() / len(second))
@@ -240,7 +240,7 @@ def labelled_images(
     captions: Mapping[str, object],
     layout: Layout,
 ) -> tuple[Mapping[str, str], LabelledImages]:
-    """The labels under the ids that are used, and the labelled images."""
+    """The labels under the ids that will be used, and the matcher of labelled images."""
     names = own_numbers(layout.names.get(captioner, {})) if captioner else {}
     by_name = bool(names) or is_named(captions)
     captioned = LabelledImages(with_names(captioner, captions, names), layout, by_name, enough=2.0)
@@ -260,13 +260,13 @@ def labelled_images(
 def of_photos(
     path: Path, values: Mapping[str, T], photos: Collection[str], layout: Layout
 ) -> dict[str, T]:
-    """A file's values under the ids of photos, which are the names of their files."""
+    """The values of a file under the ids of photos; these ids are the names of photo files."""
     by_name = LabelledImages(photos, layout, by_name=True).rename(file_of(path), values)
     return {short_id(image): value for image, value in by_name.items()}
 
 
 def with_names(path: Path | None, values: Mapping[str, T], names: Names) -> Mapping[str, T]:
-    """Values under the names of pictures' files."""
+    """The values under the names of picture files instead of numbers."""
     if not names:
         return values
     first: dict[str, str] = {}

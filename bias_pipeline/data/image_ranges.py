@@ -1,7 +1,7 @@
-"""Splits Parquet files that do not fit into memory into ranges of image ids, on disk.
+"""Splits Parquet files that do not fit into memory into smaller files, by ranges of image ids.
 
-Each range has all rows of its images, so it can be read like a small file. Rows keep their numbers,
-so messages name the row of the user's file.
+A range has all rows about its images, so it can be read like a small file. Rows keep their numbers,
+so messages name the row of the original file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def first_rows(
     key: str | None = None,
     column: str | None = None,
 ) -> Rows:
-    """The first rows of a Parquet file, or of a folder of parts; all other rows are left out."""
+    """Open a Parquet file, or a folder of parts, but read only the first rows."""
     del key, column  # of JSON
     folder = is_parquet_folder(path)
     if not folder and path.suffix.lower() != ENDING:
@@ -82,14 +82,14 @@ def first_rows(
 
 
 def image_ids(rows: Rows, key: str) -> IntArray:
-    """The distinct ids of a table's images, ascending."""
+    """The different image ids of a table, in ascending order."""
     ids = [_whole_numbers(rows, batch, 0, number) for number, batch in _batches(rows, [key])]
     every = np.sort(np.concatenate([np.empty(0, np.int64), *ids]))
     return every[np.diff(every, prepend=_ABSENT) > 0]
 
 
 def check_annotations(rows: Rows, key: str, annotation: str) -> None:
-    """Refuse an annotation id that two images share. Other faults show when a range is read."""
+    """Refuse an annotation id that two images share. Reading the ranges finds other faults."""
     columns = [key, annotation]
     pairs = [
         np.stack([_whole_numbers(rows, batch, place, number) for place in (0, 1)])
@@ -109,14 +109,14 @@ def check_annotations(rows: Rows, key: str, annotation: str) -> None:
 
 @dataclass(frozen=True)
 class ImageRanges:
-    """Successive ranges of image ids."""
+    """Successive ranges of image ids, and a folder for their files."""
 
     edges: IntArray  # the first id of each range but the first
     folder: Path  # for the rows of each range
 
     @classmethod
     def of_images(cls, ids: IntArray, folder: Path) -> ImageRanges:
-        """Ranges of about equally many of the images."""
+        """Ranges that each contain about the same number of images."""
         n_ranges = min(_RANGES, -(-len(ids) // _IMAGES))
         ends = np.linspace(0, len(ids), n_ranges + 1).astype(np.int64)
         return cls(ids[ends[1:-1]], folder)
@@ -125,9 +125,9 @@ class ImageRanges:
         return len(self.edges) + 1
 
     def split(self, rows: Rows, key: str) -> Iterator[Rows]:
-        """The rows of each range of ids, from all rows of the file.
+        """For each range of ids, its rows, taken from the whole file.
 
-        ``rows`` has only the file's first rows.
+        ``rows`` itself has only the first rows of the file.
         """
         import pyarrow as pa
 
@@ -153,7 +153,7 @@ class ImageRanges:
 
 
 def _parts(batch: RecordBatch, of_row: IntArray) -> Iterator[tuple[int, RecordBatch]]:
-    """The rows of each range in a batch, in the order of the file."""
+    """For each range, the rows of a batch that belong to it, in the order of the file."""
     if (of_row[1:] < of_row[:-1]).any():
         order = np.argsort(of_row, kind="stable")
         batch, of_row = batch.take(order), of_row[order]
@@ -164,7 +164,7 @@ def _parts(batch: RecordBatch, of_row: IntArray) -> Iterator[tuple[int, RecordBa
 
 
 def _rows_of(rows: Rows, path: Path) -> Rows:
-    """The rows of one range; the range's file is deleted."""
+    """The rows of one range; the file of the range is deleted after reading."""
     import pyarrow as pa
 
     if not path.exists():
@@ -179,7 +179,7 @@ def _rows_of(rows: Rows, path: Path) -> Rows:
 
 
 def _batches(rows: Rows, columns: Sequence[str]) -> Iterator[tuple[int, RecordBatch]]:
-    """All rows of the table's files in batches, each with the number of its first row."""
+    """All rows of the table's files, in batches; each comes with the number of its first row."""
     for number, file in rows.starts:
         for batch in _batches_of(file, columns):
             yield number, batch
@@ -187,7 +187,7 @@ def _batches(rows: Rows, columns: Sequence[str]) -> Iterator[tuple[int, RecordBa
 
 
 def _batches_of(path: Path, columns: Sequence[str]) -> Iterator[RecordBatch]:
-    """The batches of one file; repeated texts are written out for only a few rows at once."""
+    """The batches of one file, so small that repeated texts fit into memory when written out."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -205,7 +205,7 @@ def _batches_of(path: Path, columns: Sequence[str]) -> Iterator[RecordBatch]:
 
 
 def _n_bytes(column: Array) -> int:
-    """The number of bytes in a column's texts if every repeated text is written out."""
+    """How many bytes the texts of a column need if every repeated text is written out."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -226,7 +226,7 @@ def _whole_texts(batch: RecordBatch) -> RecordBatch:
 
 
 def _whole_numbers(rows: Rows, batch: RecordBatch, place: int, first: int) -> IntArray:
-    """The ids of a batch as numbers; ids that are not numbers are refused."""
+    """The ids of a batch as whole numbers; other ids are refused."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

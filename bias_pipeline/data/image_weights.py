@@ -1,4 +1,4 @@
-"""Reads and writes weights of images: how often captions are drawn while a captioner learns."""
+"""Reads and writes weights of images: they say how often captions are drawn in training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMAGE, WEIGHT = "image", "weight"
 
 
 def read_weights(path: Path, corpus: Corpus) -> Float64Array:
-    """(N,) the weight of each image of a corpus, which is 1 if the file does not list the image."""
+    """(N,): the weight of each image in a corpus; 1 if the file does not list the image."""
     rows = open_rows(check_file(path, "--weights"), what="a table with image, weight")
     rows.require(IMAGE, WEIGHT)
     place = {image: row for row, image in enumerate(corpus.ids)}
@@ -55,7 +55,7 @@ def _number(cell: object) -> float:
 
 
 def caption_shares(weights: Float64Array, captions: Captions) -> Float64Array:
-    """(C,) the probability of drawing each caption, in proportion to the weights (N,) of images.
+    """(C,): the probability of drawing each caption, proportional to weights (N,) of images.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "a cat", "a cow"], np.array([0, 0, 1]))
@@ -71,7 +71,7 @@ def caption_shares(weights: Float64Array, captions: Captions) -> Float64Array:
 
 
 def write_weights(path: Path, weights: Mapping[str, float]) -> None:
-    """Write the table that ``fit --weights`` reads."""
+    """Write the table of weights that the option ``fit --weights`` reads."""
     from io import BytesIO
 
     import pandas as pd

@@ -1,8 +1,8 @@
-"""Splits several captions in one cell at their separator, as in ``a dog; a wet dog``.
+"""Splits cells that contain several captions with a separator, such as ``a dog; a wet dog``.
 
-A cell is split only if the file shows that its cells are such lists: nearly all cells have the
-separator, and about equally often. A file that has the separator often, but not in this way, is
-refused.
+Cells are split only if the file shows that they are such lists: nearly all cells contain the
+separator, and each about the same number of times. If many cells contain a separator but do not fit
+this pattern, the file is refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _numbered_parts(text: str) -> list[str]:
 
 
 def _between_semicolons(text: str) -> list[str]:
-    """The parts between semicolons; a semicolon of an HTML code (``&amp;``) separates nothing."""
+    """The parts between semicolons. The semicolon in an HTML code (``&amp;``) separates nothing."""
     if "&" not in text:
         return text.split(";")
     return [part.replace("\0", ";") for part in _ENTITY.sub("\\1\0", text).split(";")]
@@ -87,7 +87,7 @@ _SIGNS: Mapping[str, _Sign] = {
 def split_cells(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
-    """The captions of each image; cells with several captions are split at separators."""
+    """The captions of each image, after cells with several captions were split at separators."""
     if not may_be_joined(chain.from_iterable(captions.values()), layout, len(captions)):
         return captions
     cells = {
@@ -116,7 +116,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether cells may be lists; false only if the file has at most half the separators needed."""
+    """A fast test whether cells may be lists; it is false only if separators are far too few."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
@@ -142,7 +142,7 @@ def check_separator(layout: Layout) -> None:
 
 
 def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
-    """The name of the separator in the cells; empty if each cell is one caption."""
+    """The name of the separator that the cells contain; empty if each cell is one caption."""
     together = "\0".join(texts)
     for name, sign in _SIGNS.items():
         holding = sum(map(together.count, sign.hints))
@@ -174,7 +174,7 @@ def _least_share(sign: _Sign) -> float:
 
 
 def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
-    """The parts of all cells with several parts; empty if such cells are few, or parts are tags."""
+    """The parts of cells with several parts; empty if these cells are few or their parts short."""
     least = _least_share(sign) * len(texts)
     holding = [text for text in texts if any(hint in text for hint in sign.hints)]
     lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
@@ -183,13 +183,13 @@ def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
 
 
 def _parts(text: str, sign: _Sign) -> tuple[str, ...]:
-    """The parts of a cell that contain a word."""
+    """The parts of a cell; parts without any word are left out."""
     parts = (part.strip() for part in sign.split(text.strip()))
     return tuple(part for part in parts if _WORD.search(_TAG.sub("", part)))
 
 
 def _is_certain(counts: IntArray, sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells are certainly lists of captions."""
+    """Whether it is certain that the cells are lists of captions."""
     usual = np.bincount(counts[counts > 1]).argmax()
     if sign.strong:
         return bool((counts > 1).mean() >= _OFTEN)
@@ -200,19 +200,19 @@ def _is_certain(counts: IntArray, sign: _Sign, lists: Sequence[Sequence[str]]) -
 
 
 def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
-    """Whether a sentence may continue after the separator."""
+    """Whether the separator may also occur within one description."""
     return sign.prose and (_goes_on(lists) or _is_one_text(lists))
 
 
 def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether the first part of a cell is the only part that begins with a capital."""
+    """Whether, in most cells, only the first part begins with a capital letter."""
     first = [parts[0][0].isupper() for parts in lists]
     later = [part[0].isupper() for parts in lists for part in parts[1:]]
     return bool(np.mean(first) > 1 - _ALIKE and np.mean(later) < _ALIKE)
 
 
 def _is_one_text(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether parts are paragraphs of several sentences, or form one sentence together."""
+    """Whether parts are paragraphs of several sentences, or together form one sentence."""
     several = [bool(_SENTENCES.search(part)) for parts in lists for part in parts]
     before = [part.endswith(".") for parts in lists for part in parts[:-1]]
     last = [parts[-1].endswith(".") for parts in lists]
@@ -225,7 +225,7 @@ def _example(parts: Sequence[str]) -> str:
 
 
 def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
-    """Refuse several captions by a captioner for one image, unless the user has chosen one."""
+    """Refuse several captions of one image by a captioner, unless the user chose one of them."""
     image = next((image for image, texts in captions.items() if len(texts) > 1), None)
     if image is not None and index is None:
         raise DataError(

@@ -1,8 +1,8 @@
-"""Reads lists of objects in JSON as columns, several times as fast as object by object.
+"""Reads lists of JSON objects as columns; this is several times as fast as object by object.
 
-Arrow reads a list only if every object has plain values (texts, whole numbers, true, false), so
-that a strict reader would read the same. The strict reader reads all other files and reports their
-faults.
+A list is read by Arrow only if every object has plain values (texts, whole numbers, true, false).
+Arrow's result is then the same as the strict reader's. The strict reader reads all other files and
+reports their faults.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class ObjectColumns:
 
 
 def load_lists(path: Path, *, what: str, wanted: Collection[str] | None) -> object:
-    """Read a JSON file strictly, with lists of objects as columns if this is possible.
+    """Read a JSON file strictly; lists of objects are read as columns where possible.
 
-    Such a list is the whole file, or a value of the object that is the whole file.
+    A list of objects may be the whole file, or a value in the object that is the whole file.
     """
     with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
         data = handle.read()
@@ -65,7 +65,7 @@ def load_lists(path: Path, *, what: str, wanted: Collection[str] | None) -> obje
 
 
 def _with_lists(data: bytes, path: Path, wanted: Collection[str] | None) -> object:
-    """The contents of a file, with lists of objects as columns, or None if this is not possible."""
+    """The contents of a file, in which lists of objects are columns; None if not possible."""
     apart = lists_apart(data.removeprefix(_MARK), wanted) if _is_utf_8(data) else None
     if apart is None or not apart[1]:
         return None
@@ -92,7 +92,7 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """The columns of JSON Lines (an object per line), or None if the strict reader must read."""
+    """JSON Lines (an object per line) as columns, or None if the strict reader is needed."""
     n = data.count(b"\n") + (not data.endswith(b"\n"))
     each = data.startswith(b"{") and data.count(b"\n{") == n - 1 and _is_utf_8(data)
     return object_columns(data, n, wanted) if each else None
@@ -101,7 +101,7 @@ def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColum
 def lists_apart(
     data: bytes, wanted: Collection[str] | None
 ) -> tuple[bytes, dict[str, ObjectColumns]] | None:
-    """JSON with a mark for each list of objects, and the lists, or None if this is impossible.
+    """JSON in which a mark replaces each list of objects, and the lists; None if impossible.
 
     Example:
         >>> rest, lists = lists_apart(b'{"images": [{"id": 7}, {"id": 8}]}', ["id"])
@@ -126,7 +126,7 @@ def lists_apart(
 
 
 def _columns_of_list(objects: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """The columns of objects with commas between them."""
+    """Read objects that are separated by commas as columns."""
     try:
         head = objects[:_FIRST].decode("utf-8", "replace")
         end = len(head[: json.JSONDecoder().raw_decode(head)[1]].encode())
@@ -145,7 +145,7 @@ def _columns_of_list(objects: bytes, wanted: Collection[str] | None) -> ObjectCo
 def object_columns(
     objects: bytes, n: int, wanted: Collection[str] | None, *, several_lines: bool = False
 ) -> ObjectColumns | None:
-    """The columns of ``n`` objects with line ends between them; None if their values are not plain.
+    """Read ``n`` objects, one per line, as columns; None if a value is not plain.
 
     Example:
         >>> object_columns(b'{"id": 7}' + bytes([10]) + b'{"id": 8}', 2, None).table.to_pydict()
@@ -177,7 +177,7 @@ def _has_long_number(objects: bytes) -> bool:
 
 
 def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | None:
-    """The columns of plain values, or None if a wanted column has other values or gaps."""
+    """The columns if their values are plain; None if a wanted column has other values or gaps."""
     import pyarrow as pa
 
     names = []
@@ -193,7 +193,7 @@ def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | 
 
 
 def _is_flat(kind: DataType) -> bool:
-    """Whether values of a type contain no objects and no deeply nested lists."""
+    """Whether values of this type contain neither objects nor deeply nested lists."""
     import pyarrow as pa
 
     for _ in range(_MOST_DEEP):

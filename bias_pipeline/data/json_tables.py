@@ -1,6 +1,6 @@
-"""Reads rows from JSON that is no list of objects: a mapping of ids, or a table by its columns.
+"""Reads rows from JSON that maps ids to values, or that stores a table by columns.
 
-``DataFrame.to_json`` writes columns by default (``orient="records"`` writes rows).
+By default ``DataFrame.to_json`` stores columns; with ``orient="records"`` it stores rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LISTED = 8
 def list_within(
     data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
 ) -> str | None:
-    """The key under which the list of rows is, or None if the object maps ids to values."""
+    """The key of the list of rows, or None if the object maps ids to values."""
     if key is not None and key in data:
         return key
     lists = [name for name, value in data.items() if _has_rows(value)]
@@ -39,7 +39,7 @@ def list_within(
 
 
 def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    """A row for each value in a mapping of image ids; several values of an id become several rows.
+    """Rows from a mapping of image ids; an id with several values becomes several rows.
 
     Example:
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
@@ -61,12 +61,12 @@ def _has_rows(value: Any) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether this may be the value of an image: a text, null, columns, or a list of these."""
+    """Whether this may be the value of an image: a text, null, an object, or a list of these."""
     return all(item is None or isinstance(item, str | Mapping) for item in _values_of(value))
 
 
 def _values_of(value: Any) -> Sequence[Any]:
-    """The values of a list, or the value itself."""
+    """The items if the value is a list, otherwise the value alone."""
     if isinstance(value, ObjectColumns):
         return [row for block in value.blocks(0) for _, row in block.rows()]
     return value if isinstance(value, list) else [value]
@@ -81,14 +81,14 @@ def _is_id(name: object) -> bool:
 
 
 class ColumnsTable(NamedTuple):
-    """The rows of a table that was written by its columns."""
+    """The rows of a table that was stored by columns."""
 
     rows: Iterator[Mapping[str, Any]]
     shape: str  # how it was written
 
 
 def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> ColumnsTable | None:
-    """The rows of a table written by its columns, or None for other data.
+    """The rows of a table that was stored by columns, or None for other data.
 
     Example:
         >>> by_columns = {"image": {"0": "7.jpg"}, "caption": {"0": "a dog"}}
@@ -130,7 +130,7 @@ def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> Columns
 
 
 def _split(data: Mapping[str, Any]) -> ColumnsTable | None:
-    """A table as names of columns, an index and lists of cells."""
+    """Read a table that consists of names of columns, an index and lists of cells."""
     names, rows = data["columns"], data["data"]
     index = data.get("index", [None] * len(rows)) if isinstance(rows, list) else None
     if not isinstance(names, list) or not isinstance(index, list) or len(index) != len(rows):
@@ -154,7 +154,7 @@ def _are_mappings(columns: Sequence[Any]) -> bool:
 
 
 def _are_lists(columns: Sequence[Any]) -> bool:
-    """Whether all columns are lists of the same length that contain no mappings."""
+    """Whether all columns are lists of one length, without mappings in them."""
     return all(
         isinstance(column, list)
         and len(column) == len(columns[0])
@@ -166,7 +166,7 @@ def _are_lists(columns: Sequence[Any]) -> bool:
 def _zip_columns(
     data: Mapping[str, Any], ids: Collection[str] | None
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows of columns; ids are added if no column has ids."""
+    """Turn columns into rows; ids are added if no column has ids."""
     first = next(iter(data.values()))
     places = list(first) if isinstance(first, Mapping) else range(len(first))
     for place, identifier in zip(places, ids or places, strict=True):

@@ -1,4 +1,4 @@
-"""Reads labels: a line for each image, or a line for each image, attribute and annotator."""
+"""Reads tables of labels: a row for each image, or a row for each annotator's answer."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Labels:
     def with_ids(
         self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> Labels:
-        """The labels under other image ids; ``raw`` is replaced, and everything else is renamed."""
+        """A copy with other image ids: ``raw`` is replaced, and ids in other fields are renamed."""
         originals = {old: new for new, old in rename({i: i for i in self.edits.values()}).items()}
         edits = {image: originals.get(old, old) for image, old in rename(self.edits).items()}
         return replace(self, raw=raw, sets=rename(self.sets), edits=edits)
@@ -86,11 +86,11 @@ class Labels:
 def label_map(
     dataset: str, attribute: Attribute, label_maps: Mapping[str, LabelMap]
 ) -> tuple[tuple[str, ...], LabelMap]:
-    """The groups that a label file can contain, and how the file writes them.
+    """The groups that a label file can contain, and how they are written in the file.
 
-    The data set's own map comes first, then the attribute's map of the data set. Without a map, the
-    column has the attribute's name and contains group names, so a new attribute needs no map. Group
-    names are always recognised.
+    The map in the data set's configuration has precedence over the map in the attribute's
+    configuration. Without a map, the column must have the attribute's name and contain names of
+    groups. So a new attribute needs no map. Names of groups are always recognised.
     """
     names = {group: group for group in attribute.groups}
     plain = LabelMap(attribute.name, names, _UNDECIDED, _UNSURE)
@@ -142,7 +142,7 @@ def read_labels(
 
 
 def _is_long(first: Mapping[str, Any], layout: Layout) -> bool:
-    """Whether a table has a row for each image, attribute and annotator."""
+    """Whether a table has a row for each answer of an annotator about an image and attribute."""
     return all(name in first for name in _LONG) and layout.label_column is None
 
 
@@ -154,7 +154,7 @@ def _open_labels(
     layout: Layout,
     opened: Opener = open_rows,
 ) -> tuple[Rows, Mapping[str, Any], tuple[str, ...], LabelMap]:
-    """The rows, the first row, the possible groups, and the map from labels to groups."""
+    """Open a table: its rows, its first row, the possible groups, and the map to groups."""
     groups, labels = label_map(dataset, attribute, label_maps)
     labels = with_map(labels, attribute, layout.label_map)
     named = [layout.label_column] if layout.label_column else []
@@ -173,7 +173,7 @@ def _open_labels(
 
 
 class RawLabels(NamedTuple):
-    """The labels of a table, or of a part of the table, in the spelling of the table."""
+    """The labels of a table, or of a part of it, as the table spells them."""
 
     raw: dict[str, str]  # canonical image id to its label
     parts: dict[str, str]  # to its part in the column `split`
@@ -187,7 +187,7 @@ class RawLabels(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelColumns:
-    """A table with a row for each image, whose labels are in one column."""
+    """A table that has a row for each image and labels in one column."""
 
     rows: Rows
     key: str  # column of ids
@@ -197,7 +197,7 @@ class LabelColumns:
     attribute: Attribute
 
     def read(self, rows: Rows) -> RawLabels:
-        """The labels of the table's rows, or of some of them."""
+        """Read the labels of all rows of the table, or of some rows."""
         raw: dict[str, str] = {}
         parts: dict[str, str] = {}
         sets: dict[str, object] = {}
@@ -234,7 +234,7 @@ def open_label_columns(
     layout: Layout,
     opened: Opener,
 ) -> LabelColumns | None:
-    """The columns of a table with a row for each image; None for a table of annotators' answers."""
+    """Open a table with a row for each image; None if its rows are annotators' answers."""
     rows, first, groups, labels = _open_labels(path, dataset, attribute, label_maps, layout, opened)
     if _is_long(first, layout):
         return None
@@ -267,7 +267,7 @@ def _label_columns(
 def _with_sets(
     labels: Labels, sets: Mapping[str, object], edits: Mapping[str, object], path: Path
 ) -> Labels:
-    """The labels with the columns of sets and of edits, if these name sets."""
+    """The labels, with sets and edits of pictures if the columns contain sets."""
     named = named_sets(sets)
     originals = {
         image: canonical_id(int(cell) if is_whole(cell) else cell)
@@ -293,7 +293,7 @@ def _with_sets(
 
 
 def named_sets(sets: Mapping[str, object]) -> dict[str, str]:
-    """The set of each image; empty if the column names parts of a split and no sets."""
+    """The set of each image; empty if the column contains parts of a split instead of sets."""
     named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
@@ -424,7 +424,7 @@ def _read_votes(
 def _unify_spellings(
     votes: Mapping[str, Mapping[str, tuple[str, float]]], labels: LabelMap
 ) -> dict[str, dict[str, tuple[str, float]]]:
-    """The votes with one spelling for each group, so that "M" and "Male" are the same vote."""
+    """The votes, with one spelling for each group: "M" and "Male" become the same vote."""
     first: dict[str | None, str] = {}
     for ballot in votes.values():
         for label, _ in ballot.values():
@@ -447,7 +447,7 @@ def _count_votes(
     annotator: str,
     notes: tuple[str, ...],
 ) -> Labels:
-    """One label for each image, of the majority or of one annotator."""
+    """One label for each image: the majority's, or the label of one annotator."""
     names = sorted({who for ballot in votes.values() for who in ballot})
     if annotator == MAJORITY:
         chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}
@@ -482,7 +482,7 @@ def _disagreement(
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
-    """The weight of a vote; 1 if the file gives no weight."""
+    """The weight of a vote; 1 if the file has no weights."""
     value = row.get("confidence")
     if value in (None, ""):
         return 1.0
@@ -517,7 +517,7 @@ def _refuse_unknown(
     labels: LabelMap,
     attribute: Attribute,
 ) -> NoReturn:
-    """Raise the DataError for unknown labels; the message names an image with the first label."""
+    """Raise a DataError about unknown labels; the message names an image with such a label."""
     unknown, example = labelled
     allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
@@ -532,7 +532,7 @@ def _refuse_unknown(
 
 
 def map_option(label: str, group: str) -> str:
-    """The option that maps a label, as a user types it; a label may begin with a hyphen.
+    """The option that maps a label, as a user would type it; labels may begin with a hyphen.
 
     Example:
         >>> map_option("M", "male"), map_option("-1", "female")
@@ -543,7 +543,7 @@ def map_option(label: str, group: str) -> str:
 
 
 def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) -> None:
-    """Note mapped labels that the file lacks; refuse a file that lacks all of them."""
+    """Note mapped labels that are not in the file; if none of them is, refuse the file."""
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
@@ -563,7 +563,7 @@ def repetition_note(repeated: int, what: str = "labels") -> tuple[str, ...]:
 
 
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
-    """A note on how many images have a label of no group, by label.
+    """A note that counts, for each label that is no group, the images with this label.
 
     Only ``metric=assumed_group`` scores images whose annotators were unsure of the group.
     """

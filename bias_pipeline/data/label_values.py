@@ -1,9 +1,9 @@
-"""Interprets labels that differ from the attribute's groups: spellings, votes, one-hot columns.
+"""Interprets labels that are not written as groups: other spellings, votes, one-hot columns.
 
-An unmapped label is accepted only if it is unambiguous. Such a label is a group's name in another
-case or with underscores, the first letter of only one group, or a word listed for one of two
-groups. A number is never accepted. If several annotators labelled an image, the majority's label
-counts.
+An unmapped label is accepted only if it is unambiguous. Accepted are: a group's name in another
+case or with underscores, a letter with which only one group begins, and a word that is listed for
+one of two groups. A number is never accepted. If several annotators labelled an image, the
+majority's label is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bias_pipeline.errors import UsageError, did_you_mean
 
 
 def with_map(labels: LabelMap, attribute: Attribute, meanings: Mapping[str, str]) -> LabelMap:
-    """A copy that also has the meanings of labels that the user gave."""
+    """A copy to which the user's meanings of labels are added."""
     groups: dict[str, str] = {}
     strata: dict[str, str] = {}
     known = {**{group: group for group in attribute.groups}, **labels.groups}
@@ -43,7 +43,7 @@ def recognise_labels(
     attribute: Attribute,
     mapped: Collection[str] = (),
 ) -> tuple[LabelMap, list[str]]:
-    """A copy that also has the unknown labels whose meaning is unambiguous, and notes on them.
+    """A copy that also maps unknown labels with an unambiguous meaning, and notes on them.
 
     Example:
         >>> known = LabelMap("sex", {"Male": "male", "Female": "female"}, ("Unsure",))
@@ -69,7 +69,7 @@ def recognise_labels(
 
 
 def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Collection[str]) -> str:
-    """The only group, or label of no group, that a label can mean; empty if it is not unique."""
+    """The only group, or other known label, that a label can mean; empty if not unique."""
     spelled = {
         _plain_label(stratum): stratum for stratum in reversed(labels.strata)
     }  # Unsure, unsure
@@ -84,15 +84,16 @@ def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Coll
 
 
 def _plain_label(label: str) -> str:
-    """A label in lower case, with underscores for blanks: "Something else" is something_else."""
+    """A label in lower case, with underscores for blanks; "Something else" is "something_else"."""
     return label.casefold().replace("_", " ")
 
 
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
-    """The groups for which a word is listed.
+    """The groups whose word lists contain a word.
 
-    Empty for attributes with a context. Also empty for attributes of more than two groups, where a
-    word may lie between two groups: "happiness" is listed for contentment.
+    For attributes that need a context (``applies_to``) the result is empty. It is also empty for
+    attributes with more than two groups, because a word may then lie between two groups:
+    "happiness" is listed for contentment.
     """
     if attribute.applies_to is not None or len(attribute.groups) > 2:
         return ()
@@ -105,7 +106,7 @@ TIE = "no majority"
 def majority(votes: Iterable[tuple[str, float]]) -> str:
     """The label with the greatest sum of weights.
 
-    ``no majority`` for a tie.
+    The result is ``no majority`` if two labels have the same greatest sum.
 
     Example:
         >>> majority([("Male", 1), ("Male", 1), ("Female", 1)])
@@ -128,9 +129,9 @@ _MINUS = "-1"  # means no, but not beside cells with 0
 
 
 def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]:
-    """The plain name of each group's column, for each way of naming columns.
+    """For each way of naming columns, the plain name of each group's column.
 
-    A column has the group's name, either alone, or after the attribute's name (``gender_male``, as
+    A column's name is the group's name alone, or after the attribute's name (``gender_male``, as
     ``pandas.get_dummies`` writes it), or after ``is``.
     """
     prefixes = ("", "is", plain_name(attribute.name), plain_name(labels.field))
@@ -162,7 +163,7 @@ def group_columns(columns: Sequence[str], labels: LabelMap, attribute: Attribute
 
 
 def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
-    """The options that read a column about one of two groups (CelebA's ``Male``); may be empty.
+    """Options with which a column about one of two groups is read, as CelebA's ``Male``; or empty.
 
     Example:
         >>> gender = Attribute("gender", ("male", "female"), {}, {})
@@ -180,7 +181,7 @@ def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
 
 
 def one_label(cells: Mapping[str, str]) -> str | None:
-    """The only group whose cell says yes, ``no group`` or ``several groups``, or None if unclear.
+    """The only group whose cell says yes, else ``no group`` or ``several groups``; None if unclear.
 
     Example:
         >>> one_label({"male": "0", "female": "1"}), one_label({"male": "True", "female": "False"})
@@ -201,7 +202,7 @@ def one_label(cells: Mapping[str, str]) -> str | None:
 def with_labels(
     rows: Rows, columns: Mapping[str, str], field: str
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The number and the content of each row; one column of labels replaces the groups' columns."""
+    """The number and the content of each row, to which one column with the label is added."""
     written: set[str] = set()
     for number, row in rows.items:
         cells = {group: rows.label(number, row, column) for group, column in columns.items()}

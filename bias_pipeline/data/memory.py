@@ -1,9 +1,9 @@
-"""Writes data in memory to the files that the commands read.
+"""Writes data in memory to files, which the commands can read.
 
-The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned, and
-positions are the ids. If the items are rows with an id (``{"image_id": 7, ...}``), this id counts.
-A table's ids come from its column of ids, else from pandas' index, else from positions. Data may
-also be the path of a file, which is then read.
+The keys of a mapping are image ids, and so is the index of a pandas Series. Lists must be aligned,
+and positions are the ids. If the items are rows with an id (``{"image_id": 7, ...}``), this id is
+used. The ids of a table are its column of ids, otherwise the index of pandas, otherwise positions.
+Data may also be the path of a file, which is then read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
     class ArrowStream(Protocol):
-        """A table of polars, Arrow or DuckDB."""
+        """A table that offers Arrow's stream, from polars, Arrow or DuckDB."""
 
         def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -65,7 +65,7 @@ Row = Mapping[str, object]
 
 
 def caption_file(captions: Captions, folder: Path, name: str, id_column: str | None = None) -> Path:
-    """Write the file of model captions or human captions, unless they already are in a file.
+    """Write a file of model captions or human captions, unless they are already in a file.
 
     Example:
         >>> import tempfile
@@ -103,7 +103,7 @@ def gold_file(gold: Gold, folder: Path) -> Path:
 
 
 def check_aligned(data: Mapping[str, Any], id_column: str | None = None) -> None:
-    """Refuse lists, and tables without ids, that differ in length.
+    """Refuse lists, or tables without ids, if they differ in length.
 
     Example:
         >>> check_aligned({"captions": ["a dog", "a cat"], "labels": {7: "male"}})
@@ -129,7 +129,7 @@ def check_aligned(data: Mapping[str, Any], id_column: str | None = None) -> None
 def _file(
     data: object, stem: Path, columns: FrameColumns, rows_of: Callable[[object, Any], Iterable[Row]]
 ) -> Path:
-    """Write data to a file; ``stem`` is its name without an ending."""
+    """Write data to a file; ``stem`` is the name of the file without its ending."""
     if isinstance(data, str | Path):
         if not os.path.lexists(data):
             raise ResourceError(
@@ -157,7 +157,7 @@ def _file(
 
 
 def _json(row: Row, name: str) -> str:
-    """A row as JSON; NumPy's numbers become Python's numbers."""
+    """A row as JSON; numbers of NumPy become numbers of Python."""
 
     def to_plain(value: object) -> object:
         if isinstance(value, np.generic | np.ndarray):
@@ -183,14 +183,14 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
 
 
 def _caption_rows(key: object, captions: object) -> Iterator[Row]:
-    """The rows of an image's captions; None, NaN and pandas' NA become a blank caption."""
+    """The rows for the captions of an image; None, NaN and pandas' NA become blank captions."""
     for caption in _items_of(captions):
         row = caption if isinstance(caption, Mapping) else {"caption": caption}
         yield _row("image_id", key, row, "")
 
 
 def _object_rows(key: object, categories: object) -> Iterator[Row]:
-    """The rows of an image's objects; None means that the objects are unknown."""
+    """The rows for the objects in an image; None means that the objects are unknown."""
     if isinstance(categories, Mapping):
         row = _row("image_id", key, categories, "")
         for category in [*_items_of(row.get("category", ""))] or [""]:
@@ -201,7 +201,7 @@ def _object_rows(key: object, categories: object) -> Iterator[Row]:
 
 
 def _row(name: str, key: object, values: Mapping[str, object], absent: object) -> Row:
-    """A row that begins with the id; an id among the values comes first.
+    """A row that begins with the image's id; an id in ``values`` has precedence.
 
     Example:
         >>> _row("id", 0, {"gender": "male", "image_id": 7}, None)
@@ -213,19 +213,19 @@ def _row(name: str, key: object, values: Mapping[str, object], absent: object) -
 
 
 def _items_of(item: object) -> Iterable[Any]:
-    """The captions or objects of one image, as several items."""
+    """The captions or objects of one image, as a list of items."""
     if not is_several(item):
         return [item]
     return sorted(item, key=str) if isinstance(item, AbstractSet) else item
 
 
 def _by_image(labels: Labels) -> object:
-    """Labels by image.
+    """Turn labels by attribute into labels by image.
 
     A list for each attribute becomes a list for each image, and a mapping for each attribute
-    becomes a mapping for each image. Other labels stay as they are. Keys count as attributes if
+    becomes a mapping for each image. Other labels are not changed. Keys are taken as attributes if
     they are names of known attributes. Columns of label files, such as ``set``, may occur beside
-    attributes.
+    them.
 
     Example:
         >>> _by_image({"gender": {7: "male"}, "race": {7: "dark", 8: "light"}})
@@ -258,5 +258,5 @@ def _by_image(labels: Labels) -> object:
 
 
 def _is_series(data: object) -> TypeGuard[Series]:
-    """Whether the data is a column of a pandas table, with its ids."""
+    """Whether the data is a pandas Series, whose index has the ids."""
     return hasattr(data, "to_frame") and hasattr(data, "items")

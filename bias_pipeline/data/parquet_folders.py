@@ -1,6 +1,6 @@
-"""Reads a folder of Parquet files that one program wrote in parts as one file.
+"""Reads a folder as one Parquet file that a program wrote in parts.
 
-Names of parts differ only in digits, as ``train-00000-of-00002.parquet`` does.
+The names of the parts differ only in digits, as in ``train-00000-of-00002.parquet``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN = 4  # files in a message
 
 
 def is_parquet_folder(path: Path) -> bool:
-    """Whether a folder has Parquet files and, besides them, only hidden and empty files."""
+    """Whether a folder contains Parquet files and no other files, except hidden or empty ones."""
     if not path.is_dir():
         return False
     files = _files(path)
@@ -30,7 +30,7 @@ def is_parquet_folder(path: Path) -> bool:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The parts in the order of their numbers; other names are refused."""
+    """The parts, in the order of the numbers in their names; other names are refused."""
     note_opened(folder.absolute())
     files = sorted(_files(folder), key=_in_order)
     kinds = [[*alike] for _, alike in groupby(sorted(files, key=_without_digits), _without_digits)]
@@ -46,7 +46,7 @@ def parquet_files(folder: Path) -> list[Path]:
 def check_same_columns(
     path: Path, schema: Schema, first: Path, expected: Schema, columns: Iterable[str]
 ) -> None:
-    """Refuse a part in which a column of the first part is absent or has another type."""
+    """Refuse a part if it lacks a column of the first part, or has it with another type."""
     for name in columns:
         if name not in schema.names:
             raise DataError(
@@ -62,7 +62,7 @@ def check_same_columns(
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files with content; programs mark a finished folder with an empty ``_SUCCESS``."""
+    """The files that are not empty: programs mark a finished folder with an empty ``_SUCCESS``."""
     return [
         file
         for file in folder.iterdir()
@@ -75,6 +75,6 @@ def _without_digits(path: Path) -> str:
 
 
 def _in_order(path: Path) -> list[tuple[int, str]]:
-    """The name with its numbers, compared as numbers: part 10 comes after part 9."""
+    """A key to sort names by the numbers in them: part 10 comes after part 9."""
     parts = re.findall(r"(\d*)(\D*)", path.name)
     return [(int(digits or 0), text) for digits, text in parts]

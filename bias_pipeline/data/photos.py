@@ -1,8 +1,8 @@
 """Finds and reads the photos of a folder, applies edits to pictures, and makes thumbnails.
 
-Photos are returned upright (EXIF), with three channels of eight bits; only the first frame of an
-animation is read. Only decoders of picture formats are used, and a picture too large for memory is
-not decoded. The pixels of a picture come from a file or a drawing.
+Photos are turned upright (EXIF) and have three channels of eight bits; only the first frame of an
+animation is read. Only decoders of picture formats are used, and a picture that is too large for
+memory is not decoded. The pixels of a picture come from a file or from a drawing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LYING = range(5, 9)  # EXIF orientations that swap rows and columns
 
 
 class UnreadableError(Exception):
-    """The error with the reason why a photo cannot be read."""
+    """The error that says why a photo cannot be read."""
 
     def __init__(self, reason: str, *, lasting: bool = True) -> None:
         super().__init__(reason)
@@ -49,9 +49,9 @@ class UnreadableError(Exception):
 
 
 def image_id(name: str) -> str:
-    """The id of the image in a file: the file's name without its ending, in its one form.
+    """The id of the image in a file: the canonical form of the file's name without its ending.
 
-    COCO's long names become their numbers, as in COCO's own annotations.
+    COCO's long names become numbers, as in COCO's own annotations.
 
     Example:
         >>> image_id("000000000139.jpg"), image_id("COCO_val2014_000000000042.jpg")
@@ -61,9 +61,9 @@ def image_id(name: str) -> str:
 
 
 def find_photos(folder: Path) -> dict[str, Path]:
-    """The photos of a folder by image id; subfolders, hidden and other files are skipped.
+    """By image id, the photos of a folder; subfolders, hidden and other files are skipped.
 
-    A link to an absent file is a photo that cannot be read.
+    A link to a missing file counts as a photo that cannot be read.
     """
     try:
         with os.scandir(folder) as entries:
@@ -104,8 +104,8 @@ def _is_photo(entry: os.DirEntry[str]) -> bool:
 def read_photo(path: Path) -> Image:
     """A photo as an upright RGB image.
 
-    Transparency becomes white, sixteen bits become eight, an animation becomes its first frame. 32
-    bits a channel are refused: the format does not define white.
+    Transparent parts become white, sixteen bits become eight, an animation becomes its first frame.
+    Photos with 32 bits per channel are refused, because the format does not define white.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -139,7 +139,7 @@ def _reason(path: Path, error: OSError) -> str:
 
 
 def photo_size(path: Path) -> tuple[int, int]:
-    """Height and width of an upright photo; (0, 0) if the file does not tell."""
+    """The height and width of a photo when upright; (0, 0) if the file does not state them."""
     from PIL import ExifTags
 
     try:
@@ -156,7 +156,7 @@ def photo_size(path: Path) -> tuple[int, int]:
 
 
 def _has_exif(image: Image) -> bool:
-    """Whether a photo's EXIF can be read. Otherwise the photo is shown as it is stored."""
+    """Whether a photo's EXIF data can be read. Otherwise the photo is shown as it is stored."""
     try:
         image.getexif()
     except MemoryError:
@@ -167,7 +167,7 @@ def _has_exif(image: Image) -> bool:
 
 
 def fault_of(path: Path) -> str | None:
-    """The reason why a photo cannot be read, or None if it seems readable.
+    """The reason why a photo cannot be read, or None if it seems to be readable.
 
     A JPEG with a valid beginning and end is not decoded, since decoders mostly ignore damage in
     between. All other photos are read, once per process unless their size or time changes.
@@ -191,7 +191,7 @@ def _fault(path: Path, size: int, changed: int) -> str | None:
 
 
 def _is_whole_jpeg(path: Path) -> bool:
-    """Whether the photo's header can be read and the photo is not cut off."""
+    """Whether a JPEG has a readable header and is not cut off."""
     try:
         with path.open("rb") as file:
             file.seek(-min(path.stat().st_size, _TAIL), os.SEEK_END)
@@ -206,7 +206,7 @@ def _is_whole_jpeg(path: Path) -> bool:
 
 
 def _open_photo(path: Path, formats: Sequence[str]) -> Image:
-    """Open a photo; our own check replaces Pillow's size warning."""
+    """Open a photo; our own check of its size replaces the warning of Pillow."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -240,7 +240,7 @@ def _rgb(image: Image) -> Image:
 
 
 def _on_white(image: Image) -> Image:
-    """A transparent picture on white, in strips to save memory."""
+    """A transparent picture, drawn on white; it is converted in strips to save memory."""
     from PIL import Image
 
     whole = Image.new("RGB", image.size)
@@ -255,10 +255,10 @@ _STRETCH = 1.1  # rounding tolerance for sides of small pictures
 
 
 def draw_picture(pictures: Pictures, row: int, side: int) -> Drawn:
-    """One picture with its edits applied, and its regions.
+    """The pixels of a picture after its edits, and its regions.
 
-    A file is edited in its original size, since resizing first would mix masked pixels into their
-    surroundings. A drawing has sides of ``side`` pixels.
+    A file is edited in its original size: resizing it first would mix masked pixels with their
+    surroundings. The sides of a drawing are ``side`` pixels long.
     """
     file = pictures.files[row]
     if file is None:
@@ -304,7 +304,7 @@ def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
 
 
 def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...]:
-    """Regions with the size of their picture; a missing size is read from the file.
+    """Regions with their picture's size; a region without a size gets ``size``.
 
     Example:
         >>> with_sizes([Region("dog", (0, 0, 1, 1), (0, 0))], (2, 3))[0].size
@@ -314,7 +314,7 @@ def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region
 
 
 def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
-    """Regions with the size of their picture; the file is opened only if this is needed."""
+    """Regions with their picture's size; the file is opened only if a region lacks the size."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return with_sizes(regions, photo_size(file))
@@ -324,7 +324,7 @@ VERSION = 1  # raise it whenever any pixel changes
 
 
 def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
-    """(side, side, 3) one picture with its edits applied, resized to a square."""
+    """(side, side, 3): a picture after its edits, resized to a square."""
     from PIL import Image
 
     pixels = draw_picture(pictures, row, side).pixels
@@ -334,7 +334,7 @@ def read_pixels(pictures: Pictures, row: int, side: int) -> Pixels:
 
 
 def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
-    """(N, side, side, 3) all pictures; memory-mapped from a file if there is a cache."""
+    """(N, side, side, 3): all pictures; memory-mapped from a file if there is a cache."""
     key = f"pixels {VERSION} {side} {pictures.pixels_digest}"
     shape = (len(pictures), side, side, 3)
     rows = ((row, read_pixels(pictures, row, side)) for row in range(len(pictures)))
@@ -349,7 +349,7 @@ _SIGNS = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def thumbnail(picture: Image) -> str:
-    """A picture within a square of :data:`SIDE` pixels, as a JPEG in base64.
+    """A picture, made to fit a square of :data:`SIDE` pixels, as a JPEG in base64.
 
     Example:
         >>> from PIL import Image
@@ -370,7 +370,7 @@ NO_METADATA = {"exif": b"", "comment": b"", "xmp": b""}
 
 
 def jpeg(picture: Image) -> str:
-    """A picture as a JPEG in base64, without metadata."""
+    """A picture as a JPEG without metadata, in base64."""
     content = io.BytesIO()
     picture.save(content, "JPEG", quality=_QUALITY, **NO_METADATA)
     return base64.b64encode(content.getvalue()).decode("ascii")

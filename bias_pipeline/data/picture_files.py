@@ -1,6 +1,7 @@
-"""Finds the pictures of a data set and reads their regions, also from results of detectors.
+"""Finds the pictures of a data set, and reads regions from annotations or results of detectors.
 
-Formats: COCO's instances, and COCO's results, which detectors write (Lin et al., ECCV 2014).
+Two formats are read: COCO's instances, and COCO's results, which detectors write (Lin et al., ECCV
+2014).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class PictureFiles:
-    """Pictures and their annotated regions, by image id."""
+    """The pictures of a data set and their annotated regions, by image id."""
 
     # The file of each image id; without a folder, a placeholder
     photos: Mapping[str, Path | MissingPicture] = field(default_factory=dict)
@@ -65,15 +66,15 @@ class PictureFiles:
         return cls(find_photos(images), regions_by_id(source, layout))
 
     def photo(self, image: str) -> Path | MissingPicture | None:
-        """The picture of an image; picture files have short ids."""
+        """The picture of an image, which is found by its short id."""
         return self.photos.get(short_id(image))
 
     def regions_of(self, image: str) -> tuple[Region, ...] | None:
-        """The annotated regions of an image, or None if it was not annotated."""
+        """The annotated regions of an image, or None if the image was not annotated."""
         return self.regions.get(short_id(image))
 
     def with_ids_of_labels(self, images: LabelledImages, source: Path | None) -> PictureFiles:
-        """A copy in which pictures and regions have the ids of the label file."""
+        """A copy in which pictures and regions are under the ids of the label file."""
         photos = images.photos(self.photos)
         regions = images.rename(source, self.regions)
         if photos is self.photos and regions is self.regions:
@@ -102,7 +103,7 @@ def _check_sizes(path: Path, annotations: Regions) -> None:
 
 
 def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[Region, ...]]:
-    """The regions of each image of the file.
+    """The regions of each image in a file.
 
     Annotations with neither an outline nor a box of positive size are ignored.
     """
@@ -140,7 +141,7 @@ def _size(row: Mapping[str, Any]) -> tuple[int, int]:
 def _collect_regions(
     rows: Rows, names: Mapping[str, str], sizes: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[Region, ...]]:
-    """Regions by image; an image is left out if no annotation has an outline or a box."""
+    """Regions by image; images in which no annotation has an outline or a box are left out."""
     collected: dict[str, list[Region]] = {image: [] for image in sizes}
     placeless = set()
     for number, row in rows.items:
@@ -213,7 +214,7 @@ def _numbers(rows: Rows, number: int, values: object, key: str) -> tuple[float, 
 
 
 def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple[int, int]]:
-    """Decode run lengths of COCO's tools, and the height and width of their mask."""
+    """Decode run lengths as COCO's tools write them, with the height and width of the mask."""
     mask = outline if isinstance(outline, Mapping) else {}
     size, counts = mask.get("size"), mask.get("counts")
     if not (
@@ -238,7 +239,7 @@ def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple
 def readable_pictures(
     pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
 ) -> tuple[PictureFiles, list[str]]:
-    """The readable pictures of a data set's images, and notes on unreadable pictures."""
+    """The pictures of a data set that can be read, and notes on unreadable pictures."""
     if not pictures.photos:
         return pictures, []
     place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"
@@ -270,7 +271,7 @@ def readable_pictures(
 
 
 def _check_distinct(pictures: PictureFiles, images: Sequence[str], place: str) -> None:
-    """Refuse two images that would have the same picture, such as a/1.jpg and b/1.jpg."""
+    """Refuse two images that would get the same picture, such as a/1.jpg and b/1.jpg."""
     first: dict[str, str] = {}
     for image in images:
         other = first.setdefault(short_id(image), image)
@@ -292,7 +293,7 @@ _CONFIDENCES = ("score", "confidence")
 
 
 def detections_by_id(path: Path, layout: Layout | None = None) -> dict[str, Labels]:
-    """The labels that a file of detections has for each image.
+    """For each image, the labels in a file of detections.
 
     Example:
         >>> import tempfile

@@ -1,9 +1,9 @@
-"""Reads the texts in a cell, also if Python, NumPy or JSON printed a list or mapping into it.
+"""Reads the texts in a cell, even if the cell is a list or mapping that was printed as text.
 
-``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
-``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
-``b'a dog'``. Language models write JSON between the signs of a block of code. A printed value is
-read completely or not at all, and nothing is executed.
+Python, NumPy and JSON print values differently, and ``DataFrame.to_csv`` prints any value: ``['a
+dog' 'a cat']`` (NumPy, without commas), ``array(['a dog', None], dtype=object)``, ``('a dog', 'a
+cat')``, ``[{'generated_text': 'a dog'}]``, ``b'a dog'``. Language models write JSON inside a block
+of code. A printed value is read completely or not at all, and it is never executed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FIRST_TWO = frozenset(
 
 
 class NotWholeError(Exception):
-    """The error for a print that lacks texts or cannot be read; the message says which."""
+    """The error for a printed value that is incomplete or unreadable; the message says which."""
 
 
 class _Pairs(NamedTuple):
@@ -76,7 +76,7 @@ class _Pairs(NamedTuple):
 
 
 def may_be_printed(text: str) -> bool:
-    """Whether a cell may hold a printed value; this is fast, and false for nearly every caption.
+    """A fast test whether a cell may hold a printed value; false for nearly all plain captions.
 
     Example:
         >>> may_be_printed("['a dog' 'a cat']"), may_be_printed("array of dogs")
@@ -94,7 +94,7 @@ def any_printed(texts: Sequence[str]) -> bool:
 
 
 def printed_texts(text: str) -> list[str] | None:
-    r"""The texts of a print, with a blank for each gap (None, nan); None for a cell of plain text.
+    r"""The texts of a printed value, empty for a gap (None, nan); None if the cell is plain text.
 
     Example:
         >>> printed_texts('''['a dog' "a man's cat"]''')
@@ -137,7 +137,7 @@ def _value_of(text: str) -> Any:
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    """The tokens of a print, followed by an empty match."""
+    """The tokens of a printed value; after the last token, empty matches follow."""
     place = 0
     while place < len(text):
         token = _TOKEN.match(text, place)
@@ -173,7 +173,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value between brackets; for a call such as ``array([...])``, the argument of the call."""
+    """The value between brackets; of a call such as ``array([...])``, the argument of the call."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0
@@ -194,7 +194,7 @@ def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
 
 
 def _string(written: str) -> str:
-    """A string in Python's notation; a line end within the string stays."""
+    """The text that a string in Python's notation means; line ends within it are kept."""
     if "\\" not in written and written[0] in "'\"":
         return written[1:-1]
     escaped = _ESCAPE.sub(_python_escape, written).replace("\r", "\\r").replace("\n", "\\n")
@@ -206,12 +206,12 @@ def _string(written: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    """Decode a known escape of Python; for any other escape, treat the backslash as a character."""
+    """Keep an escape that Python knows. In other escapes the backslash becomes a character."""
     return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 
 def texts_in(value: Any) -> list[str]:
-    """The texts of a value, which is a text, a mapping with a text, or a list of these.
+    """The texts of a value: a text, a mapping that contains a text, or a list of these.
 
     Example:
         >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")
@@ -249,7 +249,7 @@ def _text_of(item: Any) -> str:
 
 
 def _text_in(mapping: Mapping[str, Any]) -> object:
-    """The caption in ``{"caption": "a dog", "conf": 1}``: its only or its usual key's text.
+    """The caption in ``{"caption": "a dog", "conf": 1}``: the only text, or that of a usual key.
 
     Example:
         >>> _text_in({"raw": "a dog", "tokens": ["a", "dog"]})

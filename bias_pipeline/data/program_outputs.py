@@ -1,7 +1,7 @@
-"""Reads captions in the forms of other programs, recognised by the keys of a file's first entry.
+"""Reads captions that other programs wrote; a program is recognised by the first entry's keys.
 
 The programs are lmms-eval (samples), batches of OpenAI, Anthropic, Gemini and similar services,
-LLaVA (conversations and answers), chats, and VLMEvalKit (sheets). Each output becomes rows with
+LLaVA (conversations and answers), chats, and VLMEvalKit (sheets). Each output becomes rows with an
 image id, the model's captions and, if the file has them, human captions.
 """
 
@@ -43,7 +43,7 @@ _NO_ANSWER = "Failed to obtain answer"  # VLMEvalKit's text where a model or ser
 
 
 class ProgramOutput(ABC):
-    """A file of one program."""
+    """A file that one program wrote."""
 
     name: ClassVar[str]
     marks: ClassVar[frozenset[str]]  # keys that the first entry of such a file has
@@ -63,10 +63,10 @@ class ProgramOutput(ABC):
 
     @abstractmethod
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
-        """The answer of an entry, or None if the entry is about no image."""
+        """The answer in an entry, or None if the entry is not about an image."""
 
     def plain_rows(self) -> Rows:
-        """The file as rows of ``image_id``, ``caption`` and human captions, if it has them."""
+        """The file as rows with ``image_id``, ``caption`` and, if present, human captions."""
         blocks = blocks_of(self._items())
         return Rows(self.rows.path, self.rows.unit, None, blocks, people=self.people)
 
@@ -114,12 +114,12 @@ def _row(image: str, answer: Answer) -> Mapping[str, Any]:
 
 
 class Samples(ProgramOutput):
-    """Samples of lmms-eval, with an entry for each document and the values of each metric.
+    """Samples of lmms-eval: an entry for each document has the values of each metric.
 
-    A captioning task's metric is ``{"answer": [...], "pred": "...", "image_id": 42}``, where
-    ``answer`` holds human captions. In ``coco_cap_chair``, ``answer`` and ``pred`` are names of
-    objects. So captions always come from ``filtered_resps``, and ``answer`` counts only beside a
-    text.
+    In captioning tasks, the value of a metric is ``{"answer": [...], "pred": "...", "image_id":
+    42}``, where ``answer`` holds human captions. In ``coco_cap_chair``, ``answer`` and ``pred`` are
+    names of objects. So captions are always taken from ``filtered_resps``, and ``answer`` is used
+    only if ``pred`` is a text.
     """
 
     name = "samples of lmms-eval"
@@ -167,7 +167,7 @@ class Samples(ProgramOutput):
 
 
 def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The values of the metrics of captioning tasks, by metric."""
+    """By metric, the values of metrics that belong to captioning tasks."""
     return {
         str(name): value
         for name, value in row.items()
@@ -182,7 +182,7 @@ def _flatten(value: Any) -> list[Any]:
 
 
 def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    """The human captions beside a caption; empty if the metric is not about captions."""
+    """The human captions in a metric's value; empty if the metric is not about captions."""
     for value in metrics:
         texts = value.get("answer")
         if isinstance(value["pred"], str) and isinstance(texts, list):
@@ -191,14 +191,15 @@ def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
 
 
 def _is_picture(value: object) -> bool:
-    """Whether a value is a text that ends like the name of a picture's file."""
+    """Whether a value is a text with an ending that picture files have."""
     return isinstance(value, str) and value.lower().endswith(ENDINGS)
 
 
 class Batch(ProgramOutput):
-    """Answers of a batch, with an entry for each request; the ``custom_id`` is the image's id.
+    """Answers of a batch: an entry for each request, in which ``custom_id`` is the image's id.
 
-    If an image has several requests, the ``custom_id`` also numbers them from 0: ``42#1``.
+    If there are several requests for an image, ``custom_id`` also has their number from 0:
+    ``42#1``.
     """
 
     name = "answers of a batch"
@@ -216,7 +217,7 @@ class Batch(ProgramOutput):
 
 
 class MessageBatch(Batch):
-    """Answers of a batch of Anthropic's messages."""
+    """Answers of a batch of messages from Anthropic."""
 
     name = "answers of a batch of messages"
     marks = frozenset({"custom_id", "result"})
@@ -232,7 +233,7 @@ class MessageBatch(Batch):
 
 
 class GeminiBatch(Batch):
-    """Answers of a batch of Gemini, where the request's ``key`` is the image's id."""
+    """Answers of a batch from Gemini, in which ``key`` is the image's id."""
 
     name = "answers of a batch of Gemini"
     marks = frozenset({"key", "response"})
@@ -247,7 +248,7 @@ class GeminiBatch(Batch):
 
 
 class Conversations(ProgramOutput):
-    """LLaVA's conversations about a picture, whose answers are the captions."""
+    """LLaVA's conversations about a picture. The answers are the captions."""
 
     name = "conversations of LLaVA"
     marks = frozenset({"conversations"})
@@ -293,7 +294,7 @@ class Conversations(ProgramOutput):
 
 
 class Chats(Conversations):
-    """Chats as messages with a role, in the form of Hugging Face's templates."""
+    """Chats: lists of messages with a role, as in the chat templates of Hugging Face."""
 
     name = "chats"
     marks = frozenset({"messages"})
@@ -303,7 +304,7 @@ class Chats(Conversations):
 
     @classmethod
     def wrote(cls, first: Mapping[str, Any]) -> bool:
-        """False if a column of captions beside the chat can be read instead."""
+        """Whether entries are chats; false if there is also a column of captions to read."""
         names = {plain_name(str(name)) for name in first}
         return super().wrote(first) and names.isdisjoint(MODEL.usual[0])
 
@@ -319,7 +320,7 @@ def _one_picture(rows: Rows, number: int, row: Mapping[str, Any], column: str) -
 
 
 class LlavaAnswers(ProgramOutput):
-    """Answers to LLaVA's questions, in which a question is named after the picture's file."""
+    """Answers to LLaVA's questions. The id of a question is the name of the picture file."""
 
     name = "answers of LLaVA"
     marks = frozenset({"question_id", "prompt", "text", "model_id"})
@@ -337,7 +338,7 @@ class LlavaAnswers(ProgramOutput):
 
 
 class EvalSheet(ProgramOutput):
-    """A sheet of VLMEvalKit; ``index`` numbers its rows, so ids come from ``image_path``."""
+    """A sheet of VLMEvalKit. Its ``index`` numbers rows, so ids are taken from ``image_path``."""
 
     name = "a sheet of VLMEvalKit"
     marks = frozenset({"index", "question", "prediction"})
@@ -364,7 +365,7 @@ class EvalSheet(ProgramOutput):
         return Answer(image, [caption], human)
 
     def _human(self, number: int, row: Mapping[str, Any]) -> Sequence[str]:
-        """The list in ``answer``; a single text answers a question and is no caption."""
+        """The list in ``answer``. A single text there answers a question and is no caption."""
         written = row.get("answer")
         if isinstance(written, list) or (isinstance(written, str) and written.startswith("[")):
             return self.rows.texts(number, row, "answer")

@@ -1,4 +1,4 @@
-"""Reads and writes the tables of ``rate``: raters' answers, and the rates at which labels err.
+"""Reads and writes tables of the command ``rate``: raters' answers, and how often labels err.
 
 A line in a table of label errors has an attribute, a group, a label, and the share of the group's
 images with this label.
@@ -52,10 +52,10 @@ _ERRORS = "label errors: a table of attribute, group, label and share"
 def write_label_errors(
     path: Path, attribute: str, groups: Sequence[str], confusion: Float64Array
 ) -> None:
-    """Write the table of one attribute.
+    """Write the table of label errors for one attribute.
 
-    ``confusion`` is (K, K), the share of each group (first axis) labelled as each group. Rows of
-    NaN, which belong to groups without images, are left out.
+    ``confusion`` (K, K) has, for each group (first axis), the shares of its images labelled as each
+    group. Rows of NaN are left out; they belong to groups without images.
     """
     lines = [
         dict(zip(_ERROR_COLUMNS, (attribute, group, label, round(share, 6)), strict=True))
@@ -67,7 +67,7 @@ def write_label_errors(
 
 
 def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """The share of a group's images with a label, by attribute, group and label."""
+    """By attribute, group and label: the share of the group's images that have this label."""
     rows = open_rows(check_file(path), what=_ERRORS)
     rows.require(*_ERROR_COLUMNS)
     shares: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)

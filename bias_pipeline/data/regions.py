@@ -1,4 +1,4 @@
-"""People and things in pictures: their labels, masks of their regions, and crops to a person."""
+"""Makes labels, masks and crops from the regions of people and things in pictures."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _GREY = (127, 127, 127)
 
 
 def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
-    """One picture, or the box of its largest person, padded with grey to a square.
+    """A picture, or only the box of its largest person, padded with grey to a square.
 
-    A picture without annotated people is not cropped: data sets of faces have only faces.
+    A picture without annotated people is not cropped, because data sets of faces show only faces.
     """
     from PIL import Image
 
@@ -36,7 +36,7 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:
-    """The person with the largest box within the picture, or None without people.
+    """The person whose box is largest within the picture, or None without people.
 
     Example:
         >>> small, large = (Region("person", (0, 0, side, side), (9, 9)) for side in (2, 5))
@@ -48,7 +48,7 @@ def largest_person(regions: Sequence[Region]) -> Region | None:
 
 
 def crop_to_square(whole: Image, person: Region) -> Image:
-    """A person's box, scaled from the annotated size, in the middle of a square."""
+    """The box of a person, scaled from the annotated size and put into the middle of a square."""
     from PIL import Image
 
     rows, columns = person.size
@@ -67,7 +67,7 @@ def crop_to_square(whole: Image, person: Region) -> Image:
 
 
 def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
-    """A digest of all that decides a crop: content, edits and the person's box."""
+    """A digest of everything on which a crop depends: content, edits and the person's box."""
     # All regions decide what an edit paints over
     content = pictures.digest_of_row(row) if pictures.edits else pictures.contents[row]
     place = pictures.regions_of(row) if crop == "person" else None
@@ -80,7 +80,7 @@ Labels = tuple[tuple[str, float], ...]  # labels and confidences in [0, 1], the 
 
 
 def by_confidence(confidences: Mapping[str, float]) -> Labels:
-    """Labels by descending confidence; equally confident labels are in alphabetical order.
+    """Labels in order of descending confidence; labels of equal confidence in alphabetical order.
 
     Example:
         >>> by_confidence({"dog": 0.5, "cat": 0.5, "horse": 0.75})
@@ -94,9 +94,9 @@ _LONGEST = 1_000_000  # pixels of an outline; its reader needs about 100 bytes f
 
 
 def outline_mask(region: Region, height: int, width: int) -> BoolArray:
-    """(height, width) the pixels that a region's outline covers, scaled to the picture.
+    """(height, width): true for pixels within a region's outline, scaled to the picture.
 
-    If the picture is scaled down, pixels that the outline covers only in part count too.
+    If the picture is scaled down, pixels that are only partly within the outline are true too.
     """
     rows, columns = region.size
     if rows * columns > MAX_PIXELS:
@@ -108,7 +108,7 @@ def outline_mask(region: Region, height: int, width: int) -> BoolArray:
 
 
 def _fill(region: Region, height: int, width: int) -> BoolArray:
-    """(height, width) the pixels whose centres lie within a region's polygons."""
+    """(height, width): true for pixels whose centres lie within a region's polygons."""
     from pycocotools import mask as coco
 
     rows, columns = region.size
@@ -124,7 +124,7 @@ def _fill(region: Region, height: int, width: int) -> BoolArray:
 
 
 def box_mask(region: Region, height: int, width: int) -> BoolArray:
-    """(height, width) the pixels that a region's box touches, within the picture.
+    """(height, width): true for pixels of the picture that a region's box touches.
 
     Example:
         >>> region = Region("person", (1, 0, 1, 2), (2, 4))
@@ -141,7 +141,7 @@ def box_mask(region: Region, height: int, width: int) -> BoolArray:
 
 
 def region_mask(region: Region, height: int, width: int) -> BoolArray:
-    """(height, width) the pixels of a region's outline, or of its box if it has no outline."""
+    """(height, width): true for pixels within a region's outline, or box if it has no outline."""
     if region.has_outline:
         mask = outline_mask(region, height, width)
         if mask.any():
@@ -150,7 +150,7 @@ def region_mask(region: Region, height: int, width: int) -> BoolArray:
 
 
 def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
-    """The union of the masks, stored column by column like run lengths."""
+    """The union of masks; the array is stored column by column, like run lengths."""
     combined = np.zeros((height, width), bool, order="F")
     for mask in masks:
         combined |= mask
@@ -158,7 +158,7 @@ def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
 
 
 def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
-    """A mask that is wider by this number of pixels in all directions, also diagonally.
+    """A mask that is larger by a number of pixels in all directions, also diagonally.
 
     Example:
         >>> grow_mask(np.array([[False, False, True]]), 1).astype(int).tolist()
@@ -174,7 +174,7 @@ def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
 
 
 def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
-    """The first pixel and the pixel after the last; slices drop pixels outside the picture."""
+    """The number of a range's first pixel, and of the pixel after its last; both at least 0."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
 
@@ -186,7 +186,7 @@ def _length(points: Sequence[float]) -> float:
 
 
 def _scale(mask: BoolArray, height: int, width: int) -> BoolArray:
-    """The scaled mask, which has every pixel that contains any part of the mask."""
+    """The scaled mask; a pixel is true if it contains any part of the mask."""
     if mask.shape == (height, width):
         return mask
     scaled: BoolArray = mask
@@ -199,7 +199,7 @@ def _scale(mask: BoolArray, height: int, width: int) -> BoolArray:
 
 
 def _decode(counts: bytes, height: int, width: int) -> BoolArray:
-    """(height, width) the mask of run lengths, which follow the columns and begin with zeros."""
+    """(height, width): the mask of run lengths, which go down columns and begin with zeros."""
     runs = _runs(counts)
     if sum(runs) != height * width:
         raise ValueError(f"its run lengths do not fill {width} x {height} pixels")
@@ -208,7 +208,7 @@ def _decode(counts: bytes, height: int, width: int) -> BoolArray:
 
 
 def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, float, float] | None:
-    """Left, top, width and height of a run-length mask, or None if the mask is empty.
+    """Left, top, width and height of a mask in run lengths, or None if it is empty.
 
     Example:
         >>> box_of_runs(b"131", 1, 5)  # one pixel without, three within, one without
@@ -232,11 +232,11 @@ def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, f
 
 
 def _runs(counts: bytes) -> list[int]:
-    """The numbers in COCO's compressed run lengths.
+    """Decode the numbers in COCO's compressed run lengths.
 
-    Each byte has six bits, of which five belong to the number, the lowest first. From the third
-    number on, the file stores the difference from the number two places earlier. COCO's own reader
-    goes beyond the mask if the numbers are wrong.
+    Each byte has six bits. Five bits belong to the number, and the lowest bits come first. From the
+    third number on, the file stores the difference from the number two places earlier. Wrong
+    numbers are refused here; COCO's own reader would write beyond the mask.
     """
     runs: list[int] = []
     number = shift = 0

@@ -1,6 +1,6 @@
-"""Reads JSON, JSON Lines, CSV, Parquet and .xlsx files as rows, kept in blocks by column.
+"""Reads rows from JSON, JSON Lines, CSV, Parquet and .xlsx files, in blocks stored by column.
 
-A JSON object may stand for a list: a list under some key, or a mapping of image ids.
+Instead of a list, JSON may be an object that has a list under some key, or that maps image ids.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class Rows:
         return chain.from_iterable(block.rows() for block in self.blocks)
 
     def read(self, *readings: Callable[[Block], Any]) -> Iterator[tuple[Any, ...]]:
-        """The functions' results for each block.
+        """For each block, the results of functions that read it.
 
-        A faulty block is read again row by row. So the error names the first faulty row, and comes
-        after the notes on earlier rows.
+        If a block has a fault, it is read again row by row. So the error names the first faulty
+        row, and notes on earlier rows come before it.
         """
         for block in self.blocks:
             try:
@@ -103,7 +103,7 @@ class Rows:
                 yield block, *read
 
     def refuse(self, number: int, fault: str) -> NoReturn:
-        """Raise the DataError for a fault of one row."""
+        """Raise a DataError about a fault of one row."""
         path = self.path
         if self.starts:
             first, path = self.starts[bisect_right(self.starts, number, key=itemgetter(0)) - 1]
@@ -111,7 +111,7 @@ class Rows:
         raise DataError(f"{path}, {self.unit} {number}: {fault}")
 
     def has(self, *names: str) -> bool:
-        """Whether the table declares all these columns; true if rows have their own keys."""
+        """Whether the table has all these columns; true if each row has its own keys."""
         return self.columns is None or set(names) <= set(self.columns)
 
     def require(self, *names: str) -> None:
@@ -121,7 +121,7 @@ class Rows:
                 raise DataError(f"{self.path}: column {name!r} is absent; {hint}")
 
     def peek(self) -> tuple[Mapping[str, Any], Rows]:
-        """The columns, each with its value in the first row (None if unknown), and all rows."""
+        """The columns with their values in the first row (None if unknown), and all rows."""
         block = next(self.blocks, None)
         declared = dict.fromkeys(self.columns or ())
         if block is None:
@@ -140,9 +140,9 @@ class Rows:
         return cell
 
     def texts(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
-        """The texts of one value (:func:`~bias_pipeline.data.printed_texts.texts_in`).
+        """The texts in a value; see :func:`~bias_pipeline.data.printed_texts.texts_in`.
 
-        A list may also be printed within a text (``"['a dog']"``).
+        The value may also be a text into which a list was printed (``"['a dog']"``).
         """
         cell = self.value(number, row, name)
         if isinstance(cell, str):
@@ -155,7 +155,7 @@ class Rows:
             self.refuse(number, f"{name!r} must contain texts, found {str(cell)[:_SHOWN]!r}")
 
     def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
-        """The captions in one value, which :meth:`texts` reads; null is a blank caption."""
+        """The captions in a value, read by :meth:`texts`; null becomes a blank caption."""
         cell = self.value(number, row, name)
         if isinstance(cell, str) and not may_be_printed(cell):  # most cells of most files
             return (cell,)
@@ -177,7 +177,7 @@ class Rows:
         return texts
 
     def label(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """One value as a label; an absent value becomes the empty label."""
+        """A value as a label; an absent value becomes the empty label."""
         cell = self.value(number, row, name)
         if cell is None or cell != cell:  # NaN: a gap in a table of numbers
             return ""
@@ -194,7 +194,7 @@ class Rows:
         return block.columns[name]
 
     def ids(self, block: Block, name: str) -> list[str]:
-        """The canonical image ids of a column; :meth:`id` reads each id."""
+        """The ids in a column of image ids, in canonical form; see :meth:`id`."""
         cells = self.column(block, name)
         plain = plain_ids(cells)
         if plain is not None:
@@ -204,7 +204,7 @@ class Rows:
         ]
 
     def places(self, block: Block, name: str, index: Mapping[str, int]) -> IntArray:
-        """(N,) the place in an index of each id of a column; new ids are added to the index."""
+        """(N,): the number of each id of a column in an index, to which new ids are added."""
         cells = block.whole_numbers(name) if name in block.columns else None
         if cells is None or len(cells) < _MANY:
             return places_of(self.ids(block, name), index)
@@ -214,7 +214,7 @@ class Rows:
         return places_of(map(str, distinct.tolist()), index)[rows]
 
     def labels(self, block: Block, name: str) -> list[str]:
-        """The labels of a column; :meth:`label` reads each label."""
+        """The labels in a column, each read as by :meth:`label`."""
         cells = self.column(block, name)
         if set(map(type, cells)) != {str}:
             pairs = zip(block.numbers, cells, strict=True)
@@ -223,7 +223,7 @@ class Rows:
         return [labels[cell] for cell in cells]
 
     def _as_intended(self, text: str, n: int = 1) -> str:
-        """Return a label whose spelling is mended; ``n`` cells have this label."""
+        """Return a label with mended spelling, and count its ``n`` cells if it changed."""
         if text.isascii():
             return text
         label = plain_name_of(text)
@@ -231,9 +231,9 @@ class Rows:
         return label
 
     def plain_texts(self, block: Block, name: str) -> Sequence[str] | None:
-        """The texts of a column with one text per cell, blank for null.
+        """The texts of a column that has one text in each cell; null becomes a blank text.
 
-        None for other columns, whose cells :meth:`captions` reads.
+        For other columns the result is None; :meth:`captions` reads their cells.
         """
         cells = self.column(block, name)
         kinds = set(map(type, cells))
@@ -242,7 +242,7 @@ class Rows:
         return cells if kinds == {str} and not any_printed(cells) else None
 
     def note_mended(self, layout: Layout) -> None:
-        """Note how many labels had mojibake or hidden signs."""
+        """Note how many labels had wrongly decoded or hidden characters."""
         changed = {pair: n for pair, n in self.mended.items() if n}
         if changed:
             old, new = next(iter(changed))
@@ -252,7 +252,7 @@ class Rows:
             )
 
     def note_printed(self, layout: Layout) -> None:
-        """Note how many cells contained printed lists or mappings whose texts were read."""
+        """Note in how many cells a list or mapping had been printed as text."""
         for column, n in self.printed.items():
             layout.add_note(
                 self.path,
@@ -260,7 +260,7 @@ class Rows:
             )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """The canonical image id of a row; tables with gaps have 42.0, which becomes 42."""
+        """The image id of a row in canonical form; tables with gaps have 42.0, which becomes 42."""
         try:
             cell = self.value(number, row, name)
             return canonical_id(int(cell) if is_whole(cell) else cell)
@@ -271,7 +271,7 @@ class Rows:
 
 
 class Opener(Protocol):
-    """Opens a file of rows, as :func:`open_rows` does."""
+    """A function that opens a file of rows, as :func:`open_rows` does."""
 
     def __call__(
         self,
@@ -285,12 +285,12 @@ class Opener(Protocol):
 
 
 def places_of(values: Iterable[str], index: Mapping[str, int]) -> IntArray:
-    """(N,) the place in an index of each value; new values are added to the index."""
+    """(N,): the number of each value in an index, to which new values are added."""
     return np.fromiter(map(index.__getitem__, values), np.int64)
 
 
 def is_whole(value: object) -> TypeGuard[float | Decimal]:
-    """Whether the value is a whole number stored as a decimal, as in tables with gaps."""
+    """Whether the value is a whole number stored as a decimal number, as in tables with gaps."""
     if isinstance(value, Decimal):
         return value.is_finite() and value == value.to_integral_value()
     return isinstance(value, float) and value.is_integer()
@@ -304,7 +304,7 @@ def open_rows(
     key: str | None = None,
     column: str | None = None,
 ) -> Rows:
-    """Read a file of rows in the format that its ending names.
+    """Read a file of rows. The ending of the file's name decides its format.
 
     Example:
         >>> import tempfile
@@ -366,7 +366,7 @@ def _json_rows(
 
 
 def entry_blocks(entries: object, path: Path, place: str) -> Iterator[Block]:
-    """The rows of a list that is at some place of a JSON file."""
+    """The rows of a list inside a JSON file; ``place`` says in messages where the list is."""
     if isinstance(entries, ObjectColumns):
         return entries.blocks(0)
     return blocks_of(_entries(expect(entries, list, path, place), path, place))
@@ -379,7 +379,7 @@ def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, 
 
 
 def _line_blocks(path: Path, what: str, wanted: Sequence[str] | None) -> Iterator[Block]:
-    """The rows of JSON Lines, without blank lines."""
+    """The rows of a JSON Lines file; blank lines are left out."""
     first = 1
     with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
         while data := handle.read(_AT_ONCE) + handle.readline():
@@ -406,7 +406,7 @@ def is_json(path: Path) -> bool:
 
 
 def check_file(path: Path, key: str | None = None) -> Path:
-    """Refuse a missing file, or a folder that cannot be read as a file."""
+    """Refuse a missing file, or a folder that cannot be read as a file of rows."""
     if path.is_file() or is_saved(path):
         return path
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Folders with a .txt file for each picture. The file's name is the image id."""
+"""Reads folders with a .txt file for each picture. The name of the file is the image id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_BYTES = 1 << 20  # bytes of one caption
 
 
 def is_text_folder(path: Path) -> bool:
-    """Whether a folder has .txt files and, besides them, only pictures and hidden files."""
+    """Whether a folder contains .txt files and no other files, except pictures and hidden files."""
     endings = {Path(name).suffix.lower() for name in _names(path)} if path.is_dir() else set()
     return ENDING in endings and endings <= {ENDING, *ENDINGS}
 
@@ -38,7 +38,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def text_rows(folder: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Number, image id and caption of each file."""
+    """The number, the image id and the caption of each file."""
     note_opened(folder.absolute())
     for number, path in enumerate(text_files(folder)):
         note_opened(path.absolute())

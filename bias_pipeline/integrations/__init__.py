@@ -1,1 +1,1 @@
-"""Integrates scores into other programs: pytest, training, lmms-eval, Inspect AI, evaluate."""
+"""Connects the scores with other programs: pytest, training, lmms-eval, Inspect AI, evaluate."""

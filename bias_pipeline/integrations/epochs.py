@@ -1,7 +1,7 @@
 """Measures the bias of a captioner after each epoch of its training, for any logger.
 
-One process must see all captions, since the mean over parts of the images is not the number of all
-images.
+One process must have all captions, because a mean of numbers for parts of the images is not the
+number for all images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class CaptionBias:
-    """The headlines of some metrics for the captions that were collected since the last reset.
+    """Computes headline numbers of metrics for the captions collected since the last reset.
 
     Example:
         >>> bias = CaptionBias({1: "male", 2: "female", 3: "female"}, metrics=["gender_error"])
@@ -58,7 +58,7 @@ class CaptionBias:
         self._captions: dict[Any, str] = {}
 
     def update(self, ids: Iterable[Any], captions: Iterable[str]) -> None:
-        """Add the captions of a batch; a second caption of an image replaces the first caption."""
+        """Add the captions of a batch. A later caption of an image replaces the earlier caption."""
         plain = [one.item() if hasattr(one, "item") else one for one in ids]
         texts = list(captions)
         if len(plain) != len(texts):
@@ -69,11 +69,11 @@ class CaptionBias:
         self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
-        """Fractions by name; if a metric has two headlines, the name is ``metric:direction``."""
+        """The numbers by name, as fractions; for two directions the names have ``:direction``."""
         return self.compute_with_reasons()[0]
 
     def compute_with_reasons(self) -> tuple[dict[str, float], list[str]]:
-        """The numbers of :meth:`compute`, and a sentence for each metric with an undefined number.
+        """The numbers of :meth:`compute`, and a sentence on each metric whose number is undefined.
 
         Example:
             >>> bias = CaptionBias({1: "male", 2: "female"}, "gender_error")
@@ -101,7 +101,7 @@ class CaptionBias:
         return values, reasons
 
     def undefined(self) -> dict[str, float]:
-        """The names of :meth:`compute`, each with the value NaN.
+        """The names that :meth:`compute` returns, each with the value NaN.
 
         Example:
             >>> CaptionBias({}, ["lic", "dbac"]).undefined()
@@ -117,16 +117,16 @@ class CaptionBias:
 
 
 def _number_name(metric: str, part: str) -> str:
-    """The name of a number: the metric, with the direction if the metric has two headlines."""
+    """The name of a number: the metric, followed by the direction if the metric has two."""
     return metric if part in (SCORE, MODEL) else f"{metric}:{part}"
 
 
 def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bias/") -> Callback:
-    """A callback that logs the bias of an epoch's validation captions.
+    """A callback that logs, after each epoch, the bias of the validation captions.
 
-    Captions that cannot be scored give NaN and a warning, and training goes on, because an
-    untrained captioner may write blank captions. Lightning's sanity check computes once without
-    logging, so a wrong setting ends training before the first epoch.
+    If captions cannot be scored, the number is NaN, a warning is given, and training goes on: an
+    untrained captioner may write blank captions. In Lightning's sanity check the bias is computed
+    once and not logged. So a wrong setting ends training before the first epoch.
     """
     from pytorch_lightning import Callback
 

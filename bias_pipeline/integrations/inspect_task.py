@@ -1,7 +1,7 @@
-"""A task of Inspect AI: audits captions that a model writes of photos, or a file of captions.
+"""A task of Inspect AI: audits captions that a model writes for photos, or a file of captions.
 
-Inspect finds the task by the entry point ``inspect_ai``. The samples' metadata has all data that
-scorers need, so a log can be scored again.
+Inspect finds the task through the entry point ``inspect_ai``. All data that scorers need are in the
+metadata of samples. So a log can be scored again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ GROUP = "gender"  # the key of a sample's label; an empty label is unknown
 def caption_bias(
     labels: str, photos: str = "", captions: str = "", human: str = "", prompt: str = ""
 ) -> Task:
-    """The bias of a model's captions of photos, or of the captions in a file.
+    """The task: measure the bias of captions that a model writes for photos, or that are in a file.
 
     Args:
         labels: file of the images' gender.
@@ -110,7 +110,7 @@ def _samples(captions: str, files: dict[str, str]) -> list[Sample]:
 
 @solver
 def stored_caption() -> Solver:
-    """The sample's caption, as if a model had written it."""
+    """A solver that returns the caption of the sample, as if a model had written it."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         state.output = ModelOutput.from_content("file", state.metadata["caption"])
@@ -129,7 +129,7 @@ def _by_group() -> list[Metric]:
 
 @cache
 def _descriptions() -> OurMetric:
-    """The metric on descriptions; its lists find the concepts."""
+    """The metric on descriptions, whose word lists find concepts."""
     settings = {"metric": "descriptions", "attribute": GROUP}
     return preset(settings, {"dataset": "coco", "logger": None}).build("metric")
 
@@ -140,7 +140,7 @@ def _gender() -> Any:
 
 
 def _absent_score(text: str) -> Score | None:
-    """The score of a text that is no caption, which is absent and not zero."""
+    """The score of a text that is no caption: it is absent, not zero."""
     if not text.strip():
         return Score.unscored(answer=text, reason="no_response")
     if declining([text])[0]:
@@ -150,7 +150,7 @@ def _absent_score(text: str) -> Score | None:
 
 @scorer(metrics=_by_group())
 def gender_error() -> Scorer:
-    """1 if a caption names another gender than the label, else 0 (also for none or both)."""
+    """A scorer: 1 if a caption names only another gender than the label, otherwise 0."""
 
     async def score(state: TaskState, target: Target) -> Score:
         text = after_thoughts(state.output.completion)
@@ -167,7 +167,7 @@ def gender_error() -> Scorer:
 
 @scorer(metrics=_by_group())
 def declines() -> Scorer:
-    """1 if the model declines to describe the photo."""
+    """A scorer: 1 if the model declines to describe the photo, otherwise 0."""
 
     async def score(state: TaskState, target: Target) -> Score:
         text = after_thoughts(state.output.completion)
@@ -180,7 +180,7 @@ def declines() -> Scorer:
 
 @scorer(metrics=_by_group())
 def descriptions() -> Scorer:
-    """How many concepts (such as clothes and looks) a caption mentions about persons."""
+    """A scorer: how many concepts (such as clothes or looks) a caption mentions about persons."""
 
     async def score(state: TaskState, target: Target) -> Score:
         text = after_thoughts(state.output.completion)
@@ -197,7 +197,7 @@ def descriptions() -> Scorer:
 
 @metric
 def answers() -> Metric:
-    """The deciding number of each question of ``audit``, with its interval, or NaN if undefined."""
+    """For each question of an audit, the number behind the answer with its interval, or NaN."""
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
         import bias_pipeline as bp
@@ -225,7 +225,7 @@ def answers() -> Metric:
 
 @scorer(metrics=[answers()])
 def audit() -> Scorer:
-    """1 for every text of the model, since the metric audits all texts at once."""
+    """A scorer that gives 1 to every text; its metric audits all texts together."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return Score(value=1.0, answer=after_thoughts(state.output.completion))

@@ -1,6 +1,7 @@
-"""Tests a captioner's fairness with the fixture ``bias_gate`` and a marker of this name.
+"""A pytest plugin: tests of a captioner's fairness use the fixture ``bias_gate``.
 
-Other modules of the package are imported when a test requests the fixture.
+Tests that use it have a marker of the same name. Other modules of the package are imported only
+when a test requests the fixture.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FIXTURE = "bias_gate"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker, so that ``-m bias_gate`` and ``-m 'not bias_gate'`` choose tests."""
+    """Declare the marker, so that ``-m bias_gate`` and ``-m 'not bias_gate'`` select tests."""
     config.addinivalue_line("markers", f"{FIXTURE}: compares captioners; set by its fixture")
 
 
@@ -32,15 +33,16 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.fixture
 def bias_gate() -> Callable[..., Comparison]:
-    """A function that compares a new captioner with an old one, like ``compare --fail-if-worse``.
+    """A function that compares a new with an old captioner, as ``compare --fail-if-worse`` does.
 
-    The function takes the arguments of :func:`bias_pipeline.compare`; the new captioner's captions
-    come first. The test fails when the command would fail, and its message says why: the new
-    captioner is less fair, nothing can be decided, or data or settings are wrong. With a margin,
-    the test fails if the new captioner is less fair by more than the margin, or if a decision is
-    open. Otherwise the function returns the comparison. ``history`` and ``looks`` are the options
-    of the same names. ``history`` is a folder that counts how many versions were compared on the
-    same pictures. After ``looks`` versions nothing is decided (default: 5).
+    The function takes the arguments of :func:`bias_pipeline.compare`; the captions of the new
+    captioner come first. The test fails when the command would fail, and the message says why: the
+    new captioner is less fair, no decision is possible, or data or settings are wrong. With a
+    margin, the test fails if the new captioner is less fair by more than the margin, or if a
+    decision is open. Otherwise the function returns the comparison. The arguments ``history`` and
+    ``looks`` mean the same as the command's options. In the folder ``history``, versions that were
+    compared on the same pictures are counted. After ``looks`` versions (default: 5) no further
+    decision is made.
     """
     return _gate
 

@@ -1,1 +1,1 @@
-"""Files, caches, hashes, progress bars, signals."""
+"""Handles files, caches, hashes, progress bars, signals and the terminal."""

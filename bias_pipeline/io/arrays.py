@@ -1,9 +1,9 @@
-"""Caches arrays and large tables; a damaged entry counts as absent and is computed again.
+"""Caches arrays and large tables. If an entry is damaged, it is computed again.
 
-An array has a key, which says what was computed, and a checksum, which shows damage. A table is
-mapped into memory. The name of its file ends in a digest of its content, so a changed or cut table
-is never read. A table is written row by row, since a full disk kills a process that writes through
-a map. Writers never wait for each other.
+An array is stored with a key, which says what was computed, and a checksum, which reveals damage. A
+table is mapped into memory. The name of its file ends in a digest of its content. So a changed or
+cut table is never read. A table is written row by row, because a full disk would kill a process
+that writes through a memory map. Writers never wait for each other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class ArrayCache:
-    """Arrays of finite float64 on disk.
+    """A folder of arrays of finite float64 numbers.
 
     Example:
         >>> import tempfile
@@ -49,7 +49,7 @@ class ArrayCache:
         self.root = Path(root)
 
     def get(self, key: str) -> Float64Array | None:
-        """The array stored under a key, or None if it is absent or damaged."""
+        """The array that is stored under a key, or None if it is absent or damaged."""
         path = self._path(key)
         try:
             # A checksum, then the number of axes, their lengths and the values
@@ -70,7 +70,7 @@ class ArrayCache:
             return None
 
     def put(self, key: str, array: Float64Array) -> None:
-        """Store an array, unless it has NaN or infinities."""
+        """Store an array, unless it contains NaN or infinities."""
         if not np.isfinite(array).all():
             return
         header = np.array([array.ndim, *array.shape], "<i8").tobytes()
@@ -91,7 +91,7 @@ class ArrayCache:
 
 @cache
 def _clear_once(root: Path) -> None:
-    """Remove the drafts that killed processes left in a cache, once for each cache and process."""
+    """Remove drafts that killed processes left in a cache. A process does this once per cache."""
     clear_drafts(root.glob(f"??/{DRAFTS}"))
 
 
@@ -109,7 +109,7 @@ class Filling(NamedTuple):
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """The large array of a key, mapped from its file in the cache; without a cache, in memory."""
+    """The table of a key, mapped from its file in the cache, or in memory without a cache."""
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)
@@ -123,12 +123,12 @@ def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> np
 
 
 def _name(key: str, digest: str) -> str:
-    """The name of a table's file: a digest of its key, then a digest of key and content."""
+    """The name of the file of a table: a digest of the key, and one of key and content."""
     return f"{sha256(key.encode())[:_DIGITS]}-{sha256(f'{key} {digest}'.encode())[:_DIGITS]}.npy"
 
 
 def _find_whole(folder: Path, key: str) -> Path | None:
-    """The intact file of a key, or None; a damaged file is removed."""
+    """The intact file for a key, or None. Damaged files are removed."""
     whole = None
     for path in sorted(folder.glob(f"{sha256(key.encode())[:_DIGITS]}-*.npy")):
         if path.name == _name(key, digest_of(path)):
@@ -140,7 +140,7 @@ def _find_whole(folder: Path, key: str) -> Path | None:
 
 
 def _write(folder: Path, key: str, filling: Filling) -> Path:
-    """Write the file of a table, completely or not at all."""
+    """Write the file of a table completely or not at all."""
     draft = folder / f".{sha256(key.encode())[:_DIGITS]}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def _write(folder: Path, key: str, filling: Filling) -> Path:
 
 
 def _fill(file: BinaryIO, filling: Filling) -> None:
-    """Write a table as ``np.save`` does; reserve its space before computing the first row."""
+    """Write a table as ``np.save`` does, but reserve space before the first row is computed."""
     kind = np.dtype(filling.kind)
     header = {
         "descr": np.lib.format.dtype_to_descr(kind),
@@ -181,7 +181,7 @@ def _fill(file: BinaryIO, filling: Filling) -> None:
 
 
 def _allocate(handle: int, size: int) -> None:
-    """Reserve space for a file, and set its length."""
+    """Reserve space for a file, and set the file's length."""
     try:
         os.posix_fallocate(handle, 0, size)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Computes digests of files, and writes files that show whether they are unchanged.
+"""Computes digests of files, and writes files in which later changes are noticed.
 
-A large file is read again only after a change. Each folder has a ledger in the user's cache, which
-records the digests of the folder's files. If a JSON file with a checksum was changed, it is
-refused. If a cache folder with a list of checksums (as for ``sha256sum --check``) was changed, it
-is made again.
+A large file is read again only after a change. For this, the digests of a folder's files are
+recorded in a ledger in the user's cache. A JSON file may contain its own checksum; if it was
+changed, it is refused. A cache folder may contain a list of checksums (as for ``sha256sum
+--check``); if the folder was changed, it is made again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def sha256(content: bytes) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """The checksum (hex) of a file, read in pieces."""
+    """The SHA-256 of a file in hexadecimal digits; the file is read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -42,7 +42,7 @@ def strict_json(content: object) -> bytes:
 
 
 def seal(content: Mapping[str, Any], *, within: str) -> bytes:
-    """Plain data as JSON with its own checksum.
+    """Plain data as JSON that contains its own checksum.
 
     Example:
         >>> unseal(json.loads(seal({"a": 1, "b": {"c": 2}}, within="b")), within="b")
@@ -58,7 +58,7 @@ _CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # matches the last 
 
 
 def unseal(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:
-    """The content of a sealed object without its checksum, after a check."""
+    """Check a sealed object, and return it without its checksum."""
     section = content.get(within) if isinstance(content, dict) else None
     if not isinstance(section, dict) or "checksum" not in section:
         raise ValueError("it has no checksum")
@@ -71,7 +71,7 @@ def unseal(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]
 
 
 def read_unchanged(path: Path, checksum: object) -> bytes:
-    """The content of a file, checked against its checksum."""
+    """The content of a file, after a check against the given checksum."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -91,7 +91,7 @@ Noted = dict[str, tuple[Traits, str]]
 
 
 class _Ledger:
-    """Digests of a folder's files, each with the file's traits before it was read."""
+    """Digests of the files in a folder, each with the traits that the file had before reading."""
 
     def __init__(self, folder: Path, file: Path | None) -> None:
         self.folder = folder
@@ -100,16 +100,16 @@ class _Ledger:
         self.fresh = 0  # bytes that were read and are not recorded yet
 
     def recorded_digest(self, name: str) -> str | None:
-        """The recorded SHA-256 of a file, or None if no record is newer than the file."""
+        """The recorded SHA-256 of a file, or None if there is no record or the file has changed."""
         traits, digest = self.noted.get(name, (None, None))
         return digest if traits == Traits.read(self.folder / name) else None
 
     def digest(self, name: str) -> str:
-        """SHA-256 of a file; reads it only if there is no valid record."""
+        """The SHA-256 of a file. The file is read only if there is no valid record."""
         return self.recorded_digest(name) or self.read(name)
 
     def read(self, name: str) -> str:
-        """SHA-256 of a file; the file is read even if there is a valid record."""
+        """The SHA-256 of a file. The file is read even if there is a valid record."""
         path, now = self.folder / name, time.time_ns()
         traits = Traits.read(path)
         digest = sha256_of(path)
@@ -119,7 +119,7 @@ class _Ledger:
         return digest
 
     def keep(self) -> None:
-        """Merge the records into the ledger on disk if much was read; a failure is ignored."""
+        """If much was read, merge the records into the ledger on disk. Failures are ignored."""
         if self.file is None or self.fresh < _WORTH:
             return
         self.fresh = 0
@@ -132,7 +132,7 @@ class _Ledger:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 (hex) of a file; reads it again only after a change.
+    """The SHA-256 of a file in hexadecimal digits. The file is read again only after a change.
 
     Example:
         >>> import tempfile
@@ -150,7 +150,7 @@ def digest_of(path: Path) -> str:
 
 
 def digests_of(paths: Iterable[Path]) -> list[str | None]:
-    """SHA-256 of many files, or None for a file that cannot be read."""
+    """The SHA-256 of each of many files, or None for a file that cannot be read."""
     digests: list[str | None] = []
     ledgers: set[_Ledger] = set()
     for path in paths:
@@ -167,8 +167,8 @@ def digests_of(paths: Iterable[Path]) -> list[str | None]:
 def digest_mismatch(paths: Iterable[Path]) -> list[Path]:
     """The files whose content changed although the file system reports no write.
 
-    The file system or the disk is then at fault. Reads all files and records their new digests;
-    skips files that cannot be read.
+    The file system or the disk is then at fault. All files are read, and new digests are recorded.
+    Files that cannot be read are skipped.
     """
     changed = []
     for path in paths:
@@ -197,7 +197,7 @@ def _ledger(folder: Path, cache: Path | None) -> _Ledger:
 
 
 def _read(file: Path) -> Noted:
-    """The ledger on disk; empty if it cannot be read."""
+    """The ledger that is stored on disk; empty if it cannot be read."""
     try:
         rows = expect(load_json(file, what=_WHAT), dict, file, "")
         return {name: _row(row) for name, row in rows.items()}
@@ -216,13 +216,13 @@ SEAL = "SHA256SUMS"
 
 
 def seal_folder(folder: Path) -> None:
-    """Write the checksums of a folder's files into it."""
+    """Write the checksums of all files in a folder into the folder."""
     lines = [f"{sha256_of(path)}  {path.name}\n" for path in _files(folder)]
     replace_file(folder / SEAL, "".join(lines).encode())
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder contains exactly the files that were there when it was sealed.
+    """Whether a folder has exactly the files, unchanged, that it had when it was sealed.
 
     Example:
         >>> import tempfile

@@ -1,12 +1,12 @@
-"""Writes files and folders that appear completely or not at all, and reads and writes CSV.
+"""Writes files and folders completely or not at all, and reads and writes CSV.
 
-Each file or folder is written as a draft beside its place. The writer of a draft holds a lock on
-the draft. The system releases this lock when the process ends in any way, and drafts without a lock
-are removed.
+A file or folder is first written as a draft beside its final place. The writer holds a lock on the
+draft. The system releases this lock when the process ends in any way, and drafts without a lock are
+removed.
 
-CSV is for people, and this package reads it too. A spreadsheet runs a cell that begins like a
-formula. Such a text gets a leading single quote, which means "this is text" to spreadsheets;
-:func:`read_csv` removes the quote. Numbers are not changed, even if they are negative.
+CSV is written for people, and is also read by this package. A spreadsheet would run a cell that
+begins like a formula. So such a text gets a single quote in front, which tells spreadsheets that it
+is text; :func:`read_csv` removes the quote. Numbers are not changed, even if they are negative.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ YOUNG_S = 60.0  # a younger draft may not be locked yet, or may be about to get 
 
 
 def lock_draft(handle: int) -> None:
-    """Lock an open draft until it is closed; does nothing if the file system has no locks."""
+    """Lock an open draft until it is closed. Without locks, nothing is done."""
     with contextlib.suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def clear_drafts(drafts: Iterable[Path]) -> None:
-    """Remove drafts that no process has locked and that have not changed for a minute."""
+    """Remove drafts that are not locked by a process and did not change for a minute."""
     for path in drafts:
         with contextlib.suppress(OSError):
             if time.time() - path.lstat().st_mtime > YOUNG_S and not _is_locked(path):
@@ -53,7 +53,7 @@ def clear_drafts(drafts: Iterable[Path]) -> None:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a process has locked a draft; True if nobody can find out."""
+    """Whether a process has locked a draft; true if this cannot be found out."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,7 +72,7 @@ os.umask(UMASK)
 
 
 def check_places(*paths: Path | None) -> None:
-    """Check before any work that files can be written and are not folders."""
+    """Check, before any work begins, that files can be written and are not folders."""
     for path in filter(None, paths):
         if path.is_dir():
             raise ResourceError(f"{path} is a folder; name a file in it")
@@ -83,7 +83,7 @@ def check_places(*paths: Path | None) -> None:
 
 
 class HashedFile(io.BufferedWriter):
-    """A file that is written from its start, with the checksum of the content so far."""
+    """A file that is written from its start, and knows the checksum of its content so far."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(io.FileIO(path, "wb"))
@@ -104,7 +104,7 @@ def hashed_file(path: Path) -> Iterator[HashedFile]:
 
 
 def write_hashed(path: Path, content: ReadableBuffer) -> str:
-    """Write a file and force it to disk; returns its checksum, which saves a second reading."""
+    """Write a file, force it to disk, and return its checksum without reading it again."""
     with hashed_file(path) as file:
         file.write(content)
     return file.sha.hexdigest()
@@ -119,14 +119,14 @@ def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file so that a reader sees all of the old or all of the new content."""
+    """Write a file so that a reader sees either the whole old or the whole new content."""
     with replacing(path, sync=sync) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """Write a file in pieces. The file gets its name at the end, or never if an error is raised.
+    """Write a file in pieces. It gets its name at the end, but never if an error is raised.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +156,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 
 @contextmanager
 def draft_of(folder: Path) -> Iterator[Path]:
-    """A draft folder to write into. The draft gets the folder's name unless an error is raised.
+    """A draft folder to write into. If no error is raised, it gets the folder's name at the end.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -190,7 +190,7 @@ def draft_of(folder: Path) -> Iterator[Path]:
 
 
 def require_new(folder: Path) -> None:
-    """Check, before any work, that a folder is new or empty."""
+    """Check, before any work begins, that a folder does not exist or is empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ResourceError(f"{folder}: already exists; name a new folder (--out)")
 
@@ -200,7 +200,7 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def csv_text(lines: Iterable[Sequence[object]]) -> str:
-    r"""Lines of values as CSV; NaN becomes an empty cell, and blanks join the items of a list.
+    r"""Lines of values as CSV. NaN becomes an empty cell; items of a list are joined by blanks.
 
     Example:
         >>> csv_text([("id", "value"), ("=1+1", -0.5), ("a", math.nan)])
@@ -213,13 +213,13 @@ def csv_text(lines: Iterable[Sequence[object]]) -> str:
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """CSV of mappings with equal keys, which form the header; empty without mappings."""
+    """Mappings as CSV. Their keys, which must be equal, form the header; empty without mappings."""
     head = list(lines[0]) if lines else []
     return csv_text([head, *([line[key] for key in head] for line in lines)] if lines else [])
 
 
 def read_csv(text: str) -> list[dict[str, str]]:
-    r"""The lines below the header with all values as text; the inverse of :func:`csv_text`.
+    r"""The lines below the header, with all values as text. It is the inverse of :func:`csv_text`.
 
     Example:
         >>> read_csv("id,value\n'=1+1,-0.5\n")

@@ -1,7 +1,7 @@
-"""Draws random numbers by name: hashes of a purpose, which do not depend on earlier draws.
+"""Draws random numbers as hashes of a purpose, so that no draw depends on earlier draws.
 
-Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers.
-(Label noise once shared the numbers of splits, and so fell only on test images.)
+Every draw states its purpose to :func:`random_words`, so that two purposes never share numbers.
+(Label noise once shared its numbers with splits, and so hit only test images.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BLOCK = 1 << 14  # random words drawn at a time, so that they stay in a core's 
 
 
 def mix(words: UIntArray) -> UIntArray:
-    """One step of the splitmix64 generator: a bijection that makes neighbours unrelated.
+    """One step of the generator splitmix64: a bijection after which neighbours are unrelated.
 
     Example:
         >>> mixed = mix(np.arange(3, dtype=np.uint64))
@@ -34,7 +34,7 @@ def mix(words: UIntArray) -> UIntArray:
 
 
 def hash_ids(texts: Iterable[str]) -> UIntArray:
-    """A 64-bit hash of each text, equal on every platform.
+    """A 64-bit hash of each text; it is the same on every platform.
 
     Example:
         >>> hash_ids(["42"]).tolist() == hash_ids(["41", "42"]).tolist()[1:]
@@ -64,9 +64,9 @@ _ONE = np.zeros(1, np.uint64)
 
 
 def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> UIntArray:
-    """Random 64-bit words, one for each key; the only source of randomness.
+    """A random 64-bit word for each key. This is the only source of randomness.
 
-    ``part`` is the number of the draw, for a purpose that needs several draws (a split needs one).
+    If a purpose needs several draws, ``part`` is the number of the draw. (A split needs only one.)
     Words of different purposes, seeds or parts are unrelated.
 
     Example:
@@ -79,7 +79,7 @@ def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ON
 
 
 def derived_seed(purpose: str, seed: int, number: int) -> int:
-    """The seed of a further generator (such as the generator of a retry), in [0, 2**63).
+    """The seed of an additional generator (such as that of a retry), in [0, 2**63).
 
     Example:
         >>> derived_seed("retry", 0, 1) != derived_seed("retry", 1, 0)
@@ -95,7 +95,7 @@ LIMITS = (np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)]) * 2.0
 
 
 def poisson(words: UIntArray) -> UInt8Array:
-    """Poisson(1) numbers, drawn by inversion from the upper half of random 64-bit words."""
+    """Poisson(1) numbers, made by inversion from the upper halves of random 64-bit words."""
     high = (words >> np.uint64(32)).astype(np.uint32)
     counts: UInt8Array = (high >= LIMITS[0]).view(np.uint8)
     for limit in LIMITS[1:]:  # comparisons of neighbours cost a third of a search for each word
@@ -104,9 +104,9 @@ def poisson(words: UIntArray) -> UInt8Array:
 
 
 def poisson_counts(keys: UIntArray, resamplings: range, seed: int) -> UInt8Array:
-    """(B, I) how often each image counts in each of B resamplings, as Poisson(1) numbers.
+    """(B, I): how often each image counts in each of B resamples, as Poisson(1) numbers.
 
-    An image's number depends neither on other images nor on other resamplings.
+    The number of an image depends neither on other images nor on other resamples.
 
     Example:
         >>> keys = hash_ids(["1", "2", "3"])

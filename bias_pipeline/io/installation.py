@@ -1,4 +1,4 @@
-"""Finds which copy of this package runs, and the versions of Python and of other packages."""
+"""Finds out which copy of this package is running, and versions of Python and other packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*$")
 
 
 def check_python() -> None:
-    """Refuse a Python that is too old before importing modules that it could not read."""
+    """Refuse a Python that is too old, before modules are imported that it could not read."""
     if sys.version_info >= OLDEST_PYTHON:
         return
     needed, this = (".".join(map(str, v[:3])) for v in (OLDEST_PYTHON, sys.version_info))
@@ -33,19 +33,19 @@ def check_python() -> None:
 
 
 def requirements() -> list[str]:
-    """The packages that the installed package always needs; empty if it is not installed."""
+    """The packages that this package always needs; empty if this package is not installed."""
     return [match[1] for line in _requires() if (match := _REQUIREMENT.match(line))]
 
 
 def requirements_of_audit() -> list[str]:
-    """What an audit without networks needs, as lines for ``pip install -r``."""
+    """The packages that an audit without neural networks needs, as lines for ``pip install -r``."""
     lines = [line.partition(";")[0].strip() for line in _requires()]
     named = {line: match[1].lower() for line in lines if (match := _REQUIREMENT.match(line))}
     return sorted(line for line, name in named.items() if name in _OF_AUDIT)
 
 
 def _requires() -> list[str]:
-    """The requirements in the installed package's metadata; empty if it is not installed."""
+    """The requirements in the metadata of this package; empty if it is not installed."""
     try:
         return metadata.requires("bias_pipeline") or []
     except metadata.PackageNotFoundError:
@@ -53,7 +53,7 @@ def _requires() -> list[str]:
 
 
 def versions() -> list[str]:
-    """A line for Python and for each package that this package always needs, with its version."""
+    """A line with the version of Python, and one for each package that this package needs."""
     return [f"Python {sys.version.split()[0]}", *map(_version, requirements())]
 
 
@@ -65,10 +65,10 @@ def _version(package: str) -> str:
 
 
 def doubts() -> list[str]:
-    """Sentences that say why the running copy of this package may not be the expected copy.
+    """Sentences on why the running copy of this package may not be the one the user expects.
 
-    A copy counts as installed if its code lies beside pip's record of it. An editable install puts
-    only its record there, without code.
+    A copy counts as installed if its code is beside the record that pip wrote. For an editable
+    install, only the record is there.
     """
     records = [
         (Path(folder or "."), record.stem.split("-")[1])

@@ -1,4 +1,4 @@
-"""Strict JSON: a file is read exactly, or refused with the position and the fix."""
+"""Reads JSON strictly. A file is read exactly, or refused with the position and the fix."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _TOKEN = re.compile(r'(?P<text>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]|-?
 
 
 class _RefusedError(Exception):
-    """The error for well-formed JSON that is refused; the message says why."""
+    """The error for JSON that is well-formed but refused; the message says why."""
 
 
 def load_json(
@@ -64,8 +64,8 @@ def load_json(
 ) -> object:
     """Read a JSON file strictly.
 
-    UTF-8 with or without a byte order mark. NaN, infinities, duplicate keys and deep nesting are
-    refused; lone surrogates become U+FFFD.
+    The file must be UTF-8, with or without a byte order mark. NaN, infinities, duplicate keys and
+    deep nesting are refused. Lone surrogates become U+FFFD.
 
     Example:
         >>> import tempfile
@@ -82,7 +82,7 @@ def load_json(
 def parse_json(
     data: bytes, path: Path, *, what: str, max_depth: int = MAX_DEPTH, first_line: int = 1
 ) -> object:
-    """Parse the contents of a file, or one line of JSON Lines, as strictly as :func:`load_json`."""
+    """Parse a file's contents, or a line of JSON Lines, as strictly as :func:`load_json`."""
     text = decode(data, path, what, first_line)
     source = _Source(text, path, what, first_line)
     value = _parse(source, max_depth)
@@ -92,9 +92,9 @@ def parse_json(
 
 
 def expect(value: object, kind: type[T], path: Path, where: str) -> T:
-    """Check the type of one value of a file.
+    """Check the type of a value from a file.
 
-    An integer passes as a number; true and false are neither integers nor numbers.
+    An integer also counts as a number. True and false are neither integers nor numbers.
 
     Example:
         >>> expect("a dog", str, Path("captions.json"), "annotations[17].caption")
@@ -113,7 +113,7 @@ found null
 
 
 def _name(value: object) -> str:
-    """A value for a message: its kind, and the value if it is short."""
+    """A value as a message names it: the kind, and the value itself if it is short."""
     name = _KIND_NAMES.get(type(value), type(value).__name__)
     if value is None or isinstance(value, dict | list):
         return name
@@ -151,7 +151,7 @@ def _check_size(path: Path, size: int, what: str, max_bytes: int) -> None:
 
 
 def looks_like(head: bytes) -> str:
-    """A sentence on the kind of a file, by its first bytes; empty if unknown.
+    """A sentence on the kind of a file, judged by its first bytes; empty if unknown.
 
     Example:
         >>> looks_like(b"PK" + bytes([3, 4]))
@@ -178,7 +178,7 @@ def decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
 
 
 def replace_surrogates(value: Any, path: Path) -> Any:
-    """Replace half pairs of surrogates by U+FFFD, because no encoding can write half pairs.
+    """Replace lone surrogates by U+FFFD, because no encoding can write lone surrogates.
 
     Example:
         >>> replace_surrogates(["a " + chr(0xD83D)], Path("captions.json"))
@@ -212,7 +212,7 @@ def _parse(source: _Source, max_depth: int) -> object:
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without duplicate keys; json would silently take the last value of a key."""
+    """An object made of pairs; duplicate keys are refused. Python would silently keep the last."""
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise _RefusedError("duplicate")
@@ -224,7 +224,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _deeper_than(value: Any, levels: int) -> bool:
-    """Whether lists and objects nest deeper than ``levels``, without recursion."""
+    """Whether lists and objects are nested deeper than ``levels``; found without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         level = [
@@ -239,7 +239,7 @@ def _deeper_than(value: Any, levels: int) -> bool:
 
 
 def _hint(text: str, error: json.JSONDecodeError) -> str:
-    """How to fix a syntax error."""
+    """A hint on how to fix a syntax error."""
     rest = text[error.pos : error.pos + _SHOWN]
     if not text.strip():
         return "The file holds only white space: fetch or make it again"
@@ -259,15 +259,15 @@ def _hint(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _ends_there(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether the text ends within the word where the fault is."""
+    """Whether the text ends inside the word in which the fault is."""
     return error.msg.startswith("Unterminated") or len(text.rstrip()) - error.pos < len("false")
 
 
 class _Source:
-    """The text of a file, which shows the position of a fault.
+    """The text of a file, with functions that find the position of a fault.
 
-    The parser gives no position for faults in well-formed JSON. So this class searches for the
-    fault, which is slow but happens only for refused files.
+    For faults in well-formed JSON, the parser gives no position. So this class searches for the
+    fault. This is slow, but it happens only for refused files.
     """
 
     def __init__(self, text: str, path: Path, what: str, first_line: int = 1) -> None:
@@ -283,7 +283,7 @@ class _Source:
         )
 
     def refuse_depth(self, max_depth: int) -> NoReturn:
-        """Raise the DataError for the first bracket that nests too deeply."""
+        """Raise a DataError about the first bracket that is nested too deeply."""
         depth = 0
         for token in _TOKEN.finditer(self.text):
             depth += (token[0] in ("[", "{")) - (token[0] in ("]", "}"))
@@ -296,7 +296,7 @@ class _Source:
         )
 
     def find(self, name: str) -> tuple[int, str, str]:
-        """The position, the description and the remedy of a refused constant or a duplicate key."""
+        """Position, description and remedy for a refused constant or for a duplicate key."""
         if name == "duplicate":
             position, key = self._duplicate()
             return (

@@ -1,7 +1,7 @@
-"""Files of users that a process reads again only after a change.
+"""Reads files of users; a process reads a file again only after a change.
 
-This module keeps the contents of small files, since several readers open each file. For larger
-files, callers keep what they computed; :func:`files_opened` says which files they used.
+The contents of small files are kept here, because several readers open each file. For larger files,
+callers keep what they computed, and :func:`files_opened` tells them which files they used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROOM = 1 << 24  # bytes of all contents that are kept; larger files would cost 
 
 
 class Traits(NamedTuple):
-    """The file system's facts on a file, found without reading it; every write changes them."""
+    """Facts that the file system knows about a file without reading it. Each write changes them."""
 
     size: int  # in bytes
     written: int  # when its content was written, in nanoseconds; programs can set this time back
@@ -33,7 +33,7 @@ class Traits(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
     def is_settled(self, now: int) -> bool:
-        """Whether a later write would certainly change the time stamp."""
+        """Whether any later write is sure to change the time stamp."""
         last = max(self.written, self.changed)
         whole_seconds = last % 1_000_000_000 == 0
         return last + (_COARSE_TICK if whole_seconds else TICK) < now
@@ -45,7 +45,7 @@ _under_way: list[dict[Path, Traits]] = []
 
 @contextmanager
 def files_opened() -> Iterator[Mapping[Path, Traits]]:
-    """The files that are opened within the block, each with its traits before it was opened."""
+    """The files that are opened within the block, each with its traits before opening."""
     files: dict[Path, Traits] = {}
     _under_way.append(files)
     try:
@@ -55,13 +55,13 @@ def files_opened() -> Iterator[Mapping[Path, Traits]]:
 
 
 def note_opened(path: Path, traits: Traits | None = None) -> None:
-    """Note a file or a folder that is read, for :func:`files_opened`."""
+    """Note that a file or folder is read, for :func:`files_opened`."""
     for files in _under_way:
         files.setdefault(path, traits or Traits.read(path))
 
 
 def are_unchanged(files: Mapping[Path, Traits]) -> bool:
-    """Whether no file was written after its traits were read."""
+    """Whether no file has been written since its traits were read."""
     try:
         return all(Traits.read(path) == traits for path, traits in files.items())
     except OSError:
@@ -72,7 +72,7 @@ _contents: dict[Path, tuple[Traits, bytes]] = {}  # the file that was read last 
 
 
 def open_kept(path: Path) -> BinaryIO:
-    """A file opened for reading; a small file is read again only after a change."""
+    """Open a file for reading. A small file is read again only after a change."""
     place, traits, now = path.absolute(), Traits.read(path), time.time_ns()
     note_opened(place, traits)
     before, content = _contents.pop(place, (None, b""))
@@ -88,6 +88,6 @@ def open_kept(path: Path) -> BinaryIO:
 
 
 def _forget_oldest() -> None:
-    """Drop the oldest contents until the rest takes at most ``_ROOM`` bytes."""
+    """Drop the contents that were used longest ago, until at most ``_ROOM`` bytes are left."""
     while sum(traits.size for traits, _ in _contents.values()) > _ROOM:
         del _contents[next(iter(_contents))]

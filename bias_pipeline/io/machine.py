@@ -1,6 +1,7 @@
-"""Finds what this machine offers: cores, memory, and optional packages.
+"""Finds out what this machine has: cores, memory, and optional packages.
 
-The need for an optional package is checked before any work, and an error names an absent package.
+If an optional package is needed, this is checked before any work, and an error names the missing
+package.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from bias_pipeline.errors import ResourceError
 
 
 def n_cores() -> int:
-    """The cores that this process may use, which under Slurm are fewer than the machine has.
+    """The number of cores that this process may use; under Slurm it may be fewer than all cores.
 
-    Slurm does not always enforce its limit, so its variables come first.
+    Slurm does not always enforce its limit. So the variables that Slurm sets are read first.
     """
     for name in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
         if os.environ.get(name, "").isdecimal():
@@ -31,14 +32,14 @@ def n_cores() -> int:
 
 
 def n_threads() -> int:
-    """The number of threads that read and compute: ``OMP_NUM_THREADS``, by default one per core."""
+    """The number of threads for reading and computing: ``OMP_NUM_THREADS``, or one per core."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
     return int(setting) if setting.isdecimal() and int(setting) else n_cores()
 
 
 @lru_cache(maxsize=1)
 def has_bf16() -> bool:
-    """Whether this processor supports products of bfloat16 matrices."""
+    """Whether this processor has instructions for products of bfloat16 matrices."""
     try:
         with open("/proc/cpuinfo") as file:  # noqa: PTH123 - not a file in any folder of ours
             cpu_flags = next((line for line in file if line.startswith("flags")), "")
@@ -48,15 +49,15 @@ def has_bf16() -> bool:
 
 
 def let_threads_sleep() -> None:
-    """Make PyTorch's threads sleep while they wait, unless PyTorch is already imported.
+    """Make the threads of PyTorch sleep while they wait, unless PyTorch is already imported.
 
-    Otherwise the threads wait actively, and take the cores from the threads that read photos.
+    Otherwise they wait actively, and take cores away from the threads that read photos.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def free_memory() -> int | None:
-    """Bytes available without swapping, or None if the system does not report them."""
+    """How many bytes are available without swapping; None if the system does not report it."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
@@ -73,17 +74,17 @@ def own_memory() -> int:
 
 
 def return_freed_memory() -> None:
-    """Return freed memory to the system; glibc retains freed arrays of up to 32 MB."""
+    """Return freed memory to the system. The library glibc would keep freed arrays up to 32 MB."""
     if sys.platform == "linux":
         with suppress(AttributeError):  # another C library
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def disable_tf32() -> None:
-    """Make GPUs multiply float32 numbers exactly; by default cuDNN rounds them to ten bits.
+    """Make GPUs use float32 numbers without rounding; cuDNN by default rounds them to ten bits.
 
-    Then a GPU computes convolutions and recurrent networks as a processor does, except for the
-    order of sums. The setting holds for the whole process.
+    Then a GPU computes convolutions and recurrent networks as a CPU does, except for the order of
+    sums. The setting is for the whole process.
     """
     from torch.backends import cudnn
 
@@ -92,7 +93,7 @@ def disable_tf32() -> None:
 
 @dataclass(frozen=True)
 class Extra:
-    """An optional dependency group, ``pip install 'bias_pipeline[NAME]'``."""
+    """A group of optional packages, installed by ``pip install 'bias_pipeline[NAME]'``."""
 
     name: str  # the extra's name
     purpose: str  # what needs it, as the beginning of a sentence
@@ -132,7 +133,7 @@ not installed: pip install 'bias_pipeline[x]'
 
 
 def extras() -> dict[str, list[Extra]]:
-    """For each extra, by name, the features that need it."""
+    """For each extra, by name, what it is needed for."""
     by_name: dict[str, list[Extra]] = {}
     for extra in (*globals().values(), *LAUNCHERS.values()):
         if isinstance(extra, Extra):
@@ -141,7 +142,7 @@ def extras() -> dict[str, list[Extra]]:
 
 
 def package_folder(module: str) -> Path | None:
-    """The folder of an installed package, without importing it, or None if it is absent.
+    """The folder of an installed package, found without an import; None if it is absent.
 
     Example:
         >>> package_folder("json").name, package_folder("no_such_pen")
@@ -153,7 +154,7 @@ def package_folder(module: str) -> Path | None:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a module is installed; False also if the package that contains it is absent."""
+    """Whether a module is installed; false also if the package that should contain it is absent."""
     package = module.rpartition(".")[0]
     return (not package or _is_installed(package)) and find_spec(module) is not None
 

@@ -1,8 +1,9 @@
-"""Finds folders of configuration, of studies, of the user's cache and of the user's packages.
+"""Finds the folders of configuration, studies, the user's cache and the user's packages.
 
-A configuration may build classes of the packages that ``--include`` or ``BIAS_PIPELINE_INCLUDE``
-names. A configuration file cannot name packages. The environment passes the names on to every
-process that a command starts: workers, distributed training, jobs on Slurm.
+A configuration may build classes of packages that the user includes with ``--include`` or
+``BIAS_PIPELINE_INCLUDE``. A configuration file itself cannot include packages. The names are passed
+on in the environment to every process that a command starts: workers, distributed training, jobs on
+Slurm.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bias_pipeline.io.installation import PACKAGE
 
 
 def conf_dir() -> Path:
-    """The configuration folder: inside an installed package, next to it in a checkout."""
+    """The folder of configuration: inside an installed package, but beside it in a checkout."""
     inside = PACKAGE / "conf"
     return inside if inside.is_dir() else PACKAGE.parent / "conf"
 
@@ -37,12 +38,12 @@ def user_cache() -> Path:
 
 
 def choices_of(folder: Path) -> list[str]:
-    """The choices of a configuration group; files with a leading underscore are not choices."""
+    """The choices in a group's folder. Files that begin with an underscore are no choices."""
     return sorted(path.stem for path in folder.glob("[!_]*.yaml"))
 
 
 def nearest_folder(path: Path) -> str:
-    """An existing folder whose path differs from an absent path in one similar name, or empty."""
+    """For an absent path, an existing folder whose path differs in one similar name; or empty."""
     absent = next(place for place in (*reversed(path.parents), path) if not place.exists())
     rest = path.relative_to(absent)
     try:
@@ -54,7 +55,7 @@ def nearest_folder(path: Path) -> str:
 
 
 def safe_name(stem: str) -> str:
-    """A file's stem as the name of a captioner: at most 60 letters, digits, ``_`` and ``-``.
+    """A file's name as the name of a captioner: at most 60 letters, digits, ``_`` and ``-``.
 
     Example:
         >>> safe_name("../BLIP 2 (large)")
@@ -76,7 +77,7 @@ def included_packages() -> tuple[str, ...]:
 
 @contextmanager
 def including(words: Sequence[str]) -> Iterator[list[str]]:
-    """A command's words without ``--include NAME``; inside the block, NAME is included."""
+    """The words of a command without ``--include NAME``. Inside the block, NAME is included."""
     names, rest = _split(words)
     before = os.environ.get(VARIABLE)
     try:
@@ -92,7 +93,7 @@ def including(words: Sequence[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def with_config_dir(folder: Path | None) -> Iterator[None]:
-    """Inside the block, also look for configuration in a folder of the user's YAML files."""
+    """Inside the block, also look for configuration in a folder with the user's YAML files."""
     before = os.environ.get(_CONFIG_DIR)
     try:
         if folder is not None:
@@ -105,13 +106,13 @@ def with_config_dir(folder: Path | None) -> Iterator[None]:
 
 
 def config_dir_flag() -> list[str]:
-    """The words that make another command use the same folder of the user's YAML files."""
+    """The words with which another command uses the same folder of the user's YAML files."""
     folder = os.environ.get(_CONFIG_DIR)
     return ["--config-dir", folder] if folder else []
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names after ``--include``, and all other words.
+    """The names that follow ``--include``, and all other words.
 
     Example:
         >>> _split(["metric=mine", "--include", "own", "--include=other"])
@@ -131,12 +132,12 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def flags() -> list[str]:
-    """The arguments with which another command includes the same packages."""
+    """The words with which another command includes the same packages."""
     return [word for name in included_packages() for word in (FLAG, name)]
 
 
 class _IncludedFinder(MetaPathFinder):
-    """Finds included packages that lie in the working folder, and no other modules there."""
+    """Finds included packages in the working folder, but no other modules in this folder."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -149,7 +150,7 @@ class _IncludedFinder(MetaPathFinder):
 
 
 def advice_to_include(name: str) -> str:
-    """How to include an absent module if it lies in the working folder; empty if it does not."""
+    """If a missing module is in the working folder, how to include it; otherwise empty."""
     module = name.partition(".")[0]
     if (
         not module
@@ -164,9 +165,9 @@ def advice_to_include(name: str) -> str:
 
 
 def shield_processes() -> None:
-    """Prevent processes that we start from importing files of the working folder as modules.
+    """Make sure that child processes do not import files in the working folder as modules.
 
-    Such a process still finds this package if the package lies in the working folder.
+    Such a process still finds this package, even if the package is in the working folder.
     """
     with suppress(FileNotFoundError):  # a working folder that is gone has no files
         if PACKAGE.parent != Path.cwd():
@@ -174,13 +175,13 @@ def shield_processes() -> None:
 
 
 def find_included_packages() -> None:
-    """Search the working folder for included packages, after all other places."""
+    """Also search the working folder for included packages, after all other places."""
     if not any(isinstance(finder, _IncludedFinder) for finder in sys.meta_path):
         sys.meta_path.append(_IncludedFinder())
 
 
 def places() -> dict[str, Path]:
-    """The folder of each included package; no code of the packages is run."""
+    """The folder of each included package. No code of the packages is run."""
     find_included_packages()
     return {name: _place(name) for name in included_packages()}
 
@@ -199,7 +200,7 @@ def _place(name: str) -> Path:
 
 
 def conf_dirs() -> list[Path]:
-    """Folders of configuration: of this package, ``--config-dir``, and of included packages."""
+    """The folders of configuration: of this package, of ``--config-dir``, of included packages."""
     further = os.environ.get(_CONFIG_DIR)
     folders = [Path(further)] if further else []
     folders += [place / "conf" for place in places().values()]
@@ -207,11 +208,11 @@ def conf_dirs() -> list[Path]:
 
 
 def conf_file(group: str, name: str) -> Path:
-    """The file of a choice, which is the first file in the order of Hydra's search path."""
+    """The file of a choice: the first that is found in the order of Hydra's search path."""
     files = [folder / group / f"{name}.yaml" for folder in conf_dirs()]
     return next((path for path in files if path.is_file()), files[0])
 
 
 def group_choices(group: str) -> list[str]:
-    """The choices of a configuration group in all folders of configuration."""
+    """The choices in a group of configuration files, from all folders of configuration."""
     return sorted({name for folder in conf_dirs() for name in choices_of(folder / group)})

@@ -1,8 +1,9 @@
-"""Lists the metrics, attributes, data sets and encoders that installed packages announce.
+"""Lists metrics, attributes, data sets and encoders that other installed packages announce.
 
-A package announces a choice by an entry point of the group ``bias_pipeline``: ``metric.silence =
+A package announces a choice by an entry point in the group ``bias_pipeline``: ``metric.silence =
 mine`` says that the package ``mine`` has ``conf/metric/silence.yaml``. Only this metadata is read.
-The package's code runs only if the user includes the package (:mod:`bias_pipeline.io.paths`).
+The code of the package is run only if the user includes the package
+(:mod:`bias_pipeline.io.paths`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Plugin(NamedTuple):
 
 
 def announced_plugins() -> list[Plugin]:
-    """All choices that installed packages announce; malformed names and values are ignored."""
+    """All choices that installed packages announce. Malformed names and values are ignored."""
     plugins = set()
     for entry in metadata.entry_points(group=GROUP):
         name, package = _NAME.fullmatch(entry.name), _PACKAGE.fullmatch(entry.value)
@@ -37,12 +38,12 @@ def announced_plugins() -> list[Plugin]:
 
 
 def plugins_not_included() -> list[Plugin]:
-    """The announced choices of installed packages that the user has not included."""
+    """The choices announced by installed packages that the user has not included."""
     return [plugin for plugin in announced_plugins() if plugin.package not in included_packages()]
 
 
 def plugin_lines() -> list[str]:
-    """A heading, and a line for each choice that a package adds; empty if no package adds any."""
+    """A heading, and a line for each choice that a package adds; empty without such choices."""
     lines = [
         f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in plugins_not_included()
     ]
@@ -50,7 +51,7 @@ def plugin_lines() -> list[str]:
 
 
 def releases() -> dict[str, str]:
-    """Map each included package that announces something to its distribution's name and version."""
+    """Map each included package that announces a choice to its distribution's name and version."""
     return {
         plugin.package: plugin.release
         for plugin in announced_plugins()
@@ -59,7 +60,7 @@ def releases() -> dict[str, str]:
 
 
 def advice(group: str, name: str) -> str:
-    """How to include the package that announces an unknown choice; empty if no package does."""
+    """If a package announces an unknown choice, how to include this package; otherwise empty."""
     for plugin in plugins_not_included():
         if (plugin.group, plugin.name) == (group, name):
             return (

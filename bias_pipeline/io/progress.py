@@ -1,4 +1,4 @@
-"""Shows the progress of long work, with bars on a terminal and a line a minute in a log."""
+"""Shows the progress of long work: with bars in a terminal, with a line per minute in a log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TELLING = 2  # finished steps before the time left is shown
 
 
 class Bar:
-    """Steps of work; their number may grow while the work runs."""
+    """A number of steps of work, which may grow during the work."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -38,20 +38,20 @@ class Bar:
         return time.monotonic() - self._start
 
     def update(self) -> None:
-        """Set the number of steps that are ``done``, if :func:`track` does not count them."""
+        """If :func:`track` does not count steps, set the number of steps that are ``done``."""
 
     def seconds_left(self) -> float | None:
-        """Expected seconds until the last step is done; None while they are unknown.
+        """The expected seconds until the last step is done; None while this is unknown.
 
-        The first step is not representative: it also reads and imports. If all known steps are
-        done, more steps may still be added.
+        The first step is not typical, because data are read and modules imported in it. If all
+        known steps are done, more steps may still be added.
         """
         if not _TELLING <= self.done < self.total:
             return None
         return self.elapsed_s / self.done * (self.total - self.done)
 
     def place(self) -> str:
-        """The current step.
+        """The current step as text.
 
         Example:
             >>> bar = Bar("lic sat")
@@ -62,7 +62,7 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """The current step and the time left, with the name and percentage of an inner bar, if any.
+        """The current step and the time left; also the name and percentage of an inner bar.
 
         Example:
             >>> jobs, pictures, images = Bar("jobs"), Bar("pictures"), Bar("images")
@@ -97,7 +97,7 @@ def left_words(seconds: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration in seconds, minutes or hours, whichever reads best.
+    """A duration as text in seconds, minutes or hours, whichever reads best.
 
     Example:
         >>> duration(0.4), duration(95), duration(4000)
@@ -113,14 +113,14 @@ _current: ContextVar[Bar | None] = ContextVar("bar", default=None)
 
 @contextmanager
 def bar(label: str) -> Iterator[Bar]:
-    """Show a bar for everything that is tracked inside this block."""
+    """Show a bar for the steps that are tracked inside this block."""
     with showing(Bar(label)) as opened:
         yield opened
 
 
 @contextmanager
 def showing(opened: Bar) -> Iterator[Bar]:
-    """Show a bar, or, inside another bar, show it as a part of that bar."""
+    """Show a bar. Inside another bar, show it as a part of the outer bar."""
     outer = _current.get()
     token = _current.set(opened)
     if outer is None:
@@ -139,7 +139,7 @@ def showing(opened: Bar) -> Iterator[Bar]:
 
 
 def track(steps: Iterable[T], total: int) -> Iterator[T]:
-    """Yield the steps and, if a bar is open, count them on the bar.
+    """Yield steps; if a bar is open, count the steps on the bar.
 
     Example:
         >>> with bar("counting") as open_bar:
@@ -157,7 +157,7 @@ def track(steps: Iterable[T], total: int) -> Iterator[T]:
 
 
 class _BarThread(threading.Thread):
-    """A thread that shows a bar at regular times, however long a step takes."""
+    """A thread that shows a bar at regular times, even during a long step."""
 
     def __init__(self, opened: Bar, every_s: float) -> None:
         super().__init__(daemon=True)
@@ -178,7 +178,7 @@ class _BarThread(threading.Thread):
 
 
 class _Log(_BarThread):
-    """Writes a line a minute, for people who follow a log or read it later."""
+    """Writes a line per minute, for people who follow a log or read it later."""
 
     def __init__(self, opened: Bar) -> None:
         super().__init__(opened, LINE_S)

@@ -1,9 +1,9 @@
-"""Records requests to stop, so that no library can lose them.
+"""Records requests to stop, so that no library can make them disappear.
 
-Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2 are requests. A signal
-raises an exception wherever Python happens to be. A library may swallow the exception (as in a
-finaliser), or turn it into another error (as in a parser that cleans up). The record of the request
-remains, and decides the exit code.
+Requests are Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2. A signal
+raises an exception wherever Python happens to be. A library may swallow the exception (for example
+in a finaliser), or turn it into another error (for example in a parser that cleans up). The record
+of the request remains, and the exit code depends on the record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Stopped(BaseException):
 
 
 def listen() -> None:
-    """Handle signals from now on; forget earlier requests."""
+    """Handle signals from now on, and forget earlier requests."""
     global _requested
     _requested = None
     signal.signal(signal.SIGTERM, _stop)
@@ -38,7 +38,7 @@ def listen() -> None:
 
 
 def ignore_signals() -> None:
-    """Ignore signals from now on, when the work is done and the exit code is known."""
+    """Ignore signals from now on; called when the work is done and the exit code is known."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
 
@@ -48,13 +48,13 @@ def stop_is_requested() -> bool:
 
 
 def stop_if_requested() -> None:
-    """Raise the exception of a request again if it got lost; called between two jobs."""
+    """If a request was made and its exception got lost, raise it again; called between jobs."""
     if stop_is_requested():
         raise Stopped
 
 
 def end_with_parent() -> None:
-    """End this worker process as soon as the process that started it has ended in any way."""
+    """End this worker process as soon as its parent process has ended in any way."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -66,11 +66,11 @@ def end_with_parent() -> None:
 
 
 def exit_code() -> int:
-    """The exit code of a stopped process; under Slurm, the exit code that requeues the job.
+    """The exit code of a process that was stopped; under Slurm it makes Slurm requeue the job.
 
     If Ctrl-C comes during an ``exec``, such as the definition of a dataclass, CPython counts the
-    signal as unhandled. CPython then kills itself at the end instead of exiting with a code.
-    Another ``exec`` clears this state.
+    signal as unhandled. CPython then kills itself at the end and gives no exit code. Another
+    ``exec`` clears this state.
     """
     exec("")  # noqa: S102 - see above
     if _requested in (None, signal.SIGINT):  # None: another handler got the Ctrl-C
@@ -83,7 +83,7 @@ def _under_slurm() -> bool:
 
 
 def _terminate(number: int, _: object) -> None:
-    """Stop in the way that SIGTERM does; libraries such as web servers replace its handler."""
+    """Stop as SIGTERM does. Libraries such as web servers replace the handler of SIGTERM."""
     signal.signal(number, signal.SIG_IGN)  # the shell and the system may both send this signal
     os.kill(os.getpid(), signal.SIGTERM)
 

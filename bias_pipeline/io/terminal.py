@@ -1,10 +1,10 @@
-"""The only module that writes to a terminal or a log.
+"""Writes to the terminal and to logs; no other module does this.
 
 Control characters in data are escaped. Ids, columns, keys, paths, names and texts of exceptions
-come from files of unknown origin. Such texts may move the cursor, hide text or begin a line that
-looks like ours. Secrets of the environment are replaced by the names of their variables, since a
-command may contain a secret by mistake, and errors, logs and manifests repeat commands. A command
-keeps running when a standard stream is closed, full or no longer read.
+come from files of unknown origin. They could move the cursor, hide text, or begin a line that looks
+like ours. Secrets in environment variables are replaced by the names of the variables: a command
+may contain a secret by mistake, and errors, logs and manifests repeat commands. A command keeps
+running if a standard stream is closed, full or no longer read.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _STREAMS = ("stdin", "stdout", "stderr")
 
 
 class _Sink(io.FileIO):
-    """A file that drops all text that cannot be written."""
+    """An output file that drops any text that cannot be written."""
 
     fault: OSError | None = None  # the first error, None if nothing was lost or the reader had gone
 
     def write(self, content: ReadableBuffer, /) -> int:
-        """Write what can be written; reports that it wrote all."""
+        """Write what can be written, and report that everything was written."""
         try:
             while (written := super().write(content)) is None:  # the reader is slow
                 select.select([], [self], [])
@@ -52,11 +52,11 @@ class _Sink(io.FileIO):
 
 
 def open_streams() -> None:
-    """Make printing never fail: output that a stream does not accept is lost.
+    """Make sure that printing never fails. Output that a stream does not accept is lost.
 
-    A closed stream is opened on the null device; otherwise the next opened file would get the
-    stream's number, and printed text would end up in the file. Streams that other code replaced are
-    left alone.
+    A closed stream is opened on the null device. Otherwise the next file that is opened would get
+    the number of the stream, and printed text would end up in this file. Streams that other code
+    has replaced are not changed.
     """
     for number, name in enumerate(_STREAMS):
         _fill(number)
@@ -65,7 +65,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error through which standard output lost text, or None if all readers got all text."""
+    """The error by which text of standard output was lost, or None if no text was lost."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
@@ -73,7 +73,7 @@ def output_fault() -> OSError | None:
 
 
 def _fill(number: int) -> None:
-    """Open a closed stream on the null device, also for child processes."""
+    """If a stream is closed, open it on the null device, also for child processes."""
     try:
         os.fstat(number)
     except OSError:
@@ -81,7 +81,7 @@ def _fill(number: int) -> None:
 
 
 def _text(number: int, name: str) -> io.TextIOWrapper:
-    """A stream in Python's usual form; characters that its encoding lacks become ``?``."""
+    """A text stream as Python has it. Characters that the encoding lacks become ``?``."""
     stream = getattr(sys, name)
     return io.TextIOWrapper(
         io.BufferedWriter(_Sink(number, "w", closefd=False)),
@@ -99,7 +99,7 @@ SHORTEST_SECRET = 8  # characters; a shorter value may occur in other text by ch
 
 @lru_cache(maxsize=1)
 def secrets() -> tuple[tuple[str, str], ...]:
-    """The value and the name of each variable with a secret, the longest value first.
+    """The value and the name of each environment variable with a secret, longest value first.
 
     The result is cached until ``secrets.cache_clear()``.
     """
@@ -112,7 +112,7 @@ def secrets() -> tuple[tuple[str, str], ...]:
 
 
 def redact(text: str) -> str:
-    """Replace secrets in a text, also in addresses, by the names of their variables.
+    """Replace secrets in a text by the names of their variables, and hide passwords in addresses.
 
     Example:
         >>> redact("nothing of the environment")
@@ -126,7 +126,7 @@ def redact(text: str) -> str:
 
 
 def refuse_secrets(texts: Mapping[str, str]) -> None:
-    """Refuse names of files and runs that contain a secret, since names cannot be redacted."""
+    """Refuse names of files and runs that contain a secret, because names cannot be redacted."""
     for name, text in texts.items():
         for value, variable in secrets():
             if value in text:
@@ -136,7 +136,7 @@ def refuse_secrets(texts: Mapping[str, str]) -> None:
 
 
 def redacted_data(value: Any) -> Any:
-    """Plain data in which every text is redacted; keys of mappings stay."""
+    """A copy of plain data in which every text is redacted; keys of mappings are not changed."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -147,7 +147,7 @@ def redacted_data(value: Any) -> Any:
 
 
 def redact_files(paths: Iterable[Path]) -> None:
-    """Redact files that a library wrote, except files that cannot be read or written."""
+    """Redact files that a library wrote; files that cannot be read or written are skipped."""
     for path in paths:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8")
@@ -160,7 +160,7 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def printable(text: str) -> str:
-    r"""Text with control, direction and invisible characters written out, and secrets redacted.
+    r"""A text with control, direction and invisible characters escaped, and secrets redacted.
 
     Example:
         >>> printable("a\x1b[31mb"), printable("a\u202eb"), printable("a\nb")
@@ -173,7 +173,7 @@ def printable(text: str) -> str:
 
 
 def print_out(*lines: object) -> None:
-    r"""Print lines; a line break within a line is written out.
+    r"""Print lines; a line break within a line is escaped.
 
     Example:
         >>> print_out("captions of a\nb", 3)
@@ -184,7 +184,7 @@ def print_out(*lines: object) -> None:
 
 
 def warn(*lines: object) -> None:
-    """Print lines to standard error, in the way of :func:`print_out`."""
+    """Print lines to standard error, as :func:`print_out` does to standard output."""
     _write(sys.stderr, lines)
 
 
@@ -193,7 +193,7 @@ _wordings: list[Callable[[str], str]] = []
 
 @contextlib.contextmanager
 def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
-    """Within the context, pass every printed line and every written note through a function.
+    """Inside the block, pass every printed line and every stored note through a function.
 
     Example:
         >>> with lines_as(str.upper):
@@ -208,7 +208,7 @@ def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
 
 
 def reword(text: str) -> str:
-    """Pass a text through the functions of all open contexts of :func:`lines_as`."""
+    """Pass a text through the functions of all open blocks of :func:`lines_as`."""
     for wording in _wordings:
         text = wording(text)
     return text
@@ -220,7 +220,7 @@ def _write(stream: TextIO, lines: Sequence[object]) -> None:
 
 
 class _Record(logging.LogRecord):
-    """A log record of ours or of a library, with control characters written out."""
+    """A log record, of ours or of a library, with control characters escaped."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -232,7 +232,7 @@ class _Record(logging.LogRecord):
 
 
 def guard() -> None:
-    """Make all logs of this process printable, also an exception that ends the process."""
+    """Make all logs of this process safe to print, also an exception that ends the process."""
     secrets.cache_clear()
     logging.setLogRecordFactory(_Record)
     sys.excepthook = _excepthook
@@ -247,7 +247,7 @@ class _Lines(_Record):
 
 @contextlib.contextmanager
 def whole_configurations() -> Iterator[None]:
-    """Inside the block, keep the line breaks of logged messages, which are YAML and tables."""
+    """Inside the block, keep line breaks in logged messages, which are YAML and tables."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(_Lines)
     try:
@@ -281,7 +281,7 @@ def width() -> int:
 
 
 def print_text(text: str) -> None:
-    """Print a sentence, which is wrapped on a terminal and is one line elsewhere."""
+    """Print a sentence. In a terminal it is wrapped; elsewhere it is one line."""
     print_out(*(wrap_sentence(text).splitlines() if sys.stdout.isatty() else [text]))
 
 
@@ -290,14 +290,14 @@ def wrap_sentence(text: str) -> str:
 
 
 def screen_length(text: str) -> int:
-    """The width of a text on a screen; East Asian characters take two columns, and accents none."""
+    """The width of a text on a screen: East Asian characters are two columns wide, accents zero."""
     from rich.cells import cell_len
 
     return len(text) if text.isascii() else cell_len(text)
 
 
 def fold(text: str, size: int, pieces: re.Pattern[str] = _WORDS) -> list[str]:
-    """Lines of at most ``size`` columns, broken between words (or ``pieces``) where possible."""
+    """A text in lines of at most ``size`` columns, broken between words (or ``pieces``)."""
     lines = [""]
     for piece in filter(None, pieces.findall(text)):
         if lines[-1] and screen_length((lines[-1] + piece).rstrip()) > size:

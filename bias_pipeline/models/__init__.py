@@ -1,1 +1,1 @@
-"""Finds, checks, loads and runs published networks."""
+"""Finds, checks, loads and runs published neural networks."""

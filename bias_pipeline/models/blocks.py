@@ -1,13 +1,15 @@
-"""Divides a large job into blocks, and stores each finished block in a file named by its inputs.
+"""Divides a large job into blocks, and stores each finished block in a file named after its inputs.
 
-A hash of an image's id decides its block. Independent tasks share the blocks. So the order of files
-and the number of tasks do not matter. A job that was stopped with four tasks may continue with
-seven. A stamp is a number made of a photo's content, which shows that a file has changed.
+A hash of an image's id determines its block. Independent tasks share the blocks. So neither the
+order of files nor the number of tasks matters: a job that was stopped with four tasks may continue
+with seven. A stamp is a number made from a photo's content. A new stamp shows that a file has
+changed.
 
-``OUT/<signature>/`` belongs to one model with its preprocessing and settings, and any difference
-gives another folder. The folder contains ``settings.json``, ``plans/`` with the images of each
-folder of photos, and ``blocks/``. Any number of processes may write into it: a block appears
-completely or not at all, and two writers of one block write the same content.
+The folder ``OUT/<signature>/`` belongs to one model, one preprocessing and one choice of settings.
+If any of these differs, another folder is used. The folder contains ``settings.json``, ``plans/``
+with the images of each folder of photos, and ``blocks/``. Any number of processes may write into
+the folder: a block appears completely or not at all, and if two processes write the same block, the
+contents are equal.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Block:
 
 
 class BlockStore:
-    """The finished blocks of one model under its settings.
+    """The finished blocks of one model with given settings.
 
     Example:
         >>> import tempfile
@@ -81,7 +83,7 @@ class BlockStore:
         self.folder = root / self.signature
 
     def plan(self, ids: Sequence[str]) -> None:
-        """Write the list of images; only the images of the latest list are gathered."""
+        """Write the list of images. Only images in the latest list will be gathered."""
         for pattern in (DRAFTS, f"plans/{DRAFTS}", f"blocks/*/{DRAFTS}"):
             clear_drafts(self.folder.glob(pattern))
         text = json.dumps(sorted(ids), ensure_ascii=False)
@@ -102,11 +104,11 @@ class BlockStore:
             self._write(path, text.encode())
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
-        """Whether a finished block has exactly these images with these contents."""
+        """Whether a finished block has exactly these images with these stamps."""
         return [stamp for stamp, _ in self.outcomes(ids).values()] == list(stamps)
 
     def outcomes(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """The stamp of each image, and why it has no value; empty if there is no intact block."""
+        """For each image its stamp, and why it has no value; empty without an intact block."""
         table = self.read(ids)
         if table is None:
             return {}
@@ -116,13 +118,13 @@ class BlockStore:
     def read(self, ids: Sequence[str]) -> pa.Table | None:
         """The columns ``id stamp value reason`` of a block; None if the block is absent or damaged.
 
-        There is a column ``note`` if a text of the block has a note.
+        If a text in the block has a note, there is also a column ``note``.
         """
         table = read_block(self._path(ids))
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
     def index(self) -> dict[Path, dict[str, int]]:
-        """The ids and stamps in every intact block, by the block's path and in a fixed order.
+        """For each intact block, by path and in a fixed order: the ids and stamps in it.
 
         A process reads a block again only if the file's size or time has changed.
         """
@@ -134,7 +136,7 @@ class BlockStore:
         return {path: stamps for path, stamps in blocks.items() if stamps}
 
     def names_with(self, stamp: int) -> set[str]:
-        """The ids that have this stamp in any intact block."""
+        """The ids that have the given stamp in any intact block."""
         return {
             name for stamps in self.index().values() for name, one in stamps.items() if one == stamp
         }
@@ -185,7 +187,7 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
-        """Tables of values, the reasons why images have no value, and the images to try again."""
+        """Tables of values; by image, the reason for a missing value; the images to try again."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()
@@ -215,7 +217,7 @@ def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> I
 
 
 def read_block(path: Path) -> pa.Table | None:
-    """The columns ``id stamp value reason`` of a file, or None if it is absent or damaged."""
+    """The columns ``id stamp value reason`` of a file; None if the file is absent or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -237,7 +239,7 @@ def read_block(path: Path) -> pa.Table | None:
 
 @lru_cache(maxsize=100_000)
 def _stamps_of_version(path: Path, size: int, changed: int) -> dict[str, int]:
-    """A block's ids with their stamps; size and time identify the version of the file."""
+    """The ids and stamps in a block; ``size`` and ``changed`` identify a version of the file."""
     del size, changed
     table = read_block(path)
     if table is None:
@@ -255,8 +257,8 @@ def _content(path: Path) -> bytes:
 def _column(values: Sequence[Any]) -> pa.Array:
     """A column of texts, of lists of texts, or of vectors as lists.
 
-    The lists have no fixed size, since pyarrow before 26 cannot read lists of a fixed size if one
-    is missing.
+    The lists have no fixed size, because versions of pyarrow before 26 cannot read lists of a fixed
+    size if a list is missing.
     """
     import pyarrow as pa
 
@@ -270,12 +272,12 @@ def _column(values: Sequence[Any]) -> pa.Array:
 
 
 def block_notes(table: pa.Table) -> list[Sequence[str] | None]:
-    """(N,) the notes on each image's texts, with None where nothing is noted."""
+    """(N,): the notes on the texts of each image; None if there are none."""
     return table[_NOTE].to_pylist() if _NOTE in table.column_names else [None] * len(table)
 
 
 def block_values(table: pa.Table) -> list[Any]:
-    """(N,) the values in their stored form: texts, lists of texts, vectors, or None."""
+    """(N,): the values as they are stored: texts, lists of texts, vectors, or None."""
     column: Any = table["value"]
     number = {"float": np.float32, "halffloat": np.float16}.get(
         str(getattr(column.type, "value_type", None))
@@ -285,7 +287,7 @@ def block_values(table: pa.Table) -> list[Any]:
 
 
 def vectors_of(column: Any) -> npt.NDArray[np.floating]:
-    """(N, D) the vectors of a column in their stored precision, without gaps."""
+    """(N, D): the vectors in a column, in their stored precision; missing vectors are left out."""
     array = column.combine_chunks()
     n_vectors = len(array) - array.null_count
     vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(n_vectors, -1)
@@ -293,7 +295,7 @@ def vectors_of(column: Any) -> npt.NDArray[np.floating]:
 
 
 def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
-    """The only run in a folder, or the run with a given signature."""
+    """The only run in a folder, or the run with the given signature."""
     stores, damaged = _stores(root)
     by_signature = {store.signature: store for store in stores if store.settings.get("job") == job}
     if not by_signature and damaged:
@@ -314,7 +316,7 @@ def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
 
 
 def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
-    """All runs in a folder, and for every other folder the error that says why it is no run."""
+    """All runs in a folder, and an error for each subfolder whose settings cannot be read."""
     stores, damaged = [], []
     for path in sorted(root.glob(f"*/{SETTINGS}")):
         try:
@@ -335,7 +337,7 @@ def _read_store(path: Path) -> BlockStore:
 
 
 def _differences(stores: Sequence[BlockStore]) -> list[str]:
-    """A line for each run, with its model and the settings in which runs differ."""
+    """A line for each run: the model, and the settings in which the runs differ."""
     keys = {key: None for store in stores for key in store.settings if key != "files"}
     differ = [k for k in keys if len({json.dumps(store.settings.get(k)) for store in stores}) > 1]
     return [
@@ -356,14 +358,14 @@ FEWEST_BLOCKS = 64  # so many blocks let small jobs be divided, too
 
 @dataclass(frozen=True)
 class Shard:
-    """Task ``number`` (from 0) of ``count``."""
+    """One of ``count`` tasks that share a job; ``number`` begins at 0."""
 
     number: int = 0
     count: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read ``K/N``.
+        """Read a task from a text ``K/N``.
 
         Example:
             >>> Shard.parse("3/16")
@@ -376,7 +378,7 @@ class Shard:
 
     @classmethod
     def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
-        """This task of a Slurm array, whose numbers may start anywhere; otherwise the only task.
+        """This process's task in a Slurm array (which may begin at any number), or the only task.
 
         Example:
             >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}
@@ -397,7 +399,7 @@ class Shard:
         return cls((task - first) // step, count)
 
     def share(self, blocks: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-        """The blocks of this task.
+        """Those of the blocks that this task computes.
 
         Example:
             >>> Shard(1, 2).share([["a"], ["b"], ["c"]])
@@ -410,10 +412,10 @@ _ARRAY = ("ID", "MIN", "MAX", "STEP", "COUNT")
 
 
 def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
-    """Spread images over blocks by a hash of their ids.
+    """Divide images among blocks by a hash of their ids.
 
-    The number of blocks is a power of two, with ``LARGEST_BLOCK`` images on average at most, so
-    that one more image changes only one block.
+    The number of blocks is a power of two, and a block has at most ``LARGEST_BLOCK`` images on
+    average. So an additional image usually changes only one block.
 
     Example:
         >>> blocks = blocks_of(map(str, range(100_000)))
@@ -436,7 +438,7 @@ _DIGITS = 15  # hexadecimal digits of the digest; the sum fits into a signed 64-
 
 
 def photo_stamps(photos: Sequence[Path]) -> list[int]:
-    """A number for each photo's content.
+    """For each photo, a number made from its content.
 
     Example:
         >>> photo_stamps([Path("nowhere.jpg")])
@@ -450,7 +452,7 @@ def photo_stamps(photos: Sequence[Path]) -> list[int]:
 
 
 def by_name(sources: Sequence[object]) -> list[int]:
-    """Stamps for sources whose names are digests, since a changed source has another name.
+    """Stamps for sources that are named by digests: a changed source has another name.
 
     Example:
         >>> by_name(["a", "b"])

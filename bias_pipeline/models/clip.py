@@ -1,8 +1,8 @@
-"""CLIP and SigLIP, which turn photos and texts into vectors of one space.
+"""CLIP and SigLIP. They turn photos and texts into vectors of one space.
 
 Sources: Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML
 2021); Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP was trained on
-lower-case texts padded to full length without a mask, so SigLIP gets such texts here.
+lower-case texts, padded to full length, without a mask. So SigLIP gets such texts here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ClipPhotos:
         self._device, self._normalize = device, normalize
 
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo after preprocessing for the network."""
+        """(3, H, W): a photo after the preprocessing for the network."""
         return self._prepare(photo)
 
     def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
@@ -53,7 +53,7 @@ class ClipPhotos:
             return _vectors(self.states(pixels), self._normalize)
 
     def states(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(N, D) the model's vectors of pixels (N, 3, H, W); gradients pass to the pixels."""
+        """(N, D): the vectors of N pictures (N, 3, H, W); gradients pass on to the pixels."""
         states: torch.Tensor = self._network.vision_model(pixel_values=pixels).pooler_output
         if not self._sigmoid:
             states = self._network.visual_projection(states)
@@ -61,7 +61,7 @@ class ClipPhotos:
 
 
 class ClipTexts:
-    """Turns texts into vectors in the space of photos; texts that are too long are cut."""
+    """Turns texts into vectors in the space of photos. Texts that are too long are cut."""
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
         self._network = _load(model, device)
@@ -72,7 +72,7 @@ class ClipTexts:
 
     @property
     def scale(self) -> float:
-        """The factor by which cosines are multiplied before a softmax over texts."""
+        """The factor by which cosines are multiplied before the softmax over texts."""
         return math.exp(self._network.logit_scale.item())
 
     def read(self, text: str) -> str:
@@ -80,23 +80,23 @@ class ClipTexts:
 
     @property
     def projection(self) -> Float32Array:
-        """(D, H) the projection from states to vectors."""
+        """(D, H): the matrix that projects states to vectors."""
         return _numbers(self._network.text_projection.weight)
 
     @property
     def mark(self) -> Float32Array:
-        """(H,) the vector that CLIP adds to every first token, and that identifies text models."""
+        """(H,): the embedding of the first position, by which text models can be identified."""
         return _numbers(self._network.text_model.embeddings.position_embedding.weight[0])
 
     def states(self, texts: Sequence[str]) -> Float32Array:
-        """(N, H) the state of each text's last token; its projection is the text's vector."""
+        """(N, H): the state of each text's last token. Its projection is the vector of the text."""
         import torch
 
         with torch.inference_mode():
             return _vectors(self._states(texts), normalize=False)
 
     def describe(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector for each text."""
+        """(N, D): a vector for each text."""
         import torch
 
         with torch.inference_mode():

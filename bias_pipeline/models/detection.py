@@ -1,4 +1,4 @@
-"""Detectors of transformers, which find objects in pictures and give boxes or outlines.
+"""Object detectors of the library transformers. They find boxes or outlines of objects.
 
 Sources: Carion et al., End-to-End Object Detection with Transformers (ECCV 2020); Zhao et al.,
 DETRs Beat YOLOs on Real-time Object Detection (CVPR 2024); Cheng et al., Masked-attention Mask
@@ -44,7 +44,7 @@ class Photo(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The candidates for objects that a network proposes in one picture."""
+    """The possible objects that a network proposes in one picture."""
 
     scores: Tensor  # (Q,) in [0, 1]
     labels: Tensor  # (Q,) the network's own numbers of labels
@@ -59,14 +59,14 @@ class Detector(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> Photo:
-        """A photo in the form that the network takes."""
+        """A photo as input for the network."""
 
     @abstractmethod
     def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
-        """The candidates of each photo; all photos have the same shape."""
+        """The candidates in each photo. All photos must have the same shape."""
 
     def describe(self, photos: Sequence[Photo]) -> list[str]:
-        """The detections of each photo, in COCO's JSON of results but without ``image_id``."""
+        """The detections in each photo, as JSON like COCO's results but without ``image_id``."""
         import torch
 
         results: list[str] = []
@@ -101,7 +101,7 @@ class Detector(ABC):
 def _box(
     proposed: Candidates, row: int, outline: dict[str, Any] | None, size: tuple[int, int]
 ) -> list[float] | None:
-    """Left, top, width and height within the picture, or None for a box outside the picture."""
+    """Left, top, width and height of a box within the picture, or None if it lies outside."""
     from pycocotools import mask as coco
 
     if outline and not coco.area(outline):
@@ -123,7 +123,7 @@ def detector(model: Pretrained, min_score: float, device: torch.device) -> Detec
 
 
 def load_boxes(model: Pretrained, device: torch.device) -> Any:
-    """A network of a kind in :data:`BOXES`, without any masks that it may have learnt."""
+    """Load a network of a kind in :data:`BOXES`; masks that it may have learnt are left out."""
     from transformers import CONFIG_MAPPING, AutoModelForObjectDetection
 
     path = model.folder / "config.json"
@@ -133,7 +133,7 @@ def load_boxes(model: Pretrained, device: torch.device) -> Any:
 
 
 def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration without the keys that make the library fetch a backbone from the hub.
+    """The configuration without keys that would make the library fetch a backbone from the hub.
 
     Example:
         >>> _self_contained({"backbone": "resnet50", "use_pretrained_backbone": True})
@@ -153,7 +153,7 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_inline_backbone(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with timm's backbone written out; newer libraries would fetch it."""
+    """The configuration with timm's backbone written out. Newer libraries would fetch it."""
     import transformers
 
     if int(transformers.__version__.partition(".")[0]) < 5:
@@ -175,7 +175,7 @@ def _with_inline_backbone(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def labels_of(network: Any) -> list[str]:
-    """The labels that a network's configuration names, in the order of their numbers."""
+    """The labels in the configuration of a network, in the order of their numbers."""
     return [network.config.id2label[number] for number in range(len(network.config.id2label))]
 
 
@@ -192,7 +192,7 @@ class _Published(Detector):
 
     @abstractmethod
     def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
-        """The candidates of one picture of a batch."""
+        """The candidates in one picture of a batch."""
 
     def read(self, path: Path) -> Photo:
         photo = read_photo(path)
@@ -231,7 +231,7 @@ class _Boxes(_Published):
 
 
 class _Masks(_Published):
-    """Detectors with a mask for each query. Scores include the confidence in the masks' pixels."""
+    """Detectors with a mask for each query. Scores include how confident the masks' pixels are."""
 
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         from transformers import AutoModelForUniversalSegmentation
@@ -255,14 +255,14 @@ class _Masks(_Published):
 
 
 def _numbers(logits: Tensor) -> Tensor:
-    """The logits of one picture as float32; an error is raised if they are not numbers."""
+    """The logits for one picture as float32; if they are not numbers, an error is raised."""
     if not bool(logits.isfinite().all()):
         raise DataError("the model gives scores that are not numbers; its weights are broken")
     return logits.float()
 
 
 def _most_confident(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest of (Q, L) confidences, with the query and the label of each."""
+    """The largest of (Q, L) confidences, each with its query and its label."""
     scores, places = sure.flatten().topk(min(MOST, sure.numel()))
     n_labels = sure.shape[1]
     return scores, places // n_labels, places % n_labels

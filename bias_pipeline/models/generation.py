@@ -1,6 +1,7 @@
-"""Captions photos with any image-text model of transformers: processor, template, ``generate``.
+"""Captions photos with any image-text model of the library transformers.
 
-The module also lists the captioners that papers measured, with the papers' facts.
+The model's own processor and template are used, and the method ``generate``. The module also lists
+captioners that papers measured, with what the papers say about them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _IDS = "input_ids"
 
 
 def usual_prompt(kind: str) -> str:
-    """The prompt that a model gets without ``--prompt``.
+    """The prompt that a model gets if ``--prompt`` is not given.
 
     Example:
         >>> usual_prompt("blip"), usual_prompt("florence2")
@@ -70,12 +71,12 @@ class PreparedPhoto(NamedTuple):
 
     @property
     def form(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The shapes of the inputs; photos with equal shapes form a batch without padding."""
+        """The shapes of the inputs. Photos with equal shapes form a batch without padding."""
         return tuple(sorted((name, tuple(value.shape)) for name, value in self.inputs.items()))
 
 
 class Captioner:
-    """Writes captions of photos, by greedy or beam search, or by sampling."""
+    """Writes captions of photos, by greedy search, by beam search or by sampling."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class Captioner:
         self._check_length(text, self._prepare(Image.new("RGB", (40, 30)), ""))
 
     def _question(self) -> str | None:
-        """The text that accompanies every photo, or None without a text."""
+        """The text that is given to the model with every photo, or None if there is no text."""
         kind, prompt = self._model.kind, self._decoding.prompt
         if kind == PAIR or not (prompt or usual_prompt(kind)):
             return None
@@ -114,14 +115,14 @@ class Captioner:
         return place_picture(kind, self._processor, prompt) if text is None else text
 
     def _pad(self, config: Any) -> None:
-        """Set the token that fills captions up to the longest caption in their batch."""
+        """Set the token with which shorter captions in a batch are padded."""
         tokens, ends = self._processor.tokenizer, config.eos_token_id
         end = ends[0] if isinstance(ends, list) else ends
         known = (config.pad_token_id, tokens.pad_token_id, end, tokens.eos_token_id, 0)
         config.pad_token_id = int(next(number for number in known if number is not None))
 
     def _check_length(self, text: Any, sample: PreparedPhoto) -> None:
-        """Refuse captions that are longer than the decoder has positions."""
+        """Refuse captions with more tokens than the decoder has positions."""
         positions = getattr(text, "max_position_embeddings", None)
         if positions is None or hasattr(text, "relative_attention_num_buckets"):  # T5's reads all
             return
@@ -156,7 +157,7 @@ class Captioner:
         return PreparedPhoto(inputs | self._decoder_prompt(), image)
 
     def _decoder_prompt(self) -> dict[str, torch.Tensor]:
-        """The prompt of a decoder whose encoder reads only the picture."""
+        """The prompt as input of the decoder, if the encoder reads only the picture."""
         prompt = self._decoding.prompt if self._model.kind == PAIR else ""
         if not prompt:
             return {}
@@ -169,7 +170,7 @@ class Captioner:
         return {"decoder_input_ids": words.new_tensor([[first, *words[0]]])}
 
     def _first_tokens(self, shown: PreparedPhoto) -> list[int]:
-        """The tokens before a caption, if ``generate`` returns them with the caption."""
+        """The tokens that ``generate`` returns before a caption; empty if there are none."""
         name = "decoder_input_ids" if self._writes_apart else _IDS
         if name not in shown.inputs:
             return []
@@ -179,12 +180,12 @@ class Captioner:
         return tokens
 
     def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
-        """The wanted number of captions for each photo, without the prompt; forms are equal."""
+        """The wanted captions for each photo, without the prompt. Photos must have equal forms."""
         images = [photo.image for photo in photos]
         return decode_captions(self._decoding, images, self._device, partial(self._write, photos))
 
     def _write(self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int) -> list[str]:
-        """The best texts of B photos of equal form, photo by photo."""
+        """The best texts for B photos of equal form, photo by photo."""
         rows = self._tokens(photos, noise, best)
         texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
         return [" ".join(text.split()) for text in texts]
@@ -192,7 +193,7 @@ class Captioner:
     def _tokens(
         self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
     ) -> list[list[int]]:
-        """The tokens of the best texts, without the tokens at the beginning of every text."""
+        """The tokens of the best texts, without the tokens with which every text begins."""
         import torch
 
         inputs = self._inputs(photos)
@@ -235,7 +236,7 @@ class Captioner:
 
 @dataclass(frozen=True)
 class PublishedCaptioner:
-    """A captioner of a paper's table."""
+    """A captioner that is listed in the table of a paper."""
 
     experiment: str  # the preset of the table
     name: str  # as the paper writes it
@@ -250,7 +251,9 @@ class PublishedCaptioner:
 
 @cache
 def published_captioners() -> tuple[PublishedCaptioner, ...]:
-    """Sources: Nair et al. (DBAC, WACV 2026), Table 9; Sabir and Padro (Gender Score), Table 3.
+    """The captioners that papers list.
+
+    Sources: Nair et al. (DBAC, WACV 2026), Table 9; Sabir and Padro (Gender Score), Table 3.
 
     Example:
         >>> [one.name for one in published_captioners() if one.trained_on_coco == "no"]
@@ -261,7 +264,7 @@ def published_captioners() -> tuple[PublishedCaptioner, ...]:
 
 
 def fetched_models(kind: str) -> list[str]:
-    """The names of the models of one kind in the hub's cache."""
+    """The names of those models in the hub's cache that are of one kind."""
     names = set()
     for path in hub_cache().glob("models--*/snapshots/*/config.json"):
         try:

@@ -1,4 +1,4 @@
-"""Gathers the finished blocks of all tasks into one file if nothing is missing."""
+"""Gathers the finished blocks of all tasks into one file, if nothing is missing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Gathered:
 
 
 def gather(options: Namespace, job: str, name: str) -> Gathered:
-    """Read the finished blocks; list missing images in ``missing.csv`` beside the blocks."""
+    """Read the finished blocks, and list missing images in ``missing.csv`` beside the blocks."""
     out = options.to or options.gather / name
     if out.suffix != Path(name).suffix:
         raise UsageError(f"--to {out}: the file's ending must be {Path(name).suffix}")
@@ -92,11 +92,11 @@ def _report_missing(
 
 
 def write_gathered_captions(gathered: Gathered) -> str:
-    """Write captions as COCO's results, ``[{"image_id": 139, "caption": "a dog"}, ...]``.
+    """Write captions in the format of COCO's results: ``[{"image_id": 139, "caption": "a dog"}]``.
 
-    Each row says how the caption was decoded, and which of several captions of an image it is (from
-    0). A row also says why a server's caption is cut or empty (``note``), and how the photo was
-    masked, if it was.
+    Each row says how the caption was decoded and, if an image has several captions, gives the
+    caption's number (from 0). If a server's caption is cut or empty, ``note`` says why. If the
+    photo was masked, the row says how.
     """
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     texts = [text for value in values for text in value]
@@ -142,12 +142,12 @@ def all_empty(store: BlockStore, count: int) -> DataError:
 
 
 def _number(image: str) -> int | str:
-    """An image id in COCO's form, which is a number if the id has only digits."""
+    """An image id as COCO writes it: a number if the id has only digits."""
     return int(image) if image.isascii() and image.isdigit() and len(image) < 19 else image
 
 
 def write_detections(gathered: Gathered) -> tuple[int, int]:
-    """Write detections as COCO's results, one per line, with the most confident first per image."""
+    """Write detections in the format of COCO's results, one per line, most confident first."""
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     results = [
         (image, json.loads(value)) for image, value in zip(gathered.ids(), values, strict=True)
@@ -167,7 +167,7 @@ def write_detections(gathered: Gathered) -> tuple[int, int]:
 
 
 def write_embeddings(gathered: Gathered) -> tuple[int, int]:
-    """Write vectors as Parquet, sorted by id: ``id`` (text) and ``embedding`` (D float32)."""
+    """Write vectors as Parquet, sorted by id, in columns ``id`` and ``embedding`` (D float32)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -196,7 +196,7 @@ def write_embeddings(gathered: Gathered) -> tuple[int, int]:
 
 
 def _matrix(tables: list[pa.Table], places: IntArray) -> Float32Array:
-    """(N, D) the vectors, each at its place; tables are emptied on the way, to save memory."""
+    """(N, D): the vectors in the order of ``places``; tables are emptied to save memory."""
     size = len(tables[0]["value"][0])
     matrix = np.empty((len(places), size), np.float32)
     row = len(places)
@@ -208,7 +208,7 @@ def _matrix(tables: list[pa.Table], places: IntArray) -> Float32Array:
 
 
 def read_embeddings(path: Path) -> tuple[list[str], Float32Array]:
-    """The N ids and the (N, D) vectors that ``embed --gather`` wrote."""
+    """The N ids and the vectors (N, D) in a file written by the command ``embed --gather``."""
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(path).read()

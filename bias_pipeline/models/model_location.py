@@ -1,9 +1,10 @@
-"""Finds a model in a folder, an installed package or the hub's cache, or downloads it.
+"""Finds a model in a folder, in an installed package or in the hub's cache, or downloads it.
 
-Only ``models prefetch`` uses the network. This command checks every file against the hub's digest,
-and downloads neither code nor weights in formats that can run code. All other commands raise an
-error that says how to get the model. A model's folder and configuration are checked before loading,
-since a configuration is foreign data and must neither fill the memory nor fetch code.
+Only the command ``models prefetch`` uses the network. It checks every file against the hub's
+digest, and downloads neither code nor weights in formats that can run code. If a model is missing,
+all other commands raise an error that says how to get the model. The folder and the configuration
+of a model are checked before loading. A configuration is foreign data, and must neither fill the
+memory nor fetch code.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Need:
 
 
 def encoder_needs() -> dict[str, Need]:
-    """The model of each encoder that uses a published model.
+    """By encoder, the published model that the encoder uses.
 
     Example:
         >>> encoder_needs()["minilm"].model
@@ -53,7 +54,7 @@ def encoder_needs() -> dict[str, Need]:
 
 
 def metric_needs() -> dict[str, Need]:
-    """The models that metrics need under any encoder, by ``metric.key``.
+    """The models that metrics need whatever the encoder is, by ``metric.key``.
 
     Example:
         >>> metric_needs()["gender_score.sentence_encoder"].model
@@ -67,7 +68,7 @@ def metric_needs() -> dict[str, Need]:
 
 
 def _settings_of(group: str) -> Iterator[tuple[str, Any]]:
-    """The name and the settings of each choice in a group of the configuration."""
+    """The name and the settings of each choice in a group of configuration files."""
     import yaml
 
     for name in choices_of(conf_dir() / group):
@@ -75,7 +76,7 @@ def _settings_of(group: str) -> Iterator[tuple[str, Any]]:
 
 
 def needs_within(node: object) -> dict[str, Need]:
-    """The models that a part of a configuration names, by the key of each name.
+    """The models that are named in a part of a configuration, by the keys that name them.
 
     Example:
         >>> needs_within({"probe": {"encoder": {"model": "gpt2"}}, "sentence_encoder": None})
@@ -105,7 +106,7 @@ class Place:
 
 @dataclass(frozen=True)
 class PackagedWeights:
-    """Weights in a Python package, for machines without access to the hub."""
+    """Weights that come in a Python package, for machines without access to the hub."""
 
     package: str  # the module that contains the weights
     inside: str  # the folder within the module
@@ -139,7 +140,7 @@ CARRIED = {
 
 
 def find_place(name: str, revision: str = MAIN) -> Place:
-    """Find a model's folder without using the network."""
+    """Find the folder of a model without using the network."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         return Place(folder, "a folder")
@@ -170,7 +171,7 @@ def hub_cache() -> Path:
 
 
 def no_folder(what: str, name: str) -> ResourceError:
-    """The error for an absent folder, with a hint to a folder that has a similar name."""
+    """The error for an absent folder; it suggests a folder with a similar name."""
     near = nearest_folder(Path(name).expanduser())
     hint = f"; did you mean {near!r}?" if near else f" (relative paths start at {Path.cwd()})"
     return ResourceError(f"{what}: there is no such folder{hint}")
@@ -190,7 +191,7 @@ def _absent(name: str, revision: str) -> ResourceError:
 
 
 def _hint(name: str) -> str:
-    """A hint to a similar name among the encoders' models; empty if there is no such name."""
+    """A hint at a similar name among the models of encoders; empty if no name is similar."""
     needs = encoder_needs()
     if name in needs:
         return f"; did you mean {needs[name].model!r}?"
@@ -200,7 +201,7 @@ def _hint(name: str) -> str:
 
 
 def prefetch_advice(name: str, revision: str = MAIN) -> str:
-    """The command that downloads a model."""
+    """A sentence with the command that downloads a model."""
     pinned = "" if revision == MAIN else f" --revision {revision}"
     return f"`python -m bias_pipeline models prefetch {name}{pinned}`"
 
@@ -213,7 +214,7 @@ _WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|mod
 
 
 def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
-    """Download a model into the hub's cache; existing files are only checked."""
+    """Download a model into the hub's cache. Files that are already there are only checked."""
     import huggingface_hub
 
     with _asking(name, revision):
@@ -237,7 +238,7 @@ def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
 
 
 def check_digest(path: Path, file: RepoSibling) -> None:
-    """Refuse and remove a file that does not have the hub's digest."""
+    """Remove a file and raise an error, if the file does not have the hub's digest."""
     large = file.lfs
     wanted = large["sha256"] if large else file.blob_id
     if large:
@@ -256,7 +257,7 @@ def check_digest(path: Path, file: RepoSibling) -> None:
 
 @contextmanager
 def _asking(name: str, revision: str) -> Iterator[None]:
-    """Turn errors of the hub and the network into one sentence."""
+    """Turn errors of the hub or the network into errors of one sentence."""
     from huggingface_hub import errors
 
     reasons: dict[type[Exception], str] = {
@@ -275,7 +276,7 @@ def _asking(name: str, revision: str) -> Iterator[None]:
 
 
 def licence_of(name: str, folder: Path) -> str:
-    """The licence that a model's README or package states; empty if there is none.
+    """The licence that the README or the package of a model states; empty if none is stated.
 
     Example:
         >>> licence_of("mine", Path("nowhere"))
@@ -313,7 +314,7 @@ _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 
 
 def require_vocabulary(folder: Path, files: Collection[str]) -> None:
-    """Refuse a model without its tokenizer: the library would make an empty one."""
+    """Refuse a model that lacks its tokenizer: the library would make an empty tokenizer."""
     whole = any(set(names) <= set(files) for names in _VOCABULARIES)
     if not whole and not any(name.endswith(".model") for name in files):
         wanted = ", or ".join(" with ".join(names) for names in _VOCABULARIES)
@@ -330,7 +331,7 @@ def require_preprocessing(folder: Path, files: Collection[str]) -> None:
 
 
 def check_config(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a configuration that describes too large a network or names code on the hub."""
+    """Refuse a configuration that describes too large a network, or that names code on the hub."""
     rotary = any(key.startswith("rope_") for key, _ in _entries(config))
     for key, value in _entries(config):
         if _names_code(key, value):
@@ -344,7 +345,7 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse preprocessing to pictures without size or of a huge size; video keys are ignored."""
+    """Refuse preprocessing to pictures of size 0 or of a huge size. Keys for videos are ignored."""
     for name, part in _entries({"pictures": config}):
         if not isinstance(part, Mapping) or name == "video_processor":
             continue
@@ -365,7 +366,7 @@ def _names_code(key: str, value: Any) -> bool:
 
 
 def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key with its value. The key of a list is repeated for each of its items."""
+    """Every key with its value. For a list, the key is repeated with each item."""
     if key:
         yield key, node
     if isinstance(node, Mapping):

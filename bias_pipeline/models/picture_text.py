@@ -1,6 +1,6 @@
-"""Computes probabilities of answers after a picture and a text, by published models.
+"""Computes with published models how probable answers are after a picture and a text.
 
-In the library, a model's processor combines its preprocessing of pictures and its tokenizer.
+A model's processor, as the library calls it, combines preprocessing of pictures and tokenizer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SINCE = {"florence2": "4.56", "internvl": "4.52"}
 
 
 def require_known(model: Pretrained) -> None:
-    """Refuse a kind of model that the installed transformers lacks; its own error misleads."""
+    """Refuse a kind of model unknown to the installed transformers, whose own error misleads."""
     import transformers
 
     if model.kind not in transformers.CONFIG_MAPPING:
@@ -47,7 +47,7 @@ def require_known(model: Pretrained) -> None:
 
 
 def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
-    """Refuse a model of transformers that does not write texts about pictures."""
+    """Refuse a model of the library transformers that does not write texts about pictures."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KINDS,
     )
@@ -62,7 +62,7 @@ def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
 
 
 def processor_of(model: Pretrained) -> Any:
-    """A model's own processor of pictures and texts, which always reads pictures with Pillow."""
+    """The model's own processor of pictures and texts; it always reads pictures with Pillow."""
     import transformers
 
     require_preprocessing(model.folder, model.files)
@@ -87,7 +87,7 @@ def processor_of(model: Pretrained) -> Any:
 
 
 class _Pair:
-    """A preprocessing of pictures and a tokenizer, for models without a processor for both."""
+    """A preprocessing of pictures with a tokenizer, for models without a processor for both."""
 
     chat_template = None
 
@@ -99,13 +99,13 @@ class _Pair:
 
 
 def place_picture(kind: str, processor: Any, prompt: str) -> str:
-    """A prompt after the picture's placeholder, for models without a template."""
+    """For models without a template, the placeholder of the picture and then the prompt."""
     sign = "" if kind in _PLACED else str(getattr(processor, "image_token", "") or "")
     return _PLACES.get(kind, f"{sign}\n" if sign else "") + prompt
 
 
 def fill_template(processor: Any, prompt: str) -> str | None:
-    """The chat template of a model with a question on one picture, or None without a template."""
+    """A model's chat template, filled with one picture and a prompt, or None without a template."""
     if processor.chat_template is None:
         return None
     content = [{"type": "image"}, {"type": "text", "text": prompt}]
@@ -137,16 +137,16 @@ class Request(NamedTuple):
 
     @property
     def form(self) -> tuple[object, ...]:
-        """The shapes of the inputs; questions with equal shapes form a batch without padding."""
+        """The shapes of the inputs. Questions with equal shapes form a batch without padding."""
         shapes = sorted((name, tuple(tensor.shape)) for name, tensor in self.inputs.items())
         return (*shapes, *map(len, self.follows))
 
 
 class PictureText:
-    """A model of transformers, without further training.
+    """A model of the library transformers, used without further training.
 
-    Pictures become squares of ``side`` pixels before the model's own preprocessing, as with all
-    encoders of pictures. ``network`` is the model itself, in evaluation mode.
+    As in all encoders of pictures, pictures become squares of ``side`` pixels before the model's
+    own preprocessing. ``network`` is the model itself, in evaluation mode.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class PictureText:
         return added
 
     def _without_end(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Inputs without the end token, so that the text can continue."""
+        """The inputs without the end token, so that the text can be continued."""
         tokenizer = self._processor.tokenizer
         ends = {tokenizer.eos_token_id, tokenizer.sep_token_id}
         tokens = inputs[_IDS][0].tolist()
@@ -231,14 +231,14 @@ class PictureText:
             )
 
     def describe(self, requests: Sequence[Request]) -> list[Float32Array]:
-        """(K,) log-probabilities of the continuations, for each question."""
+        """For each question, the log-probabilities (K,) of its K continuations."""
         import torch
 
         with torch.inference_mode():
             return list(self.answer_log_probs(requests).cpu().numpy())
 
     def answer_log_probs(self, requests: Sequence[Request]) -> torch.Tensor:
-        """(B, K) float32 log-probabilities of each continuation, with gradients."""
+        """(B, K): the log-probability of each continuation, float32 and with gradients."""
         import torch
 
         forms: dict[tuple[object, ...], list[int]] = {}
@@ -268,7 +268,7 @@ class PictureText:
         return torch.stack([self._answer_log_prob(inputs, follow) for follow in follows], dim=1)
 
     def _words(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(B, L, V) log-probabilities of each word after each position."""
+        """(B, L, V): the log-probability of each word after each position."""
         arguments = {
             name: tensor.to(self.network.dtype) if tensor.is_floating_point() else tensor
             for name, tensor in inputs.items()
@@ -279,7 +279,7 @@ class PictureText:
     def _answer_log_prob(
         self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor
     ) -> torch.Tensor:
-        """(B,) the log-probability that the tokens of an answer (B, M) follow each other."""
+        """(B,): the log-probability that the text continues with the tokens of an answer (B, M)."""
         import torch
 
         n_tokens = tokens.shape[1]
@@ -300,7 +300,7 @@ class PictureText:
 
 
 def _starts(network: Any) -> tuple[int, ...]:
-    """The tokens before an answer; some models have a separate decoder that needs them.
+    """The tokens that a separate decoder needs before an answer; empty for other models.
 
     BART and its descendants, for example, must write a special token first.
     """

@@ -1,8 +1,9 @@
-"""Finds regions, labels and answers in pictures by networks; each is computed once and cached.
+"""Computes features, labels and answers for pictures by networks, and caches them.
 
-The cache consists of the blocks of :mod:`bias_pipeline.models.blocks`. The digest of its edited
-pixels names a picture. So overlapping sets of pictures share features, and a killed job continues.
-Training reads rows in any order, so features are also written to a memory-mapped table.
+The cache consists of the blocks of :mod:`bias_pipeline.models.blocks`. A picture is named by a
+digest of its pixels after edits. So overlapping sets of pictures share features, and a killed job
+can continue. Training reads rows in any order; therefore features are also written to a
+memory-mapped table.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Regions = npt.NDArray[np.float16]
 
 
 class RegionExtractor(Protocol):
-    """A frozen network that reads square pictures, ``side`` pixels wide and high."""
+    """A frozen network for square pictures that are ``side`` pixels wide and high."""
 
     @property
     def side(self) -> int: ...
@@ -44,7 +45,7 @@ class RegionExtractor(Protocol):
     def batch_size(self) -> int: ...
 
     def extract(self, pixels: Pixels, /) -> Regions:
-        """Map (B, side, side, 3) pictures to (B, ...) features."""
+        """Map pictures (B, side, side, 3) to features (B, ...)."""
 
 
 class _Picture(NamedTuple):
@@ -53,7 +54,7 @@ class _Picture(NamedTuple):
 
 
 class _ExtractionModel:
-    """A frozen network with the interface that :mod:`~bias_pipeline.models.runner` needs."""
+    """Gives a frozen network the interface that :mod:`~bias_pipeline.models.runner` needs."""
 
     def __init__(self, extractor: RegionExtractor) -> None:
         self._extractor = extractor
@@ -72,7 +73,7 @@ def regions_of(
     model: str,
     load: Callable[[], RegionExtractor],
 ) -> Regions:
-    """(N, ...) features of N pictures, memory-mapped if there is a cache."""
+    """(N, ...): the features of N pictures, memory-mapped if there is a cache."""
     spec = {"job": "regions", **settings}
     key = f"regions {spec} {pictures.pixels_digest}"
 
@@ -113,7 +114,7 @@ def _compute_missing(
     load: Callable[[], Model],
     batch: int,
 ) -> bool:
-    """Compute and store the wanted values that are missing; returns whether some were missing."""
+    """Compute and store values that are wanted and missing; return whether any were missing."""
     missing = {name: source for name, source in wanted.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=batch, threads=n_threads())
@@ -127,7 +128,7 @@ BATCH = 16  # pictures at once
 def labels_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
 ) -> tuple[dict[str, Labels], dict[str, str]]:
-    """The labels of pictures; cached labels are not computed again."""
+    """The labels of pictures, and why others are unreadable. Cached labels are used."""
     known = _stored_labels(store)
     if _compute_missing(pictures, known, store, load, BATCH):
         known = _stored_labels(store, lasting=False)
@@ -143,7 +144,7 @@ def labels_in(
 
 
 def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """The value and reason of each picture, by digest; ``lasting`` leaves out brief failures."""
+    """By digest, each picture's value or the reason for none; ``lasting``: not brief failures."""
     results = {}
     for path in store.index():
         table = read_block(path)
@@ -159,7 +160,7 @@ def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tupl
 def answers_to(
     questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
 ) -> Float32Array:
-    """(N, K) log-probabilities of K answers for each picture; cached answers are read."""
+    """(N, K): the log-probabilities of K answers to each of N questions; they are cached."""
     names = []
     for question in questions:
         shown = question.pictures.digest_of_row(question.row)

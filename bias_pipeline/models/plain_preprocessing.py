@@ -1,7 +1,8 @@
-"""Does the usual preprocessing of transformers, equal in every bit but cheaper.
+"""Preprocesses pictures exactly as the library transformers does, but faster.
 
-The library turns a photo into numbers and then scales the numbers. Here Pillow scales the photo. A
-table from the library has the network's input for each of the 256 values of a channel.
+The library turns a photo into numbers and then scales the numbers. Here Pillow scales the photo,
+and a table made with the library gives the network's input for each of the 256 values of a channel.
+All bits are equal.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _TRIED = ((61, 47), (35, 90))  # sizes of the photos that are tried
 
 
 def quicken(processor: Any) -> None:
-    """Replace a processor's ``preprocess`` if it contains only the library's usual steps.
+    """Replace a processor's ``preprocess`` if it consists only of the library's usual steps.
 
-    A processor with its own steps, or with other results on photos of noise, is not changed.
+    If a processor has steps of its own, or if results for photos of noise differ, it is not
+    changed.
     """
     from PIL import Image
 
@@ -44,7 +46,7 @@ def quicken(processor: Any) -> None:
 
 
 def _is_plain(processor: Any) -> bool:
-    """Whether all steps belong to the library, scale a photo and do not pad it."""
+    """Whether all steps come from the library, and a photo is scaled and not padded."""
     kind = type(processor)
     backend = next((one for one in kind.__mro__ if one.__name__ == "PilBackend"), None)
     return (
@@ -58,7 +60,7 @@ def _is_plain(processor: Any) -> bool:
 
 
 class PlainPreprocessing:
-    """Scales, crops and normalises a single RGB photo; the library handles all other input."""
+    """Scales, crops and normalises a single RGB photo. All other input is left to the library."""
 
     def __init__(self, processor: Any) -> None:
         from PIL import Image
@@ -81,7 +83,7 @@ class PlainPreprocessing:
         return BatchFeature(numbers, tensor_type=options.get("return_tensors"))
 
     def _numbers(self, photo: Image) -> Float32Array:
-        """(3, H, W) the network's input."""
+        """(3, H, W): the network's input for a photo."""
         pixels = np.asarray(self._cut(photo.resize(self._size(photo), self._processor.resample)))
         numbers = np.empty((3, *pixels.shape[:2]), self._table.dtype)
         for channel, values in enumerate(self._table):
@@ -89,7 +91,7 @@ class PlainPreprocessing:
         return numbers
 
     def _size(self, photo: Image) -> tuple[int, int]:
-        """The width and the height that a photo is scaled to."""
+        """The width and the height to which a photo is scaled."""
         wanted = self._processor.size
         if not wanted.shortest_edge:
             return wanted.width, wanted.height
@@ -98,7 +100,7 @@ class PlainPreprocessing:
         return sides if photo.width <= photo.height else sides[::-1]
 
     def _cut(self, photo: Image) -> Image:
-        """The middle of a photo; pixels outside the photo are black."""
+        """The middle of a photo. If it is larger than the photo, it is filled up with black."""
         if not self._processor.do_center_crop:
             return photo
         width, height = self._processor.crop_size.width, self._processor.crop_size.height

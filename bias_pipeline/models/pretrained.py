@@ -1,7 +1,7 @@
-"""Finds published weights on disk, identifies them by digests, and loads them but no code.
+"""Finds published weights on disk, identifies them by digests, and loads them without any code.
 
-Only safetensors are read, since other formats can run code when they are opened. Code that comes
-with a model is never read.
+Only files in the format safetensors are read, because other formats can run code when they are
+opened. Code that comes with a model is never read.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "
 
 
 def _weights(name: str, place: Place) -> list[str]:
-    """The names of the files of weights; an absent file is refused."""
+    """The names of the files with weights. If a file is absent, the model is refused."""
     folder = place.folder
     if (folder / WEIGHTS).is_file():
         return [WEIGHTS]
@@ -120,7 +120,7 @@ def _weights(name: str, place: Place) -> list[str]:
 
 
 def _adapter(folder: Path) -> list[str]:
-    """A list with the adapter's file of weights; empty if the folder has no adapter."""
+    """A list with the adapter's weight file; empty if the folder has no adapter."""
     if not (folder / ADAPTER_CONFIG).is_file():
         return []
     if not (folder / ADAPTER).is_file():
@@ -133,7 +133,7 @@ def _adapter(folder: Path) -> list[str]:
 
 
 def checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of a model that has only one such file, as FIBER and OpenCLIP have."""
+    """The weight file of a model that has only one such file, for example FIBER or OpenCLIP."""
     return model.folder / next(iter(model.files))
 
 
@@ -196,7 +196,7 @@ def first_line(error: Exception) -> str:
 
 
 def image_processor(model: Pretrained) -> Any:
-    """The library's preprocessing of a model's pictures, which always uses Pillow."""
+    """The preprocessing of pictures that the library has for a model; it always uses Pillow."""
     import transformers
 
     require_preprocessing(model.folder, model.files)
@@ -216,7 +216,7 @@ def image_processor(model: Pretrained) -> Any:
 
 
 class Preprocessing:
-    """A model's own preprocessing of pictures, which always uses Pillow."""
+    """The model's own preprocessing of pictures. It always uses Pillow."""
 
     def __init__(self, model: Pretrained) -> None:
         from PIL import Image
@@ -233,7 +233,7 @@ class Preprocessing:
         self._model = model
 
     def of_one_shape(self) -> Preprocessing:
-        """The same object, unless it makes pictures of different shapes, which are refused."""
+        """Return this object; refuse it if it makes pictures of different shapes."""
         if len(self._shapes) > 1:
             raise DataError(
                 f"{self._model.name}: its preprocessing makes pictures of different shapes; set "
@@ -242,7 +242,7 @@ class Preprocessing:
         return self
 
     def __call__(self, photo: Image) -> Float32Array:
-        """(3, H, W) the model's input."""
+        """(3, H, W): the input of the model."""
         pixels: Float32Array = self._process(images=photo, return_tensors="np")["pixel_values"][0]
         return pixels
 
@@ -272,7 +272,7 @@ def tokenizer(model: Pretrained) -> Any:
 
 
 def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
-    """Refuse tokens that a network does not know, such as words added to its tokenizer later."""
+    """Refuse tokens that a network does not know, such as words later added to the tokenizer."""
     highest = max(map(max, rows), default=0)
     if highest >= n_tokens:
         raise DataError(
@@ -282,7 +282,7 @@ def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> Non
 
 
 def device_of(name: str) -> torch.device:
-    """The device with a name; ``auto`` means the first GPU if there is one."""
+    """The device with the given name; ``auto`` means the first GPU, or the CPU without GPUs."""
     import torch
 
     disable_tf32()
@@ -300,7 +300,7 @@ def device_of(name: str) -> torch.device:
 
 
 def numbers_of(tensor: torch.Tensor, name: str) -> Float32Array:
-    """The output of a network as float32 numbers of the same shape."""
+    """The output of a network as an array of float32 with the same shape."""
     import numpy as np
 
     numbers: Float32Array = tensor.float().cpu().numpy()

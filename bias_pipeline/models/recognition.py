@@ -1,9 +1,9 @@
-"""Labels pictures with published networks: classifiers, CLIP with names as prompts, detectors.
+"""Labels pictures with published networks: classifiers, detectors, or CLIP with label names.
 
 Sources: He et al., Deep Residual Learning (CVPR 2016); Radford et al., Learning Transferable Visual
 Models From Natural Language Supervision (ICML 2021); Carion et al., End-to-End Object Detection
-with Transformers (ECCV 2020). Faster and Mask R-CNN of torchvision (Ren et al., NeurIPS 2015; He et
-al., ICCV 2017) come from a file of weights that was fetched by hand.
+with Transformers (ECCV 2020). For torchvision's Faster and Mask R-CNN (Ren et al., NeurIPS 2015; He
+et al., ICCV 2017), the user fetches a weight file by hand.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TorchvisionDetector(Detector):
         self._network, self._device = network.to(device).eval(), device
 
     def read(self, path: Path) -> Photo:
-        """(3, H, W) the colours of a photo, from 0 to 1; the network scales the picture itself."""
+        """(3, H, W): the colours of a photo, from 0 to 1. The network itself scales the photo."""
         photo = read_photo(path)
         pixels = np.asarray(photo, np.float32).transpose(2, 0, 1) / 255
         return Photo(np.ascontiguousarray(pixels), (photo.height, photo.width))
@@ -101,7 +101,7 @@ class TorchvisionDetector(Detector):
 
 
 def check_weights(path: Path) -> Path:
-    """The path of a file of weights; an absent file is refused."""
+    """The path of a weight file. An absent file is refused."""
     if not path.is_file():
         raise ResourceError(
             f"{path}: no such file; fetch torchvision's weights of Mask or Faster R-CNN by "
@@ -125,7 +125,7 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
 
 
 def _present_name(name: str) -> str:
-    """The library's present name for a layer in files from 2019, renamed as the library does it.
+    """The present name of a layer that had another name in files from 2019.
 
     Example:
         >>> _present_name("roi_heads.mask_head.mask_fcn1.bias")
@@ -179,20 +179,20 @@ KINDS = (clip.CLIP, *CLASSIFIERS, *BOXES)
 
 
 class Recognizer(ABC):
-    """A network that labels pictures, with confidences."""
+    """A network that labels pictures, and says how confident it is."""
 
     names: Sequence[str]  # the L labels; an empty name is not a category
 
     @abstractmethod
     def read(self, path: Path) -> Any:
-        """A photo in the form that the network takes."""
+        """A photo as input for the network."""
 
     @abstractmethod
     def confidences(self, photos: Sequence[Any]) -> Float32Array:
-        """(N, L) confidence in each label, in [0, 1]."""
+        """(N, L): the confidence in each label, in [0, 1]."""
 
     def describe(self, photos: Sequence[Any]) -> list[str]:
-        """The most confident labels of each photo, as JSON."""
+        """For each photo, the labels with the highest confidence, as JSON."""
         confidences = self.confidences(photos)
         if not np.isfinite(confidences).all():
             raise DataError("the model gives scores that are not numbers; its weights are broken")
@@ -215,7 +215,7 @@ class Network(NamedTuple):
 
 
 def find_network(source: str) -> Network:
-    """A network of a kind in :data:`KINDS`, a network of timm, or a torchvision detector's file."""
+    """Find a network of a kind in :data:`KINDS`, one of timm, or a weight file for torchvision."""
     if is_weights(source):
         path = check_weights(Path(source).expanduser())
         files = {"weights": digest_of(path)}
@@ -239,7 +239,7 @@ def find_network(source: str) -> Network:
 
 
 def is_weights(source: str) -> bool:
-    """Whether a source is a file of weights rather than a model's folder or name.
+    """Whether a source is a weight file, and not the folder or name of a model.
 
     Example:
         >>> is_weights("fasterrcnn.pth"), is_weights("facebook/detr-resnet-50")
@@ -256,7 +256,7 @@ def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) ->
 
 
 class _Classifier(Recognizer):
-    """A classifier, whose confidences are a softmax over all labels."""
+    """A classifier. Its confidences are a softmax over all labels."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         from transformers import AutoModelForImageClassification
@@ -279,7 +279,7 @@ class _Classifier(Recognizer):
 
 
 class _TimmClassifier(Recognizer):
-    """A classifier of timm, which sees the middle of a picture after timm's preparation."""
+    """A classifier of timm. It sees the middle of a picture, preprocessed as timm does it."""
 
     def __init__(self, model: TimmNetwork, device: torch.device) -> None:
         self.names = [plain_label(label) for label in model.labels]
@@ -287,7 +287,7 @@ class _TimmClassifier(Recognizer):
         self._network = model.build().to(device)
 
     def read(self, path: Path) -> Float32Array:
-        """(3, S, S) a photo in the form that the network takes."""
+        """(3, S, S): a photo as input for the network."""
         from PIL.Image import Resampling
 
         photo, side = read_photo(path), self._model.side
@@ -308,7 +308,7 @@ class _TimmClassifier(Recognizer):
 
 
 class _Clip(Recognizer):
-    """A CLIP, whose confidences are a softmax over the names in prompts."""
+    """A CLIP. Its confidences are a softmax over prompts, one for each label name."""
 
     def __init__(self, model: Pretrained, names: Sequence[str], device: torch.device) -> None:
         self._photos = ClipPhotos(model, device, normalize=True)
@@ -327,7 +327,7 @@ class _Clip(Recognizer):
 
 
 class _Detector(Recognizer):
-    """A detector, whose confidence in a label is the highest confidence of a box with the label."""
+    """A detector. Its confidence in a label is that of the most confident box with the label."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._prepare = Preprocessing(model)
@@ -354,7 +354,7 @@ class _Detector(Recognizer):
 
 
 class _Torchvision(Recognizer):
-    """A detector of torchvision; its confidence in a label is the highest of the label's boxes."""
+    """A torchvision detector; its confidence in a label is that of the most confident box."""
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self._detector = TorchvisionDetector(path, _LEAST, device)

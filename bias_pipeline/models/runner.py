@@ -1,6 +1,7 @@
 """Runs a model over one task's share of images or texts, block by block.
 
-A killed run continues. The commands ``embed``, ``caption`` and ``data detect`` use this module.
+A run that was killed can be continued. The commands ``embed``, ``caption`` and ``data detect`` use
+this module.
 """
 
 from __future__ import annotations
@@ -47,25 +48,25 @@ _POOL = 8  # sources of equal form are put together from so many batches
 
 
 class Reader(Protocol):
-    """Gives the value of a photo or a text as soon as it has read the source, as a server does."""
+    """A model that gives the value of a photo or text when it reads it, as a server does."""
 
     def read(self, source: Any, /) -> Any:
-        """The value of a source; several threads call this method at once."""
+        """The value of a source. Several threads may call this method at once."""
 
 
 @runtime_checkable
 class Model(Reader, Protocol):
     """Describes photos or texts in batches.
 
-    Sources that a model has read may have an attribute ``form``. Then only sources of equal form
-    are described together.
+    After reading, sources may have an attribute ``form``. Then only sources of equal form are
+    described together.
     """
 
     def read(self, source: Any, /) -> Any:
-        """A source after preprocessing for the network; several threads call this method."""
+        """A source, preprocessed for the network. Several threads may call this method at once."""
 
     def describe(self, sources: Sequence[Any], /) -> Iterable[Any]:
-        """A value (text, list of texts or vector) for each source that was read."""
+        """For each source that was read, a value: a text, a list of texts, or a vector."""
 
 
 @dataclass
@@ -88,7 +89,7 @@ class ProgressCounts:
         self.empty += sum(not text.strip() for text in texts)
 
     def sentences(self, noun: str) -> list[str]:
-        """The lines of the report."""
+        """The lines of the report that is printed at the end."""
         lines = []
         if self.finished:
             lines.append(f"{self.finished} of {inflect(self.blocks, 'blocks')} existed already")
@@ -110,7 +111,7 @@ class ProgressCounts:
 
 
 def _texts(value: Any) -> Sequence[str]:
-    """The texts of an image's value; empty if the value is a vector.
+    """The texts in the value of an image; empty if the value is a vector.
 
     Example:
         >>> _texts("a dog"), _texts(["a dog", ""]), _texts(None)
@@ -122,7 +123,7 @@ def _texts(value: Any) -> Sequence[str]:
 
 
 def first_reasons(reasons: Mapping[str, str]) -> str:
-    """The first few images and their reasons, with each reason once.
+    """The first few images with the reasons of their failures; each reason occurs once.
 
     Example:
         >>> first_reasons({"7": "it is empty", "8": "not computed yet", "9": "it is empty"})
@@ -183,10 +184,10 @@ def describe_share(
     options: Namespace,
     limit: int | None = None,
 ) -> ProgressCounts:
-    """Describe the share of one task, except finished blocks.
+    """Describe the images that belong to one task, except those in finished blocks.
 
-    If the work ends early (by a request to stop or a failure of the model), everything described so
-    far is stored before the error is raised.
+    The work may end early, by a request to stop or by a failure of the model. Then everything that
+    was described is stored before the error is raised.
     """
     left = remaining(sources, stamps_of, store, options.shard, limit)
     work = _Work(load(), sources, left, store) if left.blocks else None
@@ -201,7 +202,7 @@ def describe_share(
 
 
 class _Work:
-    """Describes the unfinished images until the model fails, and stores them block by block."""
+    """Describes unfinished images until the model fails, and stores the results block by block."""
 
     def __init__(
         self,
@@ -217,7 +218,7 @@ class _Work:
         self._failure: BiasPipelineError | None = None  # the first failure, which ends the work
 
     def describe_and_store(self, options: Namespace) -> None:
-        """Store every finished block, and from time to time the open blocks."""
+        """Describe the images; store each finished block, and now and then unfinished blocks."""
         kept_at = time.monotonic()
         try:
             with contextlib.closing(self._describe(options)) as described:
@@ -235,7 +236,7 @@ class _Work:
             raise self._failure
 
     def _describe(self, options: Namespace) -> Generator[str, None, None]:
-        """Yield the images in order, each once its value is known; ends if the model fails."""
+        """Yield images in order, as soon as the value of each is known; end if the model fails."""
         images = self._left.images
         wanted = takewhile(lambda _: self._failure is None, images)
         # Answers wait until slower answers before them are there; images wait in memory.
@@ -252,7 +253,7 @@ class _Work:
                 yield image
 
     def _read(self, image: str) -> Any:
-        """A source as input for the model, or why it cannot be read; called by several threads."""
+        """A source as input for the model, or why it is unreadable. Several threads call this."""
         source: Any = UnreadableError(NOT_YET, lasting=False)
         try:
             if self._failure is None:
@@ -281,7 +282,7 @@ class _Work:
         self._open_blocks.popleft()
 
     def _put(self, ids: Sequence[str], wanted: Sequence[str]) -> dict[str, Any]:
-        """Store the outcomes of a block, if there are any, and return them."""
+        """Store the results for a block, if there are any, and return these results."""
         described = {image: self._values[image] for image in wanted if image in self._values}
         if described:
             stamps = self._left.stamps
@@ -290,7 +291,7 @@ class _Work:
 
 
 def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
-    """The value of each source, or why it has none; a batch may contain several blocks."""
+    """For each source, its value or why it has none; a batch may contain several blocks."""
     while sources := list(islice(read, batch)):
         if len(_by_form(sources)) > 1:  # else they are one batch as they come
             sources += islice(read, (_POOL - 1) * batch)
@@ -304,7 +305,7 @@ def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
 
 
 def _by_form(sources: Sequence[Any]) -> list[list[int]]:
-    """The places of sources that were read, grouped by form.
+    """The places of readable sources, grouped by form.
 
     Example:
         >>> _by_form([1, UnreadableError("broken"), 2])
@@ -323,9 +324,9 @@ def _block(
     outcomes: Mapping[str, Any],
     before: pa.Table | None,
 ) -> Block:
-    """A block with new results and with the stored results of unchanged images.
+    """A block with new results, and with the stored results of images that did not change.
 
-    Temporary failures get a stamp that no source has, so the next run tries their images again.
+    Images with temporary failures get a stamp that no source has. So the next run tries them again.
     """
     rows: dict[str, tuple[Any, ...]] = {}
     if before is not None:
@@ -377,7 +378,7 @@ def ahead(
     meanwhile: Callable[[], None] = lambda: None,
     every_s: float = 10.0,
 ) -> Generator[T, None, None]:
-    """Yield results in the order of the items; threads compute results a little in advance.
+    """Yield results in the order of the items, while threads compute a few results in advance.
 
     Example:
         >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))

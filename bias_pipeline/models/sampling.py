@@ -1,4 +1,4 @@
-"""Decodes captions; a random draw depends only on the photo, not on its batch."""
+"""Decodes captions. A random draw depends on the photo and not on the batch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Decoding:
 
 
 def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
-    """Words that describe how captions are decoded.
+    """A text that says how captions are decoded.
 
     Example:
         >>> describe_decoding(Decoding(beams=3), {"length_penalty": 2.0})
@@ -79,7 +79,7 @@ def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
 
 
 def own_settings(folder: Path) -> dict[str, Any]:
-    """The search settings in a model's own file, such as a penalty for repetitions."""
+    """Settings for the search that a model brings in a file, such as a penalty for repetitions."""
     path = folder / "generation_config.json"
     if not path.is_file():
         return {}
@@ -88,9 +88,10 @@ def own_settings(folder: Path) -> dict[str, Any]:
 
 
 class Noise:
-    """Adds Gumbel noise to log-probabilities / temperature, so the likeliest word is a draw.
+    """Adds Gumbel noise to log-probabilities / temperature. The best word is then a random draw.
 
-    Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
+    Each photo has random numbers of its own. So a draw depends neither on the batch nor on the
+    order.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Noise:
         ]
 
     def __call__(self, tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """(B, V) noisy scores of the next word, from log-probabilities (up to a constant)."""
+        """(B, V): scores of the next word with noise, from log-probabilities (up to a constant)."""
         import torch
 
         del tokens
@@ -121,7 +122,7 @@ def decode_captions(
     device: torch.device,
     texts_of: Callable[[Noise | None, int], Sequence[str]],
 ) -> list[list[str]]:
-    """The wanted captions of each photo: the best beams, or draws made in succession."""
+    """The wanted captions of each photo: the best beams, or one random draw after another."""
     n = decoding.n
     if not decoding.temperature:
         texts = texts_of(None, n)
@@ -131,7 +132,7 @@ def decode_captions(
 
 
 def _seed(seed: int, image: str, number: int) -> int:
-    """A seed of 63 bits for one draw on one image.
+    """The seed (63 bits) of one draw for one image.
 
     Example:
         >>> _seed(0, "139", 0) == _seed(0, "139", 1)

@@ -1,8 +1,9 @@
-"""Makes vectors of texts with masked, causal and sentence models of transformers.
+"""Turns texts into vectors with language models of the library transformers.
 
-The weights are frozen here; ``attack/language_models.py`` trains weights. The vectors of a text's
-tokens become one vector. Sentence models describe this in ``modules.json`` and its folders (the
-format of Reimers and Gurevych's sentence-transformers, 2019). For other models the user chooses the
+Masked, causal and sentence models can be used. Their weights are frozen here;
+``attack/language_models.py`` trains weights. The vectors of a text's tokens are pooled to one
+vector. Sentence models describe the pooling in ``modules.json`` and in the folders named there (the
+format of sentence-transformers, Reimers and Gurevych 2019). For other models the user chooses the
 pooling.
 """
 
@@ -35,7 +36,7 @@ _KNOWN = ("Transformer", "Pooling", "Normalize")
 
 @dataclass(frozen=True)
 class Pooling:
-    """The way in which the vectors of tokens become one vector."""
+    """How the vectors of tokens become one vector."""
 
     how: How  # the mean, or the vector of the first or of the last token
     normalize: bool = False  # whether the vector of a text gets length 1
@@ -45,7 +46,7 @@ class Pooling:
 
 
 def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pooling:
-    """The pooling that a model's own files describe."""
+    """The pooling that the files of a model describe."""
     path = folder / _MODULES
     if not path.is_file():
         return Pooling(chosen or otherwise)
@@ -73,7 +74,7 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
 
 
 def _how(path: Path) -> How:
-    """The pooling that a file switches on; it must be exactly one known kind."""
+    """The pooling that a file switches on. It must be exactly one, and of a known kind."""
     settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
     named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
@@ -107,7 +108,7 @@ _BATCH = 4096  # tokens per batch; on CPUs a larger batch is slower
 
 
 def default_pooling(kind: str) -> How:
-    """The last token for causal models, since it has seen the whole text; otherwise the mean."""
+    """For causal models the last token, which has seen the whole text; otherwise the mean."""
     return "last" if kind in CAUSAL else "mean"
 
 
@@ -117,7 +118,7 @@ def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Po
 
 
 class Tokens:
-    """Turns texts into numbers of a model's tokens.
+    """Turns texts into the numbers of the model's tokens.
 
     Words in angle brackets are our special tokens: ``<unk>`` (from alignment) becomes the model's
     unknown token, and any other special token (from masking) becomes the model's mask token. A
@@ -133,7 +134,7 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token numbers of each text, at least one; ``cut`` lists the texts that were cut."""
+        """The token numbers of each text, at least one number. ``cut`` says which were cut."""
         marked = []
         for text in texts:
             sound = text.encode("utf-8", "replace").decode()  # tokenizers refuse half surrogates
@@ -183,7 +184,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def vector_size(config: Any) -> int:
-    """D, the size of a network's token vectors; some OPT models do not call it hidden size."""
+    """D, the size of a network's token vectors. Some OPT models do not call it hidden size."""
     return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
 
 
@@ -194,7 +195,7 @@ def network_of(model: Pretrained, device: torch.device) -> Any:
 
 
 def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
-    """(N, D) a vector per text, from its tokens' vectors (N, L, D); padding is at the end."""
+    """(N, D): a vector for each text, from vectors (N, L, D) of tokens with padding at the end."""
     import torch
 
     if how == "cls":
@@ -206,7 +207,7 @@ def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.
 
 
 class Sentences:
-    """Turns texts into vectors of a frozen model, in batches of equal length without padding."""
+    """Turns texts into vectors with a frozen model. Texts in a batch have equal length."""
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class Sentences:
 
     @property
     def cut(self) -> frozenset[int]:
-        """The places of texts in the last call that were too long for the model."""
+        """The places of those texts in the last call that were too long for the model."""
         return self._tokens.cut
 
     def read(self, text: str) -> str:
@@ -265,7 +266,7 @@ class Sentences:
 
 
 def batches(lengths: IntArray) -> Iterator[IntArray]:
-    """Batches of rows; texts of a batch have equal length and at most ``_BATCH`` tokens in all.
+    """Rows in batches; texts in a batch have equal length, and together ``_BATCH`` tokens at most.
 
     Example:
         >>> [rows.tolist() for rows in batches(np.array([3, 2, 3]))]
@@ -279,9 +280,9 @@ def batches(lengths: IntArray) -> Iterator[IntArray]:
 
 @contextmanager
 def all_threads() -> Iterator[None]:
-    """Inside the block, compute on all cores, or with ``OMP_NUM_THREADS`` threads.
+    """Inside the block, compute with ``OMP_NUM_THREADS`` threads, by default on all cores.
 
-    Attackers use one thread each, which is too slow for embedding.
+    Attackers use one thread each, which would be too slow for embedding texts.
     """
     import torch
 

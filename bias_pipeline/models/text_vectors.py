@@ -1,8 +1,8 @@
-"""Computes vectors of texts, each once for all runs, seeds, captioners and commands.
+"""Computes vectors of texts; each is computed once for all runs, seeds, captioners and commands.
 
-The cache consists of the blocks of :mod:`bias_pipeline.models.blocks`; the digest of its words
-names a text. A call stores the texts that are not yet in the cache as new blocks. Blocks overlap
-only if processes computed the same texts at the same time, and then the results are equal.
+The cache consists of the blocks of :mod:`bias_pipeline.models.blocks`, in which a text is named by
+a digest of its words. A call stores texts that are not yet in the cache as new blocks. A text is in
+two blocks only if two processes computed it at the same time, and then the results are equal.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ WHOLE, CUT = 0, 1  # stamps: the text was read completely, or cut
 
 
 class TextEmbedder(Protocol):
-    """A frozen model; after a call, ``cut`` has the indices of texts that were too long."""
+    """A frozen model. After a call, ``cut`` has the indices of the texts that were too long."""
 
     @property
     def cut(self) -> Collection[int]: ...
 
     def embed(self, texts: Sequence[str], /) -> Float32Array:
-        """(N, D) a vector for each text."""
+        """(N, D): a vector for each text."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Embedded:
 def embed_missing(
     texts: Sequence[str], store: BlockStore, load: Callable[[], TextEmbedder]
 ) -> Embedded:
-    """Embed the texts that have no cached vector; long texts come last."""
+    """Embed the texts that have no vector in the cache. Long texts come last."""
     wanted = {digest(text): text for text in texts}
     missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
     if not missing:
@@ -70,7 +70,7 @@ def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
 def _embed_block(
     names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
 ) -> int:
-    """Embed a block; returns the number of embedded texts, or 0 if another process has done it."""
+    """Embed a block; return the number of embedded texts, 0 if another process was faster."""
     if store.read(names) is not None:
         return 0
     vectors = model.embed([texts[name] for name in names])
@@ -80,9 +80,9 @@ def _embed_block(
 
 
 def _blocks(missing: dict[str, str]) -> list[list[str]]:
-    """Blocks of texts with similar lengths; every process begins with another block.
+    """Blocks of texts of similar length. Every process begins with a different block.
 
-    So processes that lack the same texts share the work.
+    So processes that need the same texts share the work.
     """
     ordered = sorted(missing, key=lambda name: (len(missing[name].split()), name))
     blocks = [ordered[start : start + BLOCK] for start in range(0, len(ordered), BLOCK)]
@@ -91,12 +91,12 @@ def _blocks(missing: dict[str, str]) -> list[list[str]]:
 
 
 def vectors_from(texts: Sequence[str], store: BlockStore) -> Float32Array:
-    """(N, D) the vectors of distinct texts, after :func:`embed_missing`."""
+    """(N, D): the vectors of N different texts; :func:`embed_missing` must have embedded them."""
     return vectors_of_names([digest(text) for text in texts], store)
 
 
 def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
-    """(N, D) the vectors stored under N distinct names."""
+    """(N, D): the vectors that are stored under N different names."""
     place = {name: row for row, name in enumerate(wanted)}
     result = np.empty((0, 0), np.float32)
     for names, vectors in vectors_by_block(wanted, store):
@@ -109,7 +109,7 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
 def vectors_by_block(
     wanted: Sequence[str], store: BlockStore
 ) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
-    """For each block, the places of the wanted names in it, and their vectors (B, D)."""
+    """For each block, the wanted names that it contains, and their vectors (B, D)."""
     left = set(wanted)
     for path, stamps in store.index().items():
         table = None if left.isdisjoint(stamps) else read_block(path)
@@ -124,14 +124,14 @@ def vectors_by_block(
 
 
 def known_names(store: BlockStore) -> set[str]:
-    """The names that need no computation: all stored names except temporary failures."""
+    """The names that need not be computed: all stored names except temporary failures."""
     return {
         name for stamps in store.index().values() for name, stamp in stamps.items() if stamp >= 0
     }
 
 
 def digest(text: str) -> str:
-    """The name of a text: SHA-256, hexadecimal.
+    """The name of a text, which is its SHA-256 in hexadecimal digits.
 
     Example:
         >>> digest("a dog")[:8]

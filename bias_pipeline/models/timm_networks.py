@@ -1,6 +1,6 @@
 """Finds networks of timm on disk.
 
-Finding and checking a network loads nothing, and building a network runs no foreign code.
+A network is found and checked without loading weights. Building it runs no foreign code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77d
 
 @dataclass(frozen=True)
 class SquareNetwork:
-    """A published network on disk that takes square pictures."""
+    """A published network on disk that reads square pictures."""
 
     name: str  # as the user wrote it
     folder: Path  # the folder of the network
@@ -55,7 +55,7 @@ class TimmNetwork(SquareNetwork):
     config: Mapping[str, Any] = field(default_factory=dict)  # its config.json; may be empty
 
     def build(self) -> nn.Module:
-        """The network with its weights, on the CPU."""
+        """Build the network with its weights, on the CPU."""
         path = self.folder / next(name for name in self.files if name != CONFIG)
         try:
             network: nn.Module = timm().create_model(
@@ -76,7 +76,7 @@ class TimmNetwork(SquareNetwork):
 
     @property
     def cut(self) -> float:
-        """The share of a picture's shorter side that the classifier sees."""
+        """The share of a picture's shorter side that remains after cropping for the classifier."""
         share = self._preparation.get("crop_pct", _CUT)
         if not isinstance(share, int | float) or not 0 < share <= 1:
             raise DataError(
@@ -86,7 +86,7 @@ class TimmNetwork(SquareNetwork):
 
     @property
     def interpolation(self) -> str:
-        """The method that resizes pictures for the classifier."""
+        """The method by which pictures are resized for the classifier."""
         name = self._preparation.get("interpolation", _USUAL_RESIZING)
         if name not in ("bicubic", "bilinear"):
             raise DataError(
@@ -97,7 +97,7 @@ class TimmNetwork(SquareNetwork):
 
     @property
     def class_names(self) -> list[str]:
-        """The names of the classes in the network's files; empty if the files have no names."""
+        """The names of classes in the files of the network; empty if the files have no names."""
         path = self.folder / CONFIG
         names = expect(self.config.get("label_names") or [], list, path, "label_names")
         words = self.config.get("label_descriptions") or {}
@@ -105,7 +105,7 @@ class TimmNetwork(SquareNetwork):
         return [str(words.get(name, name)) for name in names]
 
     def check_classifier(self) -> None:
-        """Refuse, as a classifier, a network whose classes or preprocessing are unclear."""
+        """Refuse a network as a classifier if its classes or its preprocessing are unclear."""
         mode = self._preparation.get("crop_mode", "center")
         if mode != "center":
             raise DataError(
@@ -115,7 +115,7 @@ class TimmNetwork(SquareNetwork):
 
     @property
     def labels(self) -> Sequence[str]:
-        """The name of each class; a thousand classes without names get ImageNet's names."""
+        """The name of each class. A thousand classes without names get the names of ImageNet."""
         if len(self.class_names) == self.n_classes:
             return self.class_names
         if self.n_classes != _N_IMAGENET:
@@ -130,7 +130,7 @@ class TimmNetwork(SquareNetwork):
         return [known.index_to_description(number) for number in range(_N_IMAGENET)]
 
     def _weights(self, path: Path, named: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The weights in a file; a package's weights have other names, but timm's order."""
+        """The weights in a file, named as in timm. The package's file has only the same order."""
         from safetensors.torch import load_file
 
         if path.name == WEIGHTS:
@@ -139,7 +139,7 @@ class TimmNetwork(SquareNetwork):
 
 
 def is_timm(source: str) -> bool:
-    """Whether a source is the name of a network of timm.
+    """Whether a source is the name of a network in the library timm.
 
     Example:
         >>> is_timm("efficientnet_lite0"), is_timm("timm:resnet18"), is_timm("microsoft/resnet-152")
@@ -149,7 +149,7 @@ def is_timm(source: str) -> bool:
 
 
 def find_network_of_timm(source: str) -> TimmNetwork:
-    """A network whose name :func:`is_timm` recognises; nothing is loaded."""
+    """Find a network by a name that :func:`is_timm` recognises; nothing is loaded."""
     return find_lite0() if source == LITE0 else find_timm(source.removeprefix(TIMM))
 
 
@@ -187,7 +187,7 @@ def find_timm(name: str) -> TimmNetwork:
 
 
 def find_lite0() -> TimmNetwork:
-    """EfficientNet-Lite0 from a package, with weights trained on ImageNet."""
+    """Find EfficientNet-Lite0, with weights trained on ImageNet, in an installed package."""
     EFFICIENTNET.require()
     folder = package_folder(EFFICIENTNET.modules[0])
     assert folder is not None
@@ -205,7 +205,7 @@ def find_lite0() -> TimmNetwork:
 
 
 def _built_with(settings: object, path: Path) -> dict[str, Any]:
-    """The arguments with which a network was built, if no file names them."""
+    """The arguments with which a network must be built; other arguments are refused."""
     given = expect(settings, dict, path, "model_args")
     more = sorted(set(given) - {*_BUILT_WITH, *_KNOWN_OTHERWISE})
     if more or given.get("in_chans", 3) != 3:
@@ -217,7 +217,7 @@ def _built_with(settings: object, path: Path) -> dict[str, Any]:
 
 
 def _name_with_tag(name: str) -> str:
-    """The name of a network with the tag of its default weights."""
+    """The name of a network, followed by the tag of its default weights."""
     if "." in name:
         return name
     if not timm().is_model(name):

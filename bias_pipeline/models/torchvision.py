@@ -1,9 +1,9 @@
-"""Lets Lightning, transformers and timm work with a torchvision that was built for another torch.
+"""Lets Lightning, transformers and timm run with a torchvision that was built for another torch.
 
 All three import torchvision if it is installed. A torchvision that was built for another torch has
-no operators, so these imports fail. :func:`complete_when_imported` declares the operators.
-Non-maximum suppression, which torchvision cannot compute in any other way, gets a kernel in plain
-PyTorch. If torchvision has its operators, nothing is done.
+no operators, so these imports fail. :func:`complete_when_imported` declares the operators. For
+non-maximum suppression, which torchvision cannot compute otherwise, there is a kernel in plain
+PyTorch. If torchvision has its operators, nothing is changed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _libraries: list[object] = []  # declarations last as long as the object that de
 
 
 def complete_when_imported() -> None:
-    """Complete torchvision as soon as it is imported; the call itself imports nothing."""
+    """Complete torchvision as soon as something imports it. The call itself imports nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(MetaPathFinder):
-    """Import hook that finds one module and completes it after it has run."""
+    """An import hook that finds one module, and completes the module after its code has run."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -59,7 +59,7 @@ class _Completing(Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module; if torchvision has no operators, declare them."""
+        """Run the module, and declare the operators if torchvision has none."""
         self.loader.exec_module(module)
         has_operators = getattr(module, "_has_ops", None)
         if has_operators is not None and not has_operators():
@@ -79,7 +79,7 @@ def _complete(module: ModuleType) -> None:
 
 
 def suppress_boxes(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """(M,) int64 rows of the boxes (N, 4) that non-maximum suppression keeps, best first."""
+    """(M,): which of the boxes (N, 4) non-maximum suppression keeps, as int64 rows, best first."""
     import torch
 
     order = scores.argsort(descending=True, stable=True)

@@ -1,7 +1,7 @@
-"""Reads PyTorch files of weights as numbers, never as code, and renames foreign weights.
+"""Reads weights from PyTorch files without running code, and renames foreign weights.
 
-Reading a pickle calls the classes it names. Each class listed here is replaced by an empty class
-that does nothing; all other classes are refused.
+Reading a pickle calls the classes that it names. So classes that are listed here are replaced by
+empty classes, which do nothing, and all other classes are refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HEADERS = 3  # in files of PyTorch before 1.6, so many pickles precede the save
 
 
 class _Inert:
-    """Takes the place of an object of a listed class."""
+    """The empty class that replaces a listed class."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:
         del args, kwargs
@@ -58,7 +58,7 @@ class _Inert:
 
 
 class _PlainDict:
-    """Takes the place of a class of dictionaries, and makes empty dictionaries."""
+    """The class that replaces a class of dictionaries; it makes empty dictionaries."""
 
     def __new__(cls, *args: object) -> Any:
         del args
@@ -67,7 +67,7 @@ class _PlainDict:
 
 @contextmanager
 def inert_classes(path: Path) -> Iterator[None]:
-    """Context in which PyTorch replaces all classes that a file names by empty classes."""
+    """A context in which PyTorch replaces classes that a file names by empty classes."""
     from torch import serialization
 
     if zipfile.is_zipfile(path):
@@ -91,7 +91,7 @@ def inert_classes(path: Path) -> Iterator[None]:
 
 
 def _names_in_old_file(path: Path) -> set[Named]:
-    """The names in a file written before PyTorch 1.6; empty for any other file."""
+    """The classes named in a file of PyTorch before 1.6; empty for any other file."""
     with path.open("rb") as file:
         try:
             for _ in range(_HEADERS):
@@ -102,7 +102,7 @@ def _names_in_old_file(path: Path) -> set[Named]:
 
 
 def _names_in_pickle(pickled: bytes | IO[bytes]) -> set[Named]:
-    """Modules and names in one pickle; no code is run."""
+    """The modules and classes that a pickle names. No code is run."""
     named = [
         str(argument).partition(" ")
         for code, argument, _ in pickletools.genops(pickled)
@@ -112,10 +112,10 @@ def _names_in_pickle(pickled: bytes | IO[bytes]) -> set[Named]:
 
 
 def read_numbers(path: Path) -> Any:
-    """The contents of a PyTorch or safetensors file, on the CPU.
+    """Read a PyTorch or safetensors file into the memory of the CPU.
 
-    Numbers are memory-mapped if possible (PyTorch 1.6 and later), so unused numbers are never read.
-    Other objects, such as settings and scores, become empty objects.
+    Numbers are memory-mapped if possible (PyTorch 1.6 and later). So numbers that are not used are
+    never read. Other objects, such as settings and scores, become empty objects.
     """
     import torch
 
@@ -162,7 +162,7 @@ def _check_unpacked(path: Path) -> None:
 
 
 def _is_torchscript(path: Path) -> bool:
-    """Whether a file is a program with its numbers, like OpenAI's files of CLIP."""
+    """Whether a file contains a program besides the numbers, as OpenAI's files of CLIP do."""
     try:
         with zipfile.ZipFile(path) as file:
             return any(name.endswith("/constants.pkl") for name in file.namelist())
@@ -180,7 +180,7 @@ Names = Iterable[tuple[str, str]]  # a pattern of the file's name, and ours
 def rename_weights(
     weights: Mapping[str, Tensor], names: Names, unused: Iterable[str], path: Path, network: str
 ) -> dict[str, Tensor]:
-    r"""The weights under our names, without reading unused weights.
+    r"""The weights under our names. Weights that are not used are not read.
 
     Example:
         >>> import torch
@@ -211,7 +211,7 @@ def rename_weights(
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, why: str
 ) -> None:
-    """Check that a file has every weight of a network in the right size, and no other weights."""
+    """Check that a file has all weights of a network, in the right sizes, and no others."""
     for name, shape in shapes.items():
         if name not in weights:
             raise DataError(

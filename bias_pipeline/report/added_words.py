@@ -1,4 +1,4 @@
-"""Finds words that a captioner uses for persons more often than annotators do, by group."""
+"""For each group, finds words that a captioner uses for persons more often than annotators do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AddedWord:
 
 
 def added_words(corpus: Corpus, attribute: Attribute, table: ConceptTable) -> list[AddedWord]:
-    """Words that the captioner uses beyond chance more often than annotators; most added first."""
+    """Words that the captioner uses significantly more often than annotators; most added first."""
     grouping = corpus.groupings[attribute.name]
     sides = [corpus.side(side) for side in SIDES]
     numbers = [np.bincount(captions.image_rows, minlength=len(corpus)) for captions in sides]
@@ -75,7 +75,7 @@ def _shares(
     columns: Sequence[_Column],
     numbers: IntArray,
 ) -> sparse.csr_array:
-    """(N, S) the share of each image's captions with a spelling."""
+    """(N, S): for each image, the share of its captions that contain each spelling."""
     place = {
         pair: k
         for k, pair in enumerate(
@@ -100,7 +100,7 @@ def _words_of_group(
     columns: Sequence[_Column],
     table: ConceptTable,
 ) -> Iterator[AddedWord]:
-    """The added words of one group, computed from the spellings' shares in its images."""
+    """The added words of one group, computed from the shares in the images of this group."""
     n_images = model.shape[0]
     mentions = np.bincount(model.indices, minlength=len(columns))
     difference = (model - human).tocsc()

@@ -1,4 +1,4 @@
-"""Tables of answers, with a line for each question or for each captioner."""
+"""Makes tables of answers; each line is about one question or one captioner."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TONES = {"yes": "worse"}
 
 
 def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
-    """A table of the answers on one attribute, with the images of each number.
+    """A table of the answers on one attribute; it also says on how many images each number rests.
 
-    ``made`` is the text of :func:`how_made`, with which the caption ends.
+    The table's caption ends with ``made``, the text of :func:`how_made`.
     """
     groups = list(dict.fromkeys(name for answer in answers for name in answer.by_group))
     head = ["question", "answer", "number", "value", "annotators", *groups, "images", "coverage"]
@@ -43,7 +43,7 @@ def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
 
 
 def value_cell(answer: Answer) -> NumberCell | None:
-    """The number that decides, with its interval, or None if there is no number."""
+    """The number behind an answer, with its interval, or None if there is no number."""
     if math.isnan(answer.value):
         return None
     ends = (answer.ci_low, answer.ci_high)
@@ -62,7 +62,7 @@ def _group(answer: Answer, name: str) -> NumberCell | None:
 
 
 def numbers_tables(verdict: Verdict, answers: Sequence[Answer]) -> Iterator[Table]:
-    """A table of all numbers on each question; the number that decides comes first."""
+    """A table of all numbers on each question; the number behind the answer comes first."""
     head = ["number", "use", "value", "annotators", "p", "images", "coverage"]
     for answer in answers:
         findings = verdict.findings_on(stored_question(answer.question), answer.attribute)
@@ -105,7 +105,7 @@ def captioners_table(
 ) -> Table:
     """Each captioner's number for each question that has a number.
 
-    ``unsure`` has the captioners that may or may not have learnt from captions of the data set.
+    ``unsure`` lists the captioners whose training data may contain captions of the data set.
     """
     questions = dict.fromkeys(
         question_text(answer.question, answer.attribute)
@@ -128,7 +128,7 @@ def _caption(title: str, made: str) -> str:
 
 
 def how_made(results: Sequence[Result]) -> str:
-    """A text for a table's caption: seeds, splits, attackers and corrections behind its numbers."""
+    """A text for a table's caption, which names the seeds, splits, attackers and corrections."""
     attacked = [result for result in results if result.facts.attackers]
     texts = ["Intervals of 95 % over images" + (", attackers and splits" if attacked else "")]
     if attacked:

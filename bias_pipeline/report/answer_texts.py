@@ -1,8 +1,9 @@
-"""Puts answers into words: a screen of an audit, its headline, and the notes below it.
+"""Puts answers into words: the screen of an audit, the sentences at its top, and notes below.
 
-The headline contains a Yes only if it is still a Yes after a correction for all questions and
-attributes (Holm). If no bias was found, the headline says how much bias is still possible and on
-which questions. The headline also says how many of the captioner's words could not be compared.
+The headline says that there is bias only if p is still significant after a correction for all
+questions and attributes (Holm). If no bias was found, the headline says how much bias is still
+possible and on which questions. The headline also says which share of the captioner's words could
+not be compared.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _WORDS = {"yes": "Yes", "no": "No", "cannot_tell": "Cannot tell", "not_tested": 
 
 
 def question_text(question: str, attribute: str) -> str:
-    """A question in the words of the screen."""
+    """A question as it is printed on the screen."""
     stored = stored_question(question)
     text = PANELS["directions"] if stored == "tasks" else PANELS.get(stored)
     return (text or QUESTIONS[stored]).format(attribute=attribute)
 
 
 def answer_lines(answer: Answer) -> list[str]:
-    """Lines with the answer, its number, the groups' values, and which part of captions counts."""
+    """Lines with an answer, its number, each group's value, and the scored part of the captions."""
     named = ", ".join(answer.named[:_MOST_NAMED])
     if len(answer.named) > _MOST_NAMED:
         named += f" and {len(answer.named) - _MOST_NAMED} more"
@@ -53,7 +54,7 @@ def answer_lines(answer: Answer) -> list[str]:
 
 
 def answer_text(answer: Answer) -> str:
-    """The answer, with its reason or with the largest bias that the interval allows."""
+    """The answer, with its reason or with the largest bias that lies within the interval."""
     word = _WORDS[answer.answer]
     if answer.answer == "no":
         most, none = (amount(answer, x) for x in (max(answer.at_most, 0.0), answer.negligible))
@@ -68,7 +69,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def deciding_number(answer: Answer) -> str:
-    """The number that decides, its interval, and the annotators' number; may be empty."""
+    """The number behind an answer, its interval, the annotators' number; empty without a number."""
     if math.isnan(answer.value):
         return ""
     if answer.question == "declining":
@@ -84,19 +85,19 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """What the model's number is compared with: ``labels`` or ``annotators``."""
+    """Whether the model's number is compared with ``labels`` or with ``annotators``."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 
 def interval(answer: Answer) -> str:
-    """The interval as text for the place behind a value; empty without an interval."""
+    """The interval as text, to be printed after a value; empty without an interval."""
     if math.isnan(answer.ci_low):
         return ""
     return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
 
 
 def name_of_number(answer: Answer) -> str:
-    """The metric of the number that decides, with its direction; empty without a number."""
+    """The metric and the direction of the number behind an answer; empty without a number."""
     name = metric_name(answer.metric, answer.attribute)
     return " ".join(filter(None, [name, ARROWS.get(direction_of(answer.part), "")]))
 
@@ -110,17 +111,17 @@ def _groups(answer: Answer) -> str:
 
 
 def value_text(answer: Answer, value: float) -> str:
-    """A value of an answer as text, in which fractions are in per cent."""
+    """A value of an answer as text; fractions are printed in per cent."""
     return NumberCell.in_unit(answer.unit, value).text
 
 
 def rate(answer: Answer, value: float) -> str:
-    """A value of an answer as text, in which fractions have a per cent sign."""
+    """A value of an answer as text; fractions are printed with a per cent sign."""
     return value_text(answer, value) + " %" * (answer.unit == "fraction")
 
 
 def amount(answer: Answer, value: float) -> str:
-    """A value of an answer, with the unit for differences."""
+    """A value of an answer as text, with the unit that a difference has."""
     unit = {"fraction": " points", "nat": " nat", "bits": " bits"}.get(answer.unit, "")
     return f"{value_text(answer, value)}{unit}"
 
@@ -208,7 +209,7 @@ def _bias_clause(answer: Answer) -> str:
 
 
 def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
-    """A sentence on a Yes that may be chance among many questions, or that is about few words."""
+    """A sentence on a bias that may be chance among many questions, or that rests on few words."""
     key = (stored_question(answer.question), answer.attribute)
     p_value = verdict.overall.get(key, math.nan)
     clause = _bias_clause(answer)
@@ -252,7 +253,7 @@ def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def _possible(searched: Sequence[Answer]) -> str:
-    """A sentence on the bias that the widest interval allows, and where no bias was found."""
+    """A sentence that names the largest possible bias, and the questions without a bias."""
     widest = max(searched, key=lambda answer: answer.at_most)
     most = amount(widest, max(widest.at_most, 0.0))
     where = join_words(_noun(answer) for answer in searched)
@@ -269,7 +270,7 @@ def _noun(answer: Answer) -> str:
 
 
 def _share_not_compared(verdict: Verdict, attribute: str) -> str:
-    """A clause on the share of words that was not compared; empty if it is unknown or too small."""
+    """A clause on the share of words that could not be compared; empty if unknown or small."""
     share = 1 - verdict.covered.get(attribute, math.nan)
     if not share >= _SHOWN:
         return ""
@@ -298,7 +299,7 @@ _NEEDS: Mapping[str, str] = {
 
 
 def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """Sentences on one attribute: missing data, reasons for a wrong Yes, and further numbers."""
+    """Sentences on one attribute: missing data, what could mislead, and further numbers."""
     attribute = answers[0].attribute
     lines = []
     for answer in answers:
@@ -320,7 +321,7 @@ def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def what_is_needed(verdict: Verdict, answer: Answer) -> str:
-    """Why a question lacks a full answer, and which data it needs; empty if the answer is full."""
+    """Why a question has no full answer, and which data are missing; empty with a full answer."""
     question, attribute = stored_question(answer.question), answer.attribute
     if question not in JUDGED:
         withheld = verdict.withheld(question, attribute).partition(": ")[2]
@@ -342,12 +343,12 @@ def what_is_needed(verdict: Verdict, answer: Answer) -> str:
 
 
 def _is_answer(finding: Finding) -> bool:
-    """Whether the answer already shows the doubt of the finding."""
+    """Whether the answer already says why the finding is in doubt."""
     return finding.answered is not None or finding.doubt == f"it {finding.withheld}"
 
 
 def _comparison_text(finding: Finding) -> str:
-    """The number that is compared with the no-bias value, in the form of answers."""
+    """The number that is compared with the no-bias value, as text."""
     people = finding.people
     beside = "" if math.isnan(people) else f", annotators {_number_text(people, finding)}"
     value = NumberCell.of_row(finding.compared).text
@@ -355,7 +356,7 @@ def _comparison_text(finding: Finding) -> str:
 
 
 def not_used(findings: Iterable[Finding]) -> list[str]:
-    """A line for each reason not to use a number, with the numbers to which it applies."""
+    """A line for each reason not to use a number; the line lists the numbers that are not used."""
     doubted: dict[str, list[Finding]] = {}
     for finding in findings:
         doubted.setdefault(finding.doubt, []).append(finding)
@@ -376,7 +377,8 @@ _NAMED = 4  # how many headlines the sentence names
 def noise_sentences(results: Sequence[Result]) -> list[str]:
     """A sentence for each attribute whose label noise was tested.
 
-    The sentence names the headlines that would leave their interval, with the largest change first.
+    The sentence names the scores that wrong labels would move out of their intervals, largest
+    change first.
     """
     by_attribute: dict[str, list[Result]] = {}
     for result in results:
@@ -422,5 +424,5 @@ def _amount(move: Row) -> str:
 
 
 def _wrong_shares(result: Result) -> Mapping[str, float]:
-    """The additional share of wrong labels that was tested, by group; empty without such a test."""
+    """For each group, the share of labels that the test made wrong; empty without such a test."""
     return mapping_in(result.facts.audit, NOISE, "wrong")

@@ -1,4 +1,4 @@
-"""Answers each question about one attribute with one number, which is the same everywhere."""
+"""Answers each question about one attribute with one number, which all outputs share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITTEN = {"misgendering": "naming"}
 
 
 def stored_question(question: str) -> str:
-    """The name of a question in rows, looked up by the name that users read."""
+    """The stored name of a question, looked up by the name that users read."""
     return next((name for name, written in WRITTEN.items() if written == question), question)
 
 
@@ -33,7 +33,7 @@ _ONE_WAY = "A→T alone; nothing is known of T→A"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one question about one attribute, and the number that decides it.
+    """The answer to one question about one attribute, and the number on which it rests.
 
     Attributes:
         question: its name in files of answers, such as ``naming``.
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is no Yes, and the interval shows in points how much bias is possible."""
+        """Whether no bias was found and the interval says how many points of bias are possible."""
         points = self.unit == "fraction" and not math.isnan(self.at_most)
         return points and self.answer in ("no", "cannot_tell")
 
@@ -105,9 +105,9 @@ class Answer:
 def answers_of(
     verdict: Verdict, attribute: str, skipped: Mapping[str, str] = MappingProxyType({})
 ) -> list[Answer]:
-    """An answer to every question, in the order in which questions are asked.
+    """The answers to all questions, in the order of the questions.
 
-    ``skipped`` has the reason why a question's metrics did not run.
+    ``skipped`` says for each question why its metrics did not run.
     """
     return [
         answer
@@ -159,13 +159,13 @@ def _answer_on(
 
 
 def _excess(finding: Finding) -> float:
-    """How far the interval reaches above no bias, which is infinity if it is unknown."""
+    """The distance from the no-bias value to the interval's upper end; infinity if unknown."""
     excess = finding.compared.ci_high - finding.neutral
     return math.inf if math.isnan(excess) else excess
 
 
 def why_unknown(verdict: Verdict, question: str, attribute: str) -> str:
-    """Why a question has no answer although finished runs test the question."""
+    """Why a question has no answer although runs that test the question have finished."""
     if withheld := verdict.withheld(question, attribute):
         return withheld.partition(": ")[2]
     doubts = [finding.doubt for finding in verdict.findings_on(question, attribute)]
@@ -213,7 +213,7 @@ def _part_of_words(finding: Finding) -> str:
 def _unjudged_answers(
     verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
 ) -> Iterator[Answer]:
-    """The answers to a question with numbers but no verdict, or why there is no number."""
+    """Answers to a question that has numbers but no verdict, or the reason why it has no number."""
     findings = verdict.findings_on(question, attribute)
     if not findings and question in skipped:
         yield Answer(attribute, question, "not_tested", reason=shorten_reason(skipped[question]))

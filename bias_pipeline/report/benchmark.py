@@ -1,4 +1,4 @@
-"""A row of the benchmark, with six numbers of one captioner on a fixed list of images."""
+"""Makes rows of the benchmark: six numbers of a captioner on a fixed list of images."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def listed_images() -> list[str]:
 
 
 def labels_digest(labels: Mapping[str, str], label_map: LabelMap, images: Iterable[str]) -> str:
-    """A digest of the labels of all images that are labelled with a group or as unsure.
+    """A digest of the labels of all images whose label is a group or Unsure.
 
-    ``labels`` has the label of each image in the spelling of the file.
+    ``labels`` maps each image to its label as the file spells it.
     """
     sha = hashlib.sha256()
     for image in sorted(images, key=id_key):
@@ -69,7 +69,7 @@ def labels_digest(labels: Mapping[str, str], label_map: LabelMap, images: Iterab
 
 @dataclass(frozen=True)
 class Captioned:
-    """How many of some images have a caption in a file."""
+    """How many of the images have a caption in a file."""
 
     n: int = 0
     of: int = 0
@@ -84,7 +84,7 @@ class Captioned:
 
 @dataclass(frozen=True)
 class BenchmarkNumber:
-    """The number that decides a question in an audit."""
+    """The number on which an audit's answer to a question rests."""
 
     metric: str = ""
     metric_version: int = 0
@@ -110,7 +110,7 @@ class BenchmarkNumber:
 
 @dataclass(frozen=True)
 class BenchmarkRow:
-    """One captioner's numbers, and the facts that decide whether two rows may be in one table."""
+    """One captioner's numbers, and the facts that two rows of one table must share."""
 
     captioner: str = ""
     version: int = VERSION
@@ -132,7 +132,7 @@ class BenchmarkRow:
 
     @property
     def reservations(self) -> str:
-        """Absent numbers with reasons, and numbers that rest on too few captions."""
+        """Lines on numbers that are absent, with the reason, or that rest on too few captions."""
         absent: dict[str, list[str]] = {}
         fewer: dict[str, list[str]] = {}
         for question, one in self.numbers.items():
@@ -150,7 +150,7 @@ class BenchmarkRow:
         return seal(content, within="row")
 
     def as_markdown(self) -> str:
-        """A card with the numbers and the facts behind them."""
+        """A Markdown card with the numbers and with the facts about how they were made."""
         lines: list[list[Cell]] = [
             [
                 question,

@@ -1,8 +1,8 @@
-"""Makes pairs of captions for raters: one model, one scene in both pictures, different groups.
+"""Makes pairs of captions for raters. One model describes two groups in the same kind of scene.
 
-The pictures of a pair have the same objects (if objects are known) and the most similar words of
-annotators. Hashes of image ids decide which pictures are drawn and which caption comes first. Each
-group comes first in half of the pairs.
+The two pictures of a pair have the same objects (if objects are known), and annotators describe
+them in the most similar words. Hashes of image ids decide which pictures are drawn and which
+caption comes first. In half of the pairs, the caption about the first group comes first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Z = 1.96
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions by one model; A is first or above B."""
+    """Two captions by one model. Caption A is shown first, or above caption B."""
 
     pair: str
     attribute: str
@@ -59,7 +59,7 @@ def caption_pairs(
     groups: Sequence[str] = (),
     most: int = PAIRS,
 ) -> list[CaptionPair]:
-    """At most ``most`` pairs of a corpus; fewer if too few pictures show the same scene."""
+    """Up to ``most`` pairs from a corpus; fewer if too few pictures show similar scenes."""
     if not len(corpus.human) and corpus.objects is None:
         raise NotApplicableError(
             f"dataset {corpus.dataset!r}: annotators' captions or objects must show which "
@@ -95,7 +95,7 @@ def _two_groups(names: Sequence[str], groups: Sequence[str], attribute: str) -> 
 
 
 def _usable(corpus: Corpus, members: BoolArray) -> BoolArray:
-    """The images of a group with all the captions that pairs need."""
+    """The images of a group that have all the captions needed for a pair."""
     captioned = np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0
     if len(corpus.human):
         captioned &= np.bincount(corpus.human.image_rows, minlength=len(corpus)) > 0
@@ -105,7 +105,7 @@ def _usable(corpus: Corpus, members: BoolArray) -> BoolArray:
 def _matches(
     images: DescribedImages, sides: Sequence[IntArray], most: int
 ) -> Iterator[tuple[int, int, float]]:
-    """Pairs of a picture of each group, as rows, with the similarity of the two pictures.
+    """The row numbers of two paired pictures, one of each group, and their similarity.
 
     A picture is in at most one pair. Pictures of the smaller group are drawn. Each drawn picture is
     paired with the most similar remaining picture of the other group.
@@ -134,7 +134,7 @@ def _matches(
 
 
 def _scenes(images: DescribedImages) -> IntArray:
-    """(M,) a number for each picture; pictures with equal objects have equal numbers."""
+    """(M,): a scene number for each picture; pictures with equal objects have equal numbers."""
     objects, number = images.corpus.objects, dict[frozenset[str], int]()
     if objects is None:
         return np.zeros(len(images.corpus), np.int64)
@@ -207,7 +207,7 @@ def read_pairs(path: Path) -> list[CaptionPair]:
 
 
 def _study_of(pair: CaptionPair) -> tuple[str, str, str, str, str]:
-    """The facts that all pairs of a study have in common."""
+    """The facts that are the same for all pairs of a study."""
     groups = sorted((pair.group_a, pair.group_b))
     return pair.dataset, pair.captioner, pair.attribute, groups[0], groups[1]
 
@@ -230,7 +230,7 @@ def _read_pair(rows: Rows, number: int, row: Mapping[str, Any]) -> CaptionPair:
 
 @dataclass(frozen=True)
 class PairAnswers:
-    """The raters' answers on one captioner's pairs; "cannot tell" counts as no answer."""
+    """The raters' answers about one captioner's pairs, without the answer "cannot tell"."""
 
     groups: tuple[str, str]
     pairs: Sequence[CaptionPair]  # pairs with an answer
@@ -256,20 +256,24 @@ class PairAnswers:
     def by_place(self) -> Interval:
         """How much more often raters choose caption A than caption B.
 
-        Only a preference for a position can cause this difference.
+        Since the order is balanced, only a preference for the first or second caption causes it.
         """
         return _mean(self.first)
 
     @property
     def with_concepts(self) -> Estimate:
-        """The correlation of how often raters see a difference with the unshared concepts."""
+        """The correlation between raters' differences and unshared concepts.
+
+        For each pair it correlates the share of answers that see a difference with the number of
+        concepts that only one of the two captions mentions.
+        """
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 
 
 def pair_answers(
     pairs: Sequence[CaptionPair], ballots: Mapping[str, Sequence[str]]
 ) -> PairAnswers | None:
-    """The raters' answers about pairs, or None if no rater could tell anything."""
+    """The raters' answers about pairs, or None if every answer was "cannot tell"."""
     counts = {
         pair.pair: [ballots.get(pair.pair, ()).count(answer) for answer in (FIRST, SECOND, ALIKE)]
         for pair in pairs

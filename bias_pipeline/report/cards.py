@@ -1,6 +1,6 @@
-"""The first screen of a report, with a card for each question that has a number.
+"""Makes the cards on a report's first screen: one for each question that has a number.
 
-Positions are shares of a bar's width. So a page draws bars without a script, and text stays text.
+Positions are given in per cent of a bar's width. So a page can draw bars without a script.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_DETAILS = 5  # how many concepts or objects a card lists
 
 @dataclass(frozen=True)
 class Bar:
-    """A number with its interval, both as shares of the width in per cent."""
+    """A number and its interval, as positions in per cent of the bar's width."""
 
     name: str  # the group, or whose number the bar is
     text: str  # the value with its interval
@@ -64,7 +64,7 @@ def cards(
 ) -> list[AnswerCard]:
     """A card for each answer with a number, in the order of the questions.
 
-    ``results`` are by run id.
+    ``results`` maps run ids to results.
     """
     return [
         AnswerCard(
@@ -85,7 +85,7 @@ def cards(
 
 
 def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """A line for each question that was not tested, with the data that a test needs."""
+    """A line for each question that was not tested; the line says which data a test needs."""
     lines = []
     for answer in answers:
         missing = what_is_needed(verdict, answer)
@@ -113,7 +113,7 @@ def _sentence(answer: Answer) -> str:
 
 
 def _bars(answer: Answer) -> list[Bar]:
-    """A bar for each group and for annotators; without groups, a bar for the deciding number."""
+    """A bar for each group and for annotators; without groups, one bar for the answer's number."""
     judged = stored_question(answer.question) in JUDGED
     bars = [(name, row.value, row.ci_low, row.ci_high) for name, row in answer.by_group.items()]
     bars = [bar for bar in bars if not math.isnan(bar[1])]

@@ -1,7 +1,8 @@
-"""Makes leaderboards of headlines, with a paired test of every two captioners.
+"""Ranks captioners by their headline numbers, and tests the differences between captioners.
 
-If there are more than :data:`ALL_PAIRS` captioners, each is tested only against the fairest
-captioner. Tests of every pair would take minutes, and Holm's correction would leave little power.
+Every two captioners have a paired test. If there are more than :data:`ALL_PAIRS` captioners, each
+is tested only against the fairest captioner. Tests of all pairs would then take minutes, and Holm's
+correction would leave little power.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Captioners, ranked by one headline of one metric under equal settings."""
+    """Captioners with equal settings, ranked by one headline number of one metric."""
 
     metric: str  # its name
     part: str  # the headline
@@ -62,7 +63,7 @@ def rank_captioners(
     least: int = 2,
     parts: Sequence[str] = HEADLINES,
 ) -> list[Leaderboard]:
-    """A leaderboard for each headline of results that differ only in the captioner."""
+    """The leaderboards of results that differ only in the captioner, one per headline number."""
     leaderboards = []
     for group in group_by_cell(results):
         for part in parts:
@@ -103,10 +104,9 @@ def _leaderboard(
 
 
 def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str]:
-    """The letters of each captioner, which show significant differences.
+    """The letters of each captioner; captioners without a common letter differ significantly.
 
-    If there are many captioners, each was tested only against the first captioner. Otherwise every
-    pair was tested.
+    If there are many captioners, each was tested only against the first captioner.
     """
     first, *others = order
     if len(order) > ALL_PAIRS:
@@ -119,7 +119,7 @@ def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str
 def _differ(
     pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws]
 ) -> dict[tuple[str, str], bool]:
-    """Whether each pair of captioners differs significantly, corrected for all pairs (Holm)."""
+    """Whether each two captioners differ significantly, after Holm's correction for all pairs."""
     estimates = [paired_difference(placed[one], placed[two]) for one, two in pairs]
     adjusted = holm([estimate.p_value for estimate in estimates])
     return {pair: p < 1 - LEVEL for pair, p in zip(pairs, adjusted, strict=True)}
@@ -130,12 +130,12 @@ def _headline(result: Result, part: str) -> Row:
 
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
-    """Turn draws of a headline into draws of the ranked number; see :class:`Rank`."""
+    """Turn resampled headline numbers into resampled ranked numbers; see :class:`Rank`."""
     return as_ranked(draws, result.facts.metric.direction, result.neutral(part))
 
 
 def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
-    """Turn draws into draws of the ranked number, for which lower is better; see :class:`Rank`.
+    """Turn resampled numbers into ranked numbers, for which lower is better; see :class:`Rank`.
 
     Example:
         >>> draws = Draws(np.array([-0.2]), np.array([[-0.3], [0.1]]), trained=False)
@@ -150,7 +150,7 @@ def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
 
 
 def ranking_values(result: Result, part: str, values: Float64Array) -> Float64Array:
-    """Turn values of a headline into ranked numbers; lower is better, see :class:`Rank`."""
+    """Turn headline numbers into ranked numbers, for which lower is better; see :class:`Rank`."""
     return _rank_values(values, result.facts.metric.direction, result.neutral(part))
 
 
@@ -161,5 +161,5 @@ def _rank_values(values: Float64Array, direction: str, neutral: float) -> Float6
 
 
 def higher_is_better(result: Result) -> bool:
-    """Whether a metric measures how good captions are, not how fair."""
+    """Whether a metric measures how good captions are, rather than how fair they are."""
     return result.facts.metric.direction.startswith("higher is better")

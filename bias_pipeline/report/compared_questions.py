@@ -1,4 +1,4 @@
-"""Makes the screens of ``compare``: a row for each question of an audit, or leaderboards."""
+"""Makes what the command ``compare`` prints: a row for each question, or leaderboards."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from bias_pipeline.results.rows import Result
 
 @dataclass(frozen=True)
 class ComparedQuestion:
-    """The comparison on one question about one attribute, by the number that decides."""
+    """The comparison of two captioners on one question about one attribute, by one number."""
 
     question: str  # its name in answers, such as `naming`
     decision: Decision
 
     @property
     def result(self) -> Literal["worse", "better", "not worse", "cannot tell"]:
-        """How the first captioner compares; ``not worse`` needs a margin."""
+        """How the first captioner compares; ``not worse`` is possible only with a margin."""
         decision = self.decision
         if decision.doubts or (decision.outcome == "undecided"):
             return "cannot tell"
@@ -43,7 +43,7 @@ class ComparedQuestion:
         return "cannot tell" if decision.margin is None else "not worse"
 
     def line(self) -> dict[str, object]:
-        """The row as plain data; its fields have the names of fields in answers."""
+        """The row as plain data, in which fields have the same names as in answers."""
         decision = self.decision
         return {
             "attribute": decision.attribute,
@@ -61,19 +61,19 @@ class ComparedQuestion:
 
     @property
     def has_answer(self) -> bool:
-        """Whether the question can have an answer, and not only numbers."""
+        """Whether the question can have an answer besides its numbers."""
         return stored_question(self.question) in (*JUDGED, "quality")
 
     @property
     def verdict(self) -> str:
-        """A phrase on how captioner A compares with B; empty if there can be no answer."""
+        """A phrase that says how captioner A compares with B; empty if there can be no answer."""
         if not self.has_answer:
             return ""
         return "Cannot tell" if self.result == "cannot tell" else f"A is {self.result}"
 
     @property
     def reason(self) -> str:
-        """Why there is no answer, or how large a difference would have been found."""
+        """Why there is no answer, or which difference the test would have found."""
         decision = self.decision
         if not self.has_answer or self.result != "cannot tell":
             return ""
@@ -84,9 +84,9 @@ class ComparedQuestion:
 
     @property
     def numbers(self) -> str:
-        """Both captioners' numbers, and their difference with its interval and its p after Holm.
+        """Both captioners' numbers, their difference, its interval, and p after Holm's correction.
 
-        If a number may be biased in both directions from its no-bias value, the row shows its
+        If both lower and higher numbers than the no-bias value mean bias, the row shows the
         distance from this value.
         """
         decision, difference = self.decision, self.decision.difference
@@ -111,10 +111,10 @@ class ComparedQuestion:
 def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
     """A row for each attribute and question.
 
-    The row has the number that decides the first captioner's audit.
+    The row has the number on which the answer in the first captioner's audit rests.
 
-    The row has another number if the first captioner is worse by it, or if only this number can be
-    compared.
+    The row has another number if the first captioner is worse by that number, or if only that
+    number can be compared.
     """
     deciding = _deciding(comparison.results)
     families: dict[tuple[str, str, str], list[Decision]] = {}
@@ -136,7 +136,7 @@ _Number = tuple[str, str, str, str]  # attribute, metric, settings, headline
 
 
 def _deciding(results: Sequence[Result]) -> list[_Number]:
-    """The numbers that decide each captioner's audit, beginning with the first captioner."""
+    """The numbers on which the answers in each captioner's audit rest, first captioner first."""
     numbers: list[_Number] = []
     for captioner in captioners(results):
         scored = verdict([r for r in results if r.rows[0].captioner == captioner])
@@ -159,7 +159,7 @@ def _order(deciding: Sequence[_Number], decision: Decision) -> tuple[bool, bool,
 
 
 def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "undecided"]:
-    """The outcome of a gate on these questions, without questions in doubt."""
+    """The outcome of a gate on these questions; questions in doubt are left out."""
     decided = [row for row in rows if not row.decision.doubts]
     outcomes = {row.decision.outcome for row in decided}
     if "worse" in outcomes:

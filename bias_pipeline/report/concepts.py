@@ -1,4 +1,4 @@
-"""The report's sections on queries, with the groups and pictures that each query retrieves."""
+"""Makes the report's sections on queries: which groups and pictures each query retrieves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Line = Mapping[str, str]
 def concept_sections(
     store: ResultStore, results: Sequence[Result]
 ) -> tuple[list[Section], list[str]]:
-    """A section for each run with queries, and a sentence on each damaged file."""
+    """A section for each run with queries, and a sentence on each file that is damaged."""
     sections: list[Section] = []
     damaged: list[str] = []
     for result in with_settings(results):
@@ -75,7 +75,7 @@ def _section(
     grid: Grid | None,
     text: str,
 ) -> Section:
-    """The section on the queries of a run: the groups they retrieve, with pictures and a text."""
+    """The section on the queries of a run: a text, the retrieved groups, and pictures."""
     title = _title(result)
     explanation = (
         "Which groups each query retrieves, the most unequal first. Intervals resample images; a "
@@ -94,7 +94,7 @@ def _section(
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
-    """A text on the grid of pictures and their terms, or on why there is no grid."""
+    """A text on the terms under which pictures are shown, or on why there are no pictures."""
     terms = result.facts.audit.get("shown_under")
     if grid is not None:
         return (
@@ -111,7 +111,7 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
 
 
 def _figure(title: str, lines: Sequence[Line], groups: Sequence[str]) -> Plot:
-    """A figure of groups' shares in the pictures of the least and the most balanced queries."""
+    """A figure of the groups' shares in the results of the least and the most balanced queries."""
     shown = list(lines) if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
     query_bars = [
         FigureBar(line["concept"], [float(line[_SHARE + group]) for group in groups])
@@ -144,7 +144,7 @@ def _table(lines: Sequence[Line], groups: Sequence[str]) -> Table:
 
 
 def _too_many(line: Line) -> str:
-    """The group that is retrieved more often than by chance, and the difference in points."""
+    """The group that is retrieved more often than expected by chance, and by how many points."""
     if not _value(line["p_holm"]) < _ALPHA:
         return ""
     return f"{line['over_represented']} {100 * _value(line['excess']):+.0f}"
@@ -156,5 +156,5 @@ def _fairness(line: Line) -> NumberCell:
 
 
 def _value(cell: str) -> float:
-    """A number of a table, or NaN for an empty cell."""
+    """A number from a table's cell, or NaN if the cell is empty."""
     return float(cell) if cell else math.nan

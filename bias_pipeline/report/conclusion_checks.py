@@ -1,4 +1,4 @@
-"""Checks why a number is not used: too few images, or captions that differ too much."""
+"""Checks whether a number can be used: too few images or too different captions prevent it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on the data that a number needs, and on the similarity of captions; we chose them."""
+    """Limits, chosen by us, on the data that a number needs and on differences between captions."""
 
     coverage: float = COVERAGE  # the share of its images that a number must use
     # The share of captions that must name a group, if a number uses only such captions
@@ -54,10 +54,10 @@ LIMITS = Limits()
 
 
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
-    """The part that may decide, for each headline; empty for results of earlier versions.
+    """For each headline, the rule for its evidence; empty for results of earlier versions.
 
-    At equal style, a part with a ``matched`` rule changes with no trait of style. If every result
-    has the part ``matched:beyond``, this part decides.
+    If captions were compared at equal style, a number with a ``matched`` rule does not depend on
+    style. If every result has the number ``matched:beyond``, conclusions rest on this number.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     rules = {}
@@ -71,12 +71,12 @@ def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
 
 
 def reach_of(result: Result, headline: str) -> float:
-    """The share of the model's words that annotators use at equal style; else NaN."""
+    """The share of the model's words that annotators use at equal style, or NaN if unknown."""
     return _matched_share(result, headline, "reach")
 
 
 def _matched_share(result: Result, headline: str, detail: str) -> float:
-    """The value of a headline's part ``matched:DETAIL``, or NaN without this part."""
+    """The value of the part ``matched:DETAIL`` of a headline, or NaN if there is no such part."""
     part = f"matched:{detail}"
     return _value_of(result, part if headline == SCORE else sibling_name(headline, part))
 
@@ -86,7 +86,7 @@ def _value_of(result: Result, part: str) -> float:
 
 
 def people_part(part: str) -> str:
-    """The name of the number that a part has with one annotator in the model's place.
+    """The name of the number that is computed as if one annotator were the model.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")
@@ -104,13 +104,13 @@ _UNITS = {
 
 
 def retained_in(result: Result, headline: str) -> float:
-    """The share of the captioner's words that stayed after an alignment; 1 if all stayed."""
+    """The share of the captioner's words that an alignment kept; 1 if it kept all words."""
     retained = _matched_share(result, headline, "retained")
     return 1.0 if math.isnan(retained) else retained
 
 
 def scored_part(result: Result, headline: str) -> str:
-    """A phrase on the part of the captions that a headline is about; empty for whole captions."""
+    """A phrase that names the part of the captions that was scored; empty for whole captions."""
     retained = retained_in(result, headline)
     words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""
     unit = _UNITS[text_settings(result)["text.unit"]]
@@ -140,7 +140,7 @@ def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
 def much_longer(result: Result, limits: Limits = LIMITS) -> str:
     """A sentence if captions are too long for a comparison with human captions; else empty.
 
-    A short human caption mentions less of everything than a long caption by a model.
+    A human caption that is much shorter than the model's caption mentions less of everything.
     """
     longest = limits.longer
     if math.isfinite(_value_of(result, BEYOND)):
@@ -155,7 +155,7 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 
 
 def untestable_data(result: Result) -> str:
-    """A sentence on why captions and labels test nothing; empty if they test something.
+    """A sentence on why captions and labels cannot be used for tests; empty if they can.
 
     Captions and labels must belong to the same images. Word lists must fit the captions' language.
     Word lists in other languages must have passed a comparison with the English lists.
@@ -180,7 +180,7 @@ _UNKNOWN = CaptionStatistics(math.nan, math.nan, math.nan)
 
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
-    """A side's words per caption, vocabulary, share of captions without a group; NaN if unknown."""
+    """Words per caption, vocabulary, share of captions without a group; NaN where unknown."""
     return vars(result.facts.speech.get(side, _UNKNOWN))
 
 
@@ -217,13 +217,13 @@ def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> 
 
 
 def _too_few(share: float, of_what: str, limit: float) -> str:
-    """A clause on a share below a limit, where the share is never rounded up to the limit."""
+    """A clause that a share is below a limit; rounding never makes the two look equal."""
     shown = min(round(100 * share), round(100 * limit) - 1)
     return f"{shown}% {of_what}; {limit:.0%} are needed"
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """A clause on a trait of style that changes the number and is unlike annotators; or empty."""
+    """A clause if a trait of style changes the number and differs from annotators'; else empty."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
     return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
@@ -244,7 +244,7 @@ def incomparable_reasons(
 
 
 def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> str:
-    """A sentence if the fairer of two captioners wins because it names no group; else empty."""
+    """A sentence if the fairer of two captioners may win only by naming no group; else empty."""
     silent, other_silent = (caption_statistics_of(result)["neutral"] for result in (fairer, other))
     if not silent - other_silent > limits.neutral:
         return ""
@@ -272,7 +272,7 @@ def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
 
 
 def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limits: Limits) -> str:
-    """A clause on different numbers of attackers' training images; empty if they are equal."""
+    """A clause if attackers of two captioners learn from different numbers of images; or empty."""
     (one, first), (two, second) = ((name, _images_tested(result, reading)) for name, result in pair)
     if not abs(first - second) > limits.captioned * max(first, second):
         return ""
@@ -283,7 +283,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
 
 
 def _images_tested(result: Result, reading: EvidenceRule) -> float:
-    """The number of images behind an attackers' number, or NaN without attackers."""
+    """The number of images on which attackers were scored, or NaN without attackers."""
     if not result.facts.attackers:
         return math.nan
     return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)
@@ -302,7 +302,7 @@ def _unlike(
     follows: Sequence[str],
     limits: Limits,
 ) -> str:
-    """A clause on the first trait of style that is unknown or differs too much; else empty."""
+    """A clause on the first trait of style that is unknown or too different; empty if none is."""
     for trait in follows:
         (one, value), (two, other_value) = (
             (name, speech[trait]) for name, speech in (first, other)
@@ -317,7 +317,7 @@ def _unlike(
 
 
 def untried_ways(results: Sequence[Result]) -> str:
-    """A phrase on other metrics or settings that could decide between these results."""
+    """A phrase on metrics or settings with which these results could be compared."""
     alignments = {result.rows[0].metric: result.rows[0].alignment for result in results}
     unmatched = [
         metric
@@ -355,9 +355,9 @@ _PLURAL = {
 
 
 def doubt_about(metrics: Collection[str], doubt: str) -> str:
-    """A sentence on a doubt about some metrics, in the plural if there are several.
+    """A sentence that states a doubt about metrics; its verb is plural if there are several.
 
-    The text after a colon is unchanged, since it is about the captioner.
+    The text after a colon stays unchanged, because it is about the captioner.
 
     Example:
         >>> doubt_about(["dbac", "dpa"], "it changes with the style: it has few words")

@@ -1,4 +1,4 @@
-"""Reports the numbers that gold labels correct, in a sentence and a section."""
+"""Reports the numbers that were corrected with gold labels, in a sentence and a section."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD = ("number", "by machine labels", "corrected", "gold labels alone", "worth
 
 
 def correction_sentences(results: Sequence[Result]) -> list[str]:
-    """A sentence on which metrics gold labels correct, with numbers; empty if none."""
+    """A sentence on the metrics that gold labels correct, with numbers; empty if there are none."""
     corrected: dict[str, str] = {}
     for result in results:
         if result.facts.gold:
@@ -40,7 +40,7 @@ def _numbers(result: Result) -> str:
 
 
 def correction_sections(results: Sequence[Result]) -> list[Section]:
-    """A section with the corrected headlines; empty if there are none."""
+    """A section with the corrected headline numbers; empty if there are none."""
     lines = [line for result in results for line in _lines(result)]
     table = Table("Machine labels corrected by gold labels", _HEAD, lines)
     return [Section("Corrected by gold labels", tables=[table], notes=[_TEXT])] if lines else []

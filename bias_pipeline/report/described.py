@@ -1,4 +1,4 @@
-"""The report's sections on descriptions: concepts by group, spellings, captions, other words.
+"""Makes the report's sections on descriptions: concepts by group, spellings, and captions.
 
 The tables of a run contain the captions, at most four for each concept.
 """
@@ -90,7 +90,7 @@ def _sentences(result: Result) -> list[str]:
 
 
 def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
-    """A figure for each group against others, with the concepts that differ most clearly."""
+    """For each group, a figure of the concepts that differ most between it and other groups."""
     figures = []
     for group, others in dict.fromkeys((line["group"], line["others"]) for line in lines):
         shown = [line for line in lines if (line["group"], line["others"]) == (group, others)]
@@ -107,7 +107,7 @@ def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
 
 
 def _concepts(lines: Sequence[Line]) -> Table:
-    """A table of concepts: both rates, the model's difference, the part beyond annotators."""
+    """A table of concepts: rates, the model's difference, and how far it exceeds annotators'."""
     names = dict.fromkeys((line["others"], line["group"]) for line in lines)
     other, group = next(iter(names)) if len(names) == 1 else ("others", "group")
     several = len(names) > 1
@@ -134,7 +134,7 @@ def _is_of_one_group(line: Line) -> bool:
 
 
 def _remark(line: Line) -> str:
-    """The text of the cell "annotators' part is from", with the concept's note, if any."""
+    """The text of the cell "annotators' part is from"; a note on the concept may follow."""
     if _is_of_one_group(line):
         return "follows the group in annotators' captions too"
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
@@ -154,7 +154,7 @@ def _value(cell: str) -> float:
 
 
 def _spellings(lines: Sequence[Line]) -> Table:
-    """A table of spellings with counts, and a line for each concept and group."""
+    """A table of spellings with their counts; each line is about one concept and one group."""
     listed: dict[tuple[str, str], dict[str, list[str]]] = {}
     for line in lines:
         sides = listed.setdefault((line["concept"], line["group"]), {})
@@ -176,7 +176,7 @@ def _captions(lines: Sequence[Line]) -> Table:
 
 
 def _slots(lines: Sequence[Line]) -> Table:
-    """A table of words that belong to no concept, with counts and an example."""
+    """A table of words outside all concepts, with counts and an example."""
     rows: list[list[Cell]] = [
         [
             line["word"],

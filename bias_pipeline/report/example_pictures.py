@@ -1,4 +1,4 @@
-"""Puts pictures and drawn maps of words beside the examples of a report."""
+"""Puts pictures, and maps that explain words, beside the examples of a report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IMAGE, _CAPTION = "image", "caption"  # names of columns
 
 
 def drawing_name(image_id: str, number: int, word: str | None) -> str:
-    """The file name of a word's drawing; it is safe for all characters in an image id.
+    """A valid file name for the drawing of a word, whatever characters the image id contains.
 
     Example:
         >>> drawing_name("42", 0, "young man"), drawing_name("../7", 1, None)
@@ -46,7 +46,7 @@ def drawing_name(image_id: str, number: int, word: str | None) -> str:
 
 
 class DrawnMap(NamedTuple):
-    """The drawing of a map for the first word of a caption that names a group."""
+    """The drawing that explains one word: the first word in a caption that names a group."""
 
     caption: str
     word: str
@@ -54,7 +54,7 @@ class DrawnMap(NamedTuple):
 
 
 def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
-    """The drawings that ``explain gradcam`` wrote, by image id."""
+    """The drawings that the command ``explain gradcam`` wrote, by image id."""
     columns = ("image_id", "caption", "word")
     rows = open_rows(folder / TABLE, what="the table of explain gradcam", wanted=columns)
     rows.require(*columns)
@@ -72,7 +72,7 @@ def with_pictures(
     photos: Mapping[str, Path] | None = None,
     maps: Mapping[str, DrawnMap] | None = None,
 ) -> Report:
-    """The report with pictures beside its examples' image ids, for at most ``MOST`` images."""
+    """The report with pictures beside image ids in its examples, for at most ``MOST`` images."""
     pictures = _Pictures(photos or {}, maps or {})
     shown = replace(
         report,
@@ -97,7 +97,7 @@ def with_pictures(
 
 @dataclass
 class _Pictures:
-    """Thumbnails and maps; each file is read once."""
+    """Thumbnails and maps; each file is read only once."""
 
     photos: Mapping[str, Path]  # files by image id
     maps: Mapping[str, DrawnMap]  # maps by image id
@@ -116,7 +116,7 @@ class _Pictures:
         return [self._in_table(table) if _IMAGE in table.head else table for table in tables]
 
     def _in_table(self, table: Table) -> Table:
-        """The table with pictures in the first column, which narrow pages also show."""
+        """The table with pictures in its first column, since narrow pages hide other columns."""
         column = list(table.head).index(_IMAGE)
         rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
         cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]
@@ -145,7 +145,7 @@ class _Pictures:
         return Illustrated(cell, picture, word, drawing) if picture or drawing else cell
 
     def _map(self, image: str, caption: str) -> tuple[str, str]:
-        """The word and its map; empty if this caption has no map."""
+        """The word and the map that explains it; empty if this caption has no map."""
         drawn = self.maps.get(image)
         if drawn is None or shorten_caption(drawn.caption) != caption:
             return "", ""

@@ -1,4 +1,4 @@
-"""Examples of captions and words for a report's first screen, and grids of retrieved pictures."""
+"""Finds captions and words as examples for a report, and makes grids of retrieved pictures."""
 
 from __future__ import annotations
 
@@ -73,10 +73,9 @@ class ScreenExamples:
         return edited + ([self.words[key]] if key in self.words else [])
 
     def one_of_each(self, question: str, result: Result, named: Collection[str]) -> list[Table]:
-        """One caption of each kind that the number of a question counts, for the question's card.
+        """For the card of a question, one caption of each kind that the question's number counts.
 
-        For questions about concepts or objects, the captions have concepts or objects that a Yes
-        names.
+        If the answer names concepts or objects, the captions mention these concepts or objects.
         """
         if question not in _KINDS:
             return []
@@ -169,7 +168,7 @@ class Grid(Plot):
     lines: Sequence[tuple[str, Sequence[Tile]]] = ()  # name and pictures of each line
 
     def inline(self) -> str:
-        """An HTML table of pictures; each has its group below it and in its alternative text."""
+        """An HTML table of pictures; the group is below a picture and in its alternative text."""
         from markupsafe import escape
 
         rows = [

@@ -1,12 +1,12 @@
-"""Exports files for a paper, which show the same as the HTML page.
+"""Exports files for a paper. They show the same as the HTML page.
 
 The folder has ``contents.md`` (what each file shows), ``tables/NAME.tex`` (LaTeX with booktabs)
 with .md, .csv and .parquet, ``figures/NAME.svg`` and .png, ``rows.csv`` and ``rows.parquet`` (every
 number of every run), and ``references.bib`` (the sources of the metrics).
 
-Our intervals include the variance over attackers and over images. Papers print smaller errors: the
-standard deviation over seeds (RELIC), or half of the 95 % interval over runs (DBAC). Tables can
-have these errors instead of our intervals.
+Our intervals include two kinds of variance, between attackers and between images. Papers print
+smaller errors: the standard deviation over seeds (RELIC), or half of the 95 % interval over runs
+(DBAC). Tables can show these errors instead of our intervals.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ CONTENTS = "contents.md"
 def export(report: Report, folder: Path, error: RunError | None = None) -> None:
     """Write a report's tables, figures, rows and references.
 
-    A file of an earlier export stays if this report has no table or figure with its name;
-    ``contents.md`` lists the files of this export.
+    A file of an earlier export is kept if this report has no table or figure of the same name.
+    ``contents.md`` lists only the files of this export.
     """
     try:
         for path, content in files(report, error):
@@ -50,7 +50,7 @@ def export(report: Report, folder: Path, error: RunError | None = None) -> None:
 
 
 def files(report: Report, error: RunError | None = None) -> Iterator[tuple[str, bytes]]:
-    """Every file of an export, as its path within the folder and its content."""
+    """Every file of an export: its path within the folder, and its content."""
     contents = [f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.described)}\n"]
     names: set[str] = set()
     sections = report.sections
@@ -86,9 +86,9 @@ def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, byt
 
 
 def _name(title: str, shown: str, taken: set[str]) -> str:
-    r"""The name of a table or figure, also for ``\ref``; it says what is shown, not where.
+    r"""The file name of a table or figure, also used in ``\ref``. It says what is shown.
 
-    So references in a paper stay right when further runs add sections.
+    It has no section number. So references in a paper stay right when further runs add sections.
 
     Example:
         >>> _name("lic, gender", "Parts beside the headline, 3 of 9", set())
@@ -108,7 +108,7 @@ def _name(title: str, shown: str, taken: set[str]) -> str:
 
 
 def _caption(title: str, table: Table) -> str:
-    """The caption of a table in its own file: section, caption, and how to read the cells."""
+    """The caption of a table in a file: the section, the caption, and how to read the cells."""
     numbers = [cell for row in table.rows for cell in row if isinstance(cell, NumberCell)]
     legend = {
         "Fractions in per cent": any(number.fraction for number in numbers),
@@ -124,7 +124,7 @@ def _caption(title: str, table: Table) -> str:
 
 
 def _contents_of(section: Section, paths: Sequence[str]) -> str:
-    """A section of ``contents.md``, with its texts and each table or figure with its files."""
+    """A section of ``contents.md``: its texts, and the files of each table and figure."""
     lines = [
         f"## {escape_markdown(section.title)}\n",
         *(f"{escape_markdown(text)}\n" for text in section.texts),
@@ -143,10 +143,11 @@ def _stem(path: str) -> str:
 
 
 def typed_columns(table: Table) -> dict[str, list[Any]]:
-    """A table as columns for files, with unrounded numbers, fractions, and None for empty cells.
+    """A table as columns for files. Numbers are not rounded, and empty cells are None.
 
     A column of numbers with intervals becomes the columns ``NAME``, ``NAME ci_low`` and ``NAME
-    ci_high``. With errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
+    ci_high``. A column of numbers with errors over runs becomes ``NAME`` and ``NAME std`` or ``NAME
+    ci95``.
 
     Example:
         >>> score = NumberCell(0.5, 0.4, 0.6, fraction=True)
@@ -161,7 +162,7 @@ def typed_columns(table: Table) -> dict[str, list[Any]]:
 
 
 def _typed_column(cells: Sequence[Cell]) -> dict[str, list[Any]]:
-    """One column of cells as columns for files, by the suffix of their names."""
+    """One column of cells as columns for files, which are keyed by the suffix of their name."""
     numbers = [cell for cell in cells if isinstance(cell, NumberCell)]
     if not numbers or any(not isinstance(cell, NumberCell) for cell in cells if cell is not None):
         return {"": [None if cell is None else cell_text(cell) for cell in cells]}
@@ -180,7 +181,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _unused_name(name: str, taken: Mapping[str, object]) -> str:
-    """A name that no other column has, since two captioners may have the same name."""
+    """A name that no other column has; two captioners may have the same name."""
     candidate, number = name, 2
     while candidate in taken:
         candidate, number = f"{name} ({number})", number + 1
@@ -198,12 +199,12 @@ def _parquet(columns: Columns) -> bytes:
 
 
 def _utf8(value: Any) -> Any:
-    """A text without lone surrogates, which UTF-8 cannot encode."""
+    """A text without lone surrogates, because UTF-8 cannot encode these characters."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _columns_of(report: Report, further: Sequence[str]) -> Columns:
-    """Every number of every run, with the settings of its run."""
+    """Columns with every number of every run, and with the settings of the run."""
     values = {name: [getattr(row, name) for row in report.rows] for name in COLUMNS}
     settings = [report.settings.get(row.run_id, {}) for row in report.rows]
     return {
@@ -216,7 +217,7 @@ def _columns_of(report: Report, further: Sequence[str]) -> Columns:
 
 
 def _slug(title: str) -> str:
-    """A title as a file name of at most 60 letters, digits and hyphens.
+    """A file name made from a title: at most 60 letters, digits and hyphens.
 
     Example:
         >>> _slug("dbac A→T, gender, ../scenes")
@@ -226,7 +227,7 @@ def _slug(title: str) -> str:
 
 
 def half_width(runs: Runs) -> float:
-    """Half the width of the 95 % interval of a mean over runs (Student's t), or NaN of one run.
+    """Half the width of the 95 % interval of a mean over runs (Student's t). One run gives NaN.
 
     Example:
         >>> round(half_width(Runs(std=0.02, count=10)), 4)
@@ -257,9 +258,9 @@ RUN_ERRORS = {
 
 
 def with_run_error(section: Section, error: RunError) -> Section:
-    """A section in which an error over runs replaces the interval of each number.
+    """A copy of a section; each number has its error over runs instead of its interval.
 
-    Numbers without runs, such as counts, have no error then.
+    Numbers without several runs, such as counts, then have no error.
     """
     return replace(section, tables=[_table(table, error) for table in section.tables])
 

@@ -1,7 +1,7 @@
-"""Draws figures of results, as inline SVG in the page's colours, and as SVG and PNG files.
+"""Draws figures of results: as SVG inside the HTML page, and as SVG and PNG files.
 
-Matplotlib draws all figures. Vega would draw figures that zoom. But outside of a browser it cannot
-place names next to points: the names would cover the points and each other.
+Matplotlib draws all figures. With Vega, readers could zoom into figures. But outside of a browser
+Vega cannot place names next to points: the names would cover the points and each other.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _LINE_WEIGHT = 0.2  # crossing an interval is better than hiding another name
 def spread(
     points: Float64Array, sizes: Float64Array, area: Float64Array, lines: Float64Array
 ) -> Float64Array:
-    """(N, 2) lower left corners of the points' names; each name is where it hides least.
+    """(N, 2): the lower left corner of each point's name, placed where the name covers least.
 
-    ``points`` is (N, 2), and ``sizes`` (N, 2) are widths and heights of names. ``lines`` (L, 4) are
-    boxes of lines that names should not cross, in the order of points.
+    ``points`` (N, 2) are positions, and ``sizes`` (N, 2) are widths and heights of names. ``lines``
+    (L, 4) are boxes around lines that names should not cross, in the order of points.
 
     Example:
         >>> spread(np.array([[10.0, 10]]), np.array([[20.0, 8]]), np.array([0.0, 0, 99, 99]),
@@ -63,7 +63,7 @@ def spread(
 
 
 def _offers(point: Float64Array, size: Float64Array) -> Float64Array:
-    """(M, 4) boxes around a point, with the nearest first."""
+    """(M, 4): possible boxes for the name of a point, the nearest box first."""
     sides = np.array(_SIDES, np.float64)
     lower_left = [
         point + reach * sides - (1 - sides) / 2 * size  # at -1 the whole size, at 0 half of it
@@ -74,7 +74,7 @@ def _offers(point: Float64Array, size: Float64Array) -> Float64Array:
 
 
 def _overlap(one: Float64Array, other: Float64Array) -> Float64Array:
-    """(M, L) areas that boxes (M, 4) and boxes (L, 4) share."""
+    """(M, L): the area of overlap of each box in (M, 4) with each box in (L, 4)."""
     low = np.maximum(one[:, None, :2], other[None, :, :2])
     high = np.minimum(one[:, None, 2:], other[None, :, 2:])
     return np.maximum(high - low, 0).prod(axis=2)
@@ -87,7 +87,7 @@ def name_points(
     lines: Sequence[tuple[tuple[float, float], tuple[float, float]]],
     faint: str,
 ) -> list[Annotation]:
-    """Write names next to the points of a plot whose limits are final."""
+    """Write names next to points. The limits of the plot must not change afterwards."""
     figure = axes.figure
     known = [i for i, point in enumerate(points) if np.isfinite(point).all()]
     drawn = [axes.annotate(names[i], points[i], (0, 0), textcoords="offset points") for i in known]
@@ -120,7 +120,7 @@ _NAMES_ABREAST = 4  # most groups whose names stand abreast above bars
 
 @dataclass(frozen=True)
 class Colours:
-    """The colours in which a figure is drawn."""
+    """The colours of a figure."""
 
     ink: str  # of text
     faint: str  # the colour of axes and reference lines
@@ -145,7 +145,7 @@ class Plot:
     marks: Sequence[tuple[str, str]] = ()
 
     def inline(self) -> str:
-        """An SVG element in the page's colours; pointing at a captioner shows its numbers."""
+        """An SVG element in the page's colours. Pointing at a captioner shows its numbers."""
         from markupsafe import escape
 
         element = self._svg(_PAGE)
@@ -163,7 +163,7 @@ class Plot:
         return f'<?xml version="1.0" encoding="utf-8"?>\n{element}'
 
     def png(self) -> bytes:
-        """A PNG file, dark on white; the same numbers give the same bytes."""
+        """The bytes of a PNG file, dark on white; equal numbers give equal bytes."""
         with self._draw(PRINT) as figure:
             figure.patch.set(alpha=1, facecolor="white")
             content = io.BytesIO()
@@ -186,7 +186,7 @@ class Plot:
 
     @contextmanager
     def _draw(self, colours: Colours) -> Iterator[Figure]:
-        """The drawn figure in our style, made without a window or global state."""
+        """Draw the figure in our style, without a window and without global state."""
         import matplotlib as mpl
         from matplotlib.figure import Figure
 
@@ -200,12 +200,12 @@ class Plot:
 
 
 def mark_id(place: int) -> str:
-    """The id of the marks that belong to the captioner with this number."""
+    """The id of the SVG element with the marks of captioner number ``place``."""
     return f"captioner-{place}"
 
 
 def _without_ids(element: str) -> str:
-    """An SVG element whose groups have no ids, since a page has many figures."""
+    """An SVG element without ids, since ids of several figures on one page would clash."""
     return re.sub(r'<g id="[^"]*"', "<g", element)
 
 
@@ -227,7 +227,7 @@ def _style(colours: Colours) -> Any:  # rc_context's keys are literals
 
 
 def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
-    """A figure of values with their intervals, with a line for each captioner."""
+    """A figure of values with their intervals; each line shows one captioner."""
 
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
@@ -252,7 +252,7 @@ def scatter(
     names: tuple[str, str],
     neutral: tuple[float, float] = (0.0, 0.0),
 ) -> Plot:
-    """A figure of two numbers for each captioner, where a cross shows the intervals of both."""
+    """A scatter plot of two numbers for each captioner; a cross shows both intervals."""
     lines = tuple(scale(row) * value for row, value in zip(pairs[0], neutral, strict=True))
     labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
 
@@ -297,7 +297,7 @@ class FigureBar:
 def bars(
     stacked: Sequence[FigureBar], groups: Sequence[str], title: str, gap: int | None = None
 ) -> Plot:
-    """A figure of groups' shares, in which each line has a bar with a shade for each group."""
+    """A figure of shares: each line is a bar that is divided between the groups."""
     strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     places = [
         place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(stacked))
@@ -324,7 +324,7 @@ def bars(
 
 @dataclass(frozen=True)
 class PairedBar:
-    """The captioner's share in each of K groups, with the annotators' shares."""
+    """The captioner's share for each of K groups, and the annotators' shares."""
 
     name: str  # beside them
     shares: Sequence[float]  # (K,) in [0, 1]
@@ -332,7 +332,7 @@ class PairedBar:
 
 
 def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -> Plot:
-    """A figure with a bar for each group, in its shade, above the narrow bar of annotators."""
+    """A figure with a bar for each group; a narrow bar below it shows the annotators' share."""
     strengths = [1 - 0.65 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     high = 0.8 / len(groups)
 
@@ -359,7 +359,7 @@ def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -
 
 
 def scale(row: Row) -> float:
-    """The factor by which a row's numbers are drawn: 100 for fractions (per cent), otherwise 1."""
+    """The factor by which numbers are multiplied in a figure: 100 for fractions, otherwise 1."""
     return 100.0 if row.unit == "fraction" else 1.0
 
 
@@ -376,9 +376,9 @@ _LINES = ("-", "--", ":", "-.")
 
 
 def substitution_curves(curves: Mapping[str, Float64Array], enough: float) -> Plot:
-    """A figure of the share of contextual substitutions at each delta, with a line per captioner.
+    """A figure of contextual substitutions: one curve per captioner, the share against delta.
 
-    ``curves`` has (101,) shares of a captioner at each delta in ``AXIS``, in [0, 1].
+    ``curves`` maps a captioner to its shares (101,) in [0, 1], one for each delta in ``AXIS``.
     """
 
     def draw(axes: Axes, colours: Colours) -> None:

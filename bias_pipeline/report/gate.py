@@ -1,7 +1,8 @@
 """Decides whether the first captioner is less fair than another.
 
-The leaderboards of :mod:`bias_pipeline.report.compare` rank published headlines, many of which
-change with longer or shorter captions. Decisions use only numbers that do not change with length.
+The leaderboards of :mod:`bias_pipeline.report.compare` rank published scores. Many of these scores
+change when captions become longer or shorter. Decisions use only numbers that do not change with
+length.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Decision:
-    """The comparison of the first captioner with another captioner, by one headline."""
+    """The comparison of the first captioner with another captioner, by one number."""
 
     metric: str  # its name
     headline: str  # the headline that is compared
@@ -82,13 +83,13 @@ class Decision:
 
     @property
     def name(self) -> str:
-        """The metric, its headline if it has several, and its settings."""
+        """The name of the metric with the headline (if there are several) and the settings."""
         headline = "" if self.headline == "score" else self.headline
         return " ".join(filter(None, [self.metric, headline, self.settings]))
 
     @property
     def winner(self) -> str:
-        """The significantly fairer (better) captioner, as ``first`` or ``other``, or empty."""
+        """The captioner that is significantly fairer (or better): ``first``, ``other`` or empty."""
         if self.doubts or not self.difference.p_value < 1 - LEVEL:
             return ""
         return "other" if self.difference.value > 0 else "first"
@@ -111,12 +112,12 @@ class Decision:
 
     @property
     def detectable(self) -> float:
-        """The difference, in ``unit``, that this test finds in four of five cases."""
+        """The difference that this test would find in four of five cases, in ``unit``."""
         return detectable(self.difference.error, self.difference.freedom)
 
     @property
     def smallest_found(self) -> str:
-        """The difference :attr:`detectable` in words; empty if it is unknown or 0."""
+        """The difference :attr:`detectable` as text; empty if it is unknown or 0."""
         return self._amount(self.detectable) if self.detectable > 0 else ""
 
     def sentence(self) -> str:
@@ -152,7 +153,7 @@ class Decision:
         }[self.outcome]
 
     def line(self) -> dict[str, object]:
-        """The decision as a table's line; ``difference`` is the first captioner minus the other."""
+        """The decision as a line of a table; ``difference`` is first captioner minus other."""
         return {
             "metric": self.metric,
             "headline": self.headline,
@@ -180,7 +181,7 @@ class Decision:
         return f"{value:.3g}"
 
     def _interval(self) -> str:
-        """The difference with its interval as text, in the direction of the metric."""
+        """The difference with its interval as text; its sign is that of the metric."""
         if math.isnan(self.difference.value):
             return "unknown"
         digits, scale = (1, 100) if self.unit == "fraction" else (2, 1)
@@ -200,7 +201,7 @@ def decisions(
     margin: float | None = None,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """Compare the first captioner with each other captioner, by headlines of equal cells."""
+    """Compare the first captioner with each other captioner that was run with equal settings."""
     all_decisions = [
         decision
         for first, *others in group_by_cell(results)
@@ -223,7 +224,7 @@ def decisions(
 def _set_decisions(
     first: Result, other: Result, headline: str, margin: float | None, limits: Limits
 ) -> list[Decision]:
-    """A decision for each part that both captioners have for every set of pictures."""
+    """A decision for each kind of description that is known on the same sets of pictures."""
     differences = {}
     for part, pair in _paired_sets(first, other).items():
         rows = [_row(result, part) for result in (first, other)]
@@ -248,7 +249,7 @@ def _set_decisions(
 def _paired_sets(
     first: Result, other: Result
 ) -> dict[str, tuple[Mapping[str, float], Mapping[str, float]]]:
-    """Both captioners' differences between groups, by part and by set of pictures."""
+    """For each part, both captioners' differences between groups in each set of pictures."""
     metric = first.rows[0].metric
     stored = [mapping_in(result.facts.audit, metric, "sets") for result in (first, other)]
     return {
@@ -260,7 +261,7 @@ def _paired_sets(
 
 
 def _notes_on_sets(results: Sequence[Result]) -> Iterator[str]:
-    """Notes on sets of pictures that only one of the two captioners has."""
+    """Notes on sets of pictures for which only one of the two captioners has captions."""
     for first, *others in group_by_cell(results):
         for other in others:
             pairs = _paired_sets(first, other).values()
@@ -294,7 +295,7 @@ def _decision_by(
     margin: float | None,
     limits: Limits,
 ) -> Decision:
-    """The decision by the part that the headline's rule names, or a doubt without a rule."""
+    """The decision by the part that the headline's rule names; it is in doubt without a rule."""
     low, high = first.facts.metric.range.get(headline, (None, None))
     if low is not None and high is not None:
         _check_reach(margin, first.rows[0].metric, low, high)
@@ -322,7 +323,7 @@ def _decision_by(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """Both captioners' numbers, minus annotators' numbers if they are known (not for quality)."""
+    """Both captioners' numbers. Annotators' numbers are subtracted if known, except for quality."""
     names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
     for name in (*names, part):
         first, other = (_row(result, name) for result in pair)
@@ -332,7 +333,7 @@ def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
 
 
 def _distances(pair: tuple[Result, Result], part: str) -> tuple[float, float] | None:
-    """``Decision.distances`` of a pair, or None if lower or higher values are better."""
+    """The field ``distances`` of a decision; None if lower, or higher, values are better."""
     rows = [_row(result, part) for result in pair]
     if pair[0].facts.metric.direction.startswith(("lower", "higher")) or None in rows:
         return None
@@ -349,7 +350,7 @@ def _difference(
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
 ) -> Estimate:
-    """The first captioner minus the other, in a ranked part, or NaN unless both have draws."""
+    """The first captioner's number minus the other's; NaN if one of them was not resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         return Estimate(math.nan)
@@ -362,7 +363,7 @@ def _row(result: Result, part: str) -> Row | None:
 
 
 def check_margin(margin: float | None, metric: Metric) -> None:
-    """Refuse a margin above all differences of a metric, before anything is computed."""
+    """Before anything is computed, refuse a margin larger than any difference can be."""
     _check_reach(margin, metric.info.name, *metric.headline_range)
 
 
@@ -381,7 +382,7 @@ def _doubts(
     difference: Estimate,
     limits: Limits,
 ) -> list[str]:
-    """The reasons why a headline cannot decide between two captioners."""
+    """The reasons why a headline number cannot compare two captioners."""
     if any(result.facts.metric.readings is None for result in pair):
         return ["these results are of an earlier version; run their cells again"]
     if reading is None:
@@ -425,13 +426,13 @@ def _doubts(
 
 
 def _foreign(results: Sequence[Result]) -> list[str]:
-    """A clause on each captioner whose captions and labels test nothing."""
+    """A clause on each captioner whose captions and labels cannot be used for tests."""
     reasons = ((r.rows[0].captioner, conclusion_checks.untestable_data(r)) for r in results)
     return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in reasons if reason)]
 
 
 def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
-    """A clause on each captioner for which a metric cannot answer its own question."""
+    """A clause on each captioner for which the metric itself gives no answer."""
     answers = ((result.rows[0].captioner, OwnAnswer.of_result(result)) for result in results)
     return [
         f"{captioner}: {answer.why_unanswered}"
@@ -459,17 +460,17 @@ class Comparison:
 
     @property
     def lost(self) -> list[Decision]:
-        """The decisions by which the first captioner is worse by more than the margin."""
+        """The decisions in which the first captioner is worse by more than the margin."""
         return [decision for decision in self.decided if decision.outcome == "worse"]
 
     @property
     def undecided(self) -> list[Decision]:
-        """The decisions whose interval includes the margin."""
+        """The decisions in which the margin lies within the interval."""
         return [decision for decision in self.decided if decision.outcome == "undecided"]
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """The outcome of a gate: ``passed`` if decisions exist and all passed without doubts."""
+        """The outcome of the gate: ``passed`` if there are decisions and all passed undoubted."""
         if self.lost:
             return "worse"
         return "undecided" if self.undecided or not self.decided else "passed"
@@ -502,7 +503,7 @@ def compare_results(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results, where the first captioner's results come first."""
+    """Compare results of captioners; the results of the first captioner come first."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)
@@ -521,13 +522,13 @@ def compare_results(
 
 
 def _lacks_score(results: Sequence[Result]) -> bool:
-    """Whether a headline has no value for a captioner although its cells are equal."""
+    """Whether a captioner has no value although it was run with equal settings."""
     pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 
 
 def _nothing_to_compare(results: Sequence[Result]) -> str:
-    """A message on why no two results can be compared."""
+    """A message that says why no two results can be compared."""
     without = [group[0].rows[0].metric for group in group_by_cell(results) if len(group) > 1]
     if without:
         return (
@@ -542,7 +543,7 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
 
 
 def _differences(results: Sequence[Result]) -> str:
-    """The end of a clause, with the settings in which results differ; empty without differences."""
+    """The end of a clause that names the settings in which results differ; may be empty."""
     values: dict[str, dict[str, None]] = {}
     for result in results:
         row = result.rows[0]

@@ -1,7 +1,7 @@
 """Counts how often versions of a captioner were compared on the same pictures.
 
-A version that was tried again until a gate passed is no evidence, since earlier tests on the same
-pictures chose this version. A file has a line for each comparison.
+If versions are tried on the same pictures until one passes a gate, the pass is no evidence: it may
+be chance. Each comparison is recorded as a line of a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FALSE = 0.025  # the share of gates on new pictures that fail if both captioner
 
 @dataclass(frozen=True)
 class Look:
-    """A recorded comparison of two captioners by one metric."""
+    """One recorded comparison of two captioners by one metric."""
 
     time: str  # when the comparison was made, in UTC
     pictures: str  # a digest of images, labels, objects and human captions
@@ -39,7 +39,7 @@ class Look:
 
 @dataclass(frozen=True)
 class LookCount:
-    """How many versions, including this version, were compared on the same pictures."""
+    """How many versions were compared on the same pictures; this version counts too."""
 
     number: int  # this version's place among the versions compared on these pictures, from 1
     n_pictures: int  # how many sets of pictures the history has
@@ -68,7 +68,7 @@ class LookCount:
 
 
 def counted_look(folder: Path, comparison: Comparison) -> LookCount:
-    """Record a comparison in a folder, and count the versions compared on the same pictures."""
+    """Record a comparison in a folder, and count the versions compared on these pictures."""
     looks = _looks_of(comparison)
     with _lock(folder) as handle:
         earlier = _read(folder / FILE)
@@ -91,7 +91,7 @@ def counted_look(folder: Path, comparison: Comparison) -> LookCount:
 
 
 def _place(look: Look, every: Sequence[Look]) -> int:
-    """The place of these captions, from 1, among all captions compared on their pictures."""
+    """The number of this version, from 1, in the order in which versions were first compared."""
     captions = dict.fromkeys(one.captions for one in every if one.pictures == look.pictures)
     return 1 + list(captions).index(look.captions)
 
@@ -123,7 +123,7 @@ def _looks_of(comparison: Comparison) -> list[Look]:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[int]:
-    """The open file of looks; other processes wait until it is closed."""
+    """The open file of comparisons; other processes wait until it is closed."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--history {folder} is a file; name a folder")
     try:

@@ -1,4 +1,4 @@
-"""Gives different names to captioners, or versions of a captioner, that share a name."""
+"""Gives different names to captioners, or to versions of one captioner, that share a name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # a path like this
 
 
 def check_distinct(digests: Mapping[str, str]) -> None:
-    """Refuse two captioners with the same captions; ``digests`` has a digest of each corpus."""
+    """Refuse two captioners whose captions are the same; ``digests`` has a digest per corpus."""
     name_by_digest: dict[str, str] = {}
     for name, digest in digests.items():
         if name_by_digest.setdefault(digest, name) != name:
@@ -32,7 +32,7 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each name means one corpus; also returns a note on the names."""
+    """Rename results so that each name stands for one corpus; also return a note on the names."""
     by_file, files = resolve_file_collisions(results)
     # Corpora that differ only in the scored part of captions (text.unit) keep their name
     digests: dict[tuple[str, ...], dict[str, None]] = {}
@@ -55,9 +55,9 @@ def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 
 
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each name means one file; also returns a note on the names.
+    """Rename results so that each name stands for one file; also return a note on the names.
 
-    A new name has the file's name and as many of its folders as are needed to make names different:
+    A new name is made of the file's name and of as many of its folders as make names different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
     """
     files: dict[tuple[str, str], dict[str, None]] = {}
@@ -97,7 +97,7 @@ def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
 def as_given(result: Result, captioner: str) -> Result:
     """A result under a name that no other file has.
 
-    Loggers need this name, since they see one result at a time.
+    Loggers see one result at a time, so they cannot find out whether a name is used twice.
 
     Example:
         >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")
@@ -108,7 +108,7 @@ def as_given(result: Result, captioner: str) -> Result:
 
 
 def swept_names(captioners: Sequence[str]) -> dict[str, str]:
-    """The new names of a sweep's files that share a name, by the paths that the user gave.
+    """By path, new names for those files of a sweep that share a name.
 
     Example:
         >>> swept_names(["x/A/model.json", "x/B/model.json", "x/B/other.json", "nic"])
@@ -128,7 +128,7 @@ def swept_names(captioners: Sequence[str]) -> dict[str, str]:
 
 
 def given_name(captioner: str) -> str:
-    """The name of a captioner, made of its whole path; empty if the path has no folder."""
+    """The name of a captioner made of the whole path of its file; empty if there is no folder."""
     if len(Path(captioner).parts) < 2:
         return ""
     whole = "_".join(_parts(captioner))

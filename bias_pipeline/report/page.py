@@ -1,4 +1,4 @@
-"""The content of a report, and the report as one HTML file that loads no other file."""
+"""Makes the content of a report, and writes it as one HTML file that loads no other file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Report:
     summaries: Sequence[Summary] = ()  # the first screen, a summary for each attribute and data set
 
     def chapters(self) -> list[tuple[str, list[Section]]]:
-        """Sections under their headings, in the order of reading.
+        """The sections, grouped under the headings of chapters, in reading order.
 
         Example:
             >>> report = Report("t", "", [Section("a", chapter="c"), Section("b", chapter="c")], [])
@@ -78,7 +78,7 @@ class Report:
         return list(chapters.items())
 
     def answers_beside(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """The tone and the text of each question's answer in every summary."""
+        """For each question, the tone and the text of its answer in every summary."""
         rows = [
             (QUESTIONS[question], [summary.answer_in_short(question) for summary in self.summaries])
             for question in JUDGED
@@ -106,7 +106,7 @@ UNTRAINED = (
 
 
 def finished_results(folder: Path) -> list[Result]:
-    """All complete results of a folder; warns of results that cannot be read."""
+    """All complete results of a folder. Results that cannot be read cause a warning."""
     results, skipped = read_results(folder)
     for sentence in skipped:
         log.warning("%s", sentence)
@@ -114,9 +114,9 @@ def finished_results(folder: Path) -> list[Result]:
 
 
 def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result], list[str]]:
-    """All complete results of a folder, and a sentence on each result that cannot be read.
+    """All complete results of a folder, and a sentence on each result that is unreadable.
 
-    Results in ``made`` are not read from files, since this process computed them.
+    Results in ``made`` were computed by this process and are not read from files.
     """
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
@@ -136,7 +136,7 @@ def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result
 
 
 def require_runs_folder(folder: Path) -> None:
-    """Refuse a missing folder, the folder of a single run, and a folder above the runs."""
+    """Refuse a folder that is missing, that is one run, or in whose subfolders the runs are."""
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():
@@ -147,7 +147,7 @@ def require_runs_folder(folder: Path) -> None:
 
 
 def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
-    """All complete results of a folder, and their draws; warns of files that cannot be read."""
+    """All complete results of a folder, and their draws. Unreadable files cause a warning."""
     results = finished_results(folder)
     draws, damaged = _read_draws(folder, results)
     for sentence in damaged:
@@ -169,7 +169,7 @@ def _read_draws(
 
 
 def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Result] = ()) -> Report:
-    """The report of a folder's finished runs; it also lists the files that cannot be read."""
+    """The report on a folder's finished runs; it also lists the files that cannot be read."""
     results, skipped = read_results(folder, made)
     draws, damaged = _read_draws(folder, results)
     words, further, unread = _words_of(folder)
@@ -260,7 +260,7 @@ def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) ->
 
 
 class _Pictures:
-    """Thumbnails as HTML; a thumbnail that the page already has is only referred to."""
+    """Turns thumbnails into HTML; a repeated thumbnail refers to its first copy on the page."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}  # base64 of a JPEG to its number on the page
@@ -282,7 +282,7 @@ class _Pictures:
 
 @cache
 def _template() -> Template:
-    """The template of a page, compiled once."""
+    """The compiled template of a page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -296,7 +296,7 @@ def _template() -> Template:
 
 
 def html(report: Report) -> str:
-    """A report as HTML, in which all text from data is escaped."""
+    """A report as HTML. All text that comes from data is escaped."""
     script = files("bias_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = _template().render(
@@ -315,13 +315,13 @@ def html(report: Report) -> str:
 
 
 def _inert(text: str) -> str:
-    """A page in which control characters and direction marks are spelled out."""
+    """A page with each control character or direction mark replaced by its escape sequence."""
     hidden = {sign for sign in set(text) - set("\n\t") if not sign.isprintable()}
     return text.translate({ord(sign): ascii(sign)[1:-1] for sign in hidden}) if hidden else text
 
 
 def _runs(report: Report) -> list[dict[str, str]]:
-    """The name and the manifest of each run; empty if there are too many runs."""
+    """The names and the manifests of all runs; empty if there are too many runs."""
     if len(report.runs) > MOST_RUNS:
         return []
     return [{"name": name, "manifest": _json(manifest)} for name, manifest in report.runs.items()]

@@ -1,6 +1,6 @@
-"""The figure on the first screen, with a panel for each question and the no-bias value.
+"""Makes the figure on the first screen: a panel for each question, marked at the no-bias value.
 
-Positions are shares of a line's width. So a page draws them without a script, and text stays text.
+Positions are given in per cent of a line's width. So a page can draw lines without a script.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PanelLine:
 
     @property
     def ends(self) -> list[float]:
-        """The values that an axis must include, in the unit of the row."""
+        """The values that the axis of a line must include, in the unit of the line's number."""
         drawn = [self.number] if self.people is None else [self.number, self.people]
         numbers = [end for number in drawn for end in (number.low, number.value, number.high)]
         return [end for end in (*numbers, self.neutral) if end is not None and math.isfinite(end)]
@@ -55,7 +55,7 @@ class Axis:
     ticks: Sequence[float]  # values that are written below the axis
 
     def place_of(self, value: float | None) -> float | None:
-        """The place of a value in per cent of the width, or None without a value.
+        """The position of a value in per cent of the width, or None without a value.
 
         Example:
             >>> Axis(-1.0, 1.0, False, ()).place_of(0.5)
@@ -66,14 +66,14 @@ class Axis:
         return round(100 * (value - self.low) / (self.high - self.low), 2)
 
     def labels(self) -> list[tuple[float, str]]:
-        """The place and the text of each tick."""
+        """The position and the text of each tick."""
         scale = 100 if self.fraction else 1
         return [(self.place_of(tick) or 0.0, f"{scale * tick:g}") for tick in self.ticks]
 
 
 @dataclass(frozen=True)
 class PanelBlock:
-    """Lines that share an axis."""
+    """Lines of a panel that share an axis."""
 
     lines: Sequence[PanelLine]  # from top to bottom
     axis: Axis  # the axis below the lines
@@ -93,7 +93,7 @@ class Panel:
 
     @property
     def has_people(self) -> bool:
-        """Whether a line has a mark for the score of an annotator in the captioner's place."""
+        """Whether a line has a mark for an annotator who is scored like a captioner."""
         return any(line.people is not None for block in self.blocks for line in block.lines)
 
 
@@ -112,7 +112,7 @@ def panels_of_one(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """The panels of one captioner, with a line for each metric."""
+    """The panels of one captioner; each metric has a line."""
     panels = []
     for kind, findings in _by_panel(verdict.findings, attribute).items():
         answer = _answer(findings, attribute)
@@ -135,7 +135,7 @@ def panels_of_one(
 
 
 def _chip(answer: str, findings: Sequence[Finding]) -> str:
-    """The answer in a few words, with the upper end of the interval at equal style."""
+    """The answer in a few words, with the upper end of the interval, measured at equal style."""
     ends = [
         finding.compared.ci_high - finding.neutral
         for finding in findings
@@ -155,7 +155,7 @@ def panels_of_all(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """The panels of several captioners; a line has the number that answers for most captioners."""
+    """The panels of several captioners; they use the metric that answers for most of them."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
     for kind, panel_findings in _by_panel(every, attribute).items():
@@ -172,7 +172,7 @@ def panels_of_all(
 def _behind(
     kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: ScreenExamples
 ) -> list[Table]:
-    """The examples of a panel, with captioners' names in titles if there are several."""
+    """The examples of a panel; titles name the captioner if there are several."""
     several = len({finding.row.captioner for finding in findings}) > 1
     tables: dict[str, Table] = {}
     for finding in findings[:MOST_LINES] if several else findings:
@@ -224,7 +224,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by the one metric that shows bias, or gives an answer, for most captioners."""
+    """The findings of the metric that shows bias, or that has an answer, for most captioners."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)
@@ -240,7 +240,7 @@ def _leading(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _answer(findings: Sequence[Finding], attribute: str) -> str:
-    """The verdict's answer to a panel's question, from the panel's findings."""
+    """The answer to a panel's question, judged from the findings of the panel."""
     questions = [finding.question for finding in findings if finding.question in JUDGED]
     return Verdict(findings).answer(questions[0], attribute) if questions else ""
 
@@ -266,14 +266,14 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
 
 
 def _meaning(finding: Finding, result: Result) -> str:
-    """A headline in plain words, or the metric's title."""
+    """The meaning of a headline in plain words, or else the metric's title."""
     metric = result.facts.metric
     text = metric.says.get(finding.headline) or metric.title
     return text.replace("{attribute}", finding.row.attribute)
 
 
 def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
-    """The values of model and annotators as text; empty unless both values are known."""
+    """The model's and the annotators' value as text; empty unless both values are known."""
     value, people = finding.row.value, finding.people
     unit = finding.row.unit
     for model, human in ((MODEL_PAIRED, HUMAN_PAIRED), (MODEL, HUMAN)):
@@ -287,7 +287,7 @@ def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
 
 
 def corrected_arrow(mark: str, finding: Finding) -> str:
-    """The arrow of a headline, which is level unless the answer's corrected p is significant."""
+    """The arrow beside a number; it is level unless the corrected p is significant."""
     decides = finding.question in JUDGED and not finding.doubt
     return "≈" if mark and decides and not finding.significant else mark
 
@@ -306,7 +306,7 @@ def tone_of(finding: Finding, mark: str) -> str:
 
 
 def _blocks(lines: Sequence[PanelLine]) -> list[PanelBlock]:
-    """A block of lines for each unit, with an axis that includes all its lines."""
+    """A block of lines for each unit; the axis of a block includes all its lines."""
     by_unit: dict[str, list[PanelLine]] = {}
     for line in lines:
         by_unit.setdefault(line.unit, []).append(line)

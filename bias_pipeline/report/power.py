@@ -1,9 +1,10 @@
-"""Says how small a bias a number of images shows, and which conclusions a metric allows.
+"""Says which bias can be found with a number of images, and which conclusions a metric allows.
 
-Both answers come from measured errors. The conclusions that a metric allows depend on the rule of
-:mod:`~bias_pipeline.report.verdict`, and on whether its number found planted bias. ``flatness.csv``
-says how far numbers move; ``experiments.flatness.study`` writes it. ``python -m
-experiments.power.study`` writes ``power.csv``, which the package contains.
+Both answers come from errors that we measured. Which conclusions a metric allows depends on the
+rule in :mod:`~bias_pipeline.report.verdict`, and on whether its number found planted bias. The
+package contains two files of measurements. ``flatness.csv`` says how far numbers move when only
+style changes; ``experiments.flatness.study`` writes it. ``python -m experiments.power.study``
+writes ``power.csv``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ POWER = 0.8  # a bias is called detectable if this share of cases finds it
 
 @dataclass(frozen=True)
 class Measurement:
-    """The outcome of trials with one number of images and one planted bias."""
+    """The outcome of trials with a given number of images and a given planted bias."""
 
     design: str  # where the bias was planted
     metric: str  # its name
@@ -56,26 +57,26 @@ class Measurement:
 
     @property
     def detectable(self) -> float:
-        """The score that is above chance in four of five cases, by :func:`detectable`."""
+        """The score that is found above chance in four of five cases; see :func:`detectable`."""
         return detectable(self.error)
 
 
 @dataclass(frozen=True)
 class Power:
-    """One part of one metric, under one planted bias, at all sizes."""
+    """The measurements of one number of a metric, with one kind of planted bias, at all sizes."""
 
     measurements: Sequence[Measurement]  # for every size and planted share
 
     @property
     def any_measurement(self) -> Measurement:
-        """One of the measurements, which all have the same design, metric, part and unit."""
+        """One of the measurements. They all have the same design, metric, part and unit."""
         return self.measurements[0]
 
     def smallest(self, balanced: float) -> float:
-        """The smallest score that this number of images shows in four of five cases.
+        """The smallest score that is found in four of five cases with this number of images.
 
-        The score times the root of the size is interpolated between measured sizes, and constant
-        beyond them.
+        The score times the square root of the size is interpolated between measured sizes. Outside
+        of the measured sizes it is taken as constant.
         """
         sizes = sorted({m.n_images for m in self.measurements})
         nearest = [self._nearest_score(size) for size in sizes]
@@ -84,12 +85,12 @@ class Power:
         return float(np.interp(math.log(balanced), logs, scaled)) / math.sqrt(balanced)
 
     def at_size(self, balanced: float) -> list[Measurement]:
-        """The measurements at the size nearest to this number of images, by planted share."""
+        """The measurements at the size nearest to this number of images, by share of bias."""
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
     def smallest_size(self, planted: int) -> int | None:
-        """The smallest size from which on audits conclude in four of five trials."""
+        """The size from which on, in at least four of five trials, an audit found the bias."""
         size = None
         by_size = {m.n_images: m for m in self.measurements if m.planted == planted}
         for n_images, measurement in sorted(by_size.items(), reverse=True):
@@ -99,15 +100,15 @@ class Power:
         return size
 
     def _nearest_score(self, size: int) -> Measurement:
-        """The measurement whose score is nearest to the detectable score; its errors are used."""
+        """The measurement whose score is nearest to the score that its error makes detectable."""
         planted = [m for m in self.measurements if m.n_images == size and m.planted]
         return min(planted, key=lambda m: abs(m.score - m.detectable))
 
 
 def detectable(error: float, freedom: float = math.inf) -> float:
-    """The value that a test finds in four of five cases.
+    """The size of a bias that a test finds in four of five cases.
 
-    ``freedom`` has the degrees of freedom of Student's t; infinity means the normal distribution.
+    ``freedom`` is the degrees of freedom of Student's t; infinity means the normal distribution.
 
     Example:
         >>> round(detectable(1.0), 2), round(detectable(1.0, freedom=5), 2)
@@ -117,7 +118,7 @@ def detectable(error: float, freedom: float = math.inf) -> float:
 
 
 def balanced_images(sizes: Sequence[int]) -> float:
-    """How many images in groups of equal size show as much as groups of the given sizes.
+    """How many images, in groups of equal size, give the same error as groups of these sizes.
 
     The error of a mean over groups depends on the sum of 1 / size.
 
@@ -131,7 +132,7 @@ def balanced_images(sizes: Sequence[int]) -> float:
 
 @cache
 def measured_powers() -> tuple[Power, ...]:
-    """The measurements of the study, in the order of its designs."""
+    """The measurements of the study, in the order of the study's designs."""
     by_part: dict[tuple[str, ...], list[Measurement]] = {}
     for one in read_records(files("bias_pipeline.report") / "power.csv", Measurement):
         by_part.setdefault((one.design, one.metric, one.alignment, one.part), []).append(one)
@@ -149,14 +150,14 @@ _Record = TypeVar("_Record", bound="DataclassInstance")
 
 
 def read_records(file: Traversable, kind: type[_Record]) -> list[_Record]:
-    """The lines of a CSV file of the package as records with these fields."""
+    """The lines of a CSV file as records of class ``kind``."""
     kinds = {field.name: _KINDS[str(field.type)] for field in fields(kind)}
     lines = read_csv(file.read_text(encoding="utf-8"))
     return [kind(**{name: kinds[name](line[name]) for name in kinds}) for line in lines]
 
 
 def measured_of(metric: str, part: str) -> list[Power]:
-    """The measurements of one number, with an item for each kind of planted bias."""
+    """The measurements of one number, one item for each kind of planted bias."""
     return [
         power
         for power in measured_powers()
@@ -165,7 +166,7 @@ def measured_of(metric: str, part: str) -> list[Power]:
 
 
 def measured_sizes() -> tuple[float, float]:
-    """The smallest and the largest number of images in the study, as balanced images."""
+    """The smallest and the largest number of images in the study, for groups of equal size."""
     sizes = [m.balanced for power in measured_powers() for m in power.measurements]
     return min(sizes), max(sizes)
 
@@ -191,7 +192,7 @@ _DIFFERING = (
 
 @dataclass(frozen=True)
 class Usability:
-    """Whether a conclusion may rest on a headline."""
+    """Whether a conclusion may rest on a headline number."""
 
     headline: str  # which one
     part: str  # the part that decides; the headline itself if no part does
@@ -201,7 +202,7 @@ class Usability:
 
 @dataclass(frozen=True)
 class Movement:
-    """How far a number moves, in its unit."""
+    """How far style, and how far planted bias, moves a number, in the number's unit."""
 
     metric: str  # its name
     alignment: str  # of the human captions
@@ -216,7 +217,7 @@ class Movement:
 
 
 def usability(info: MetricInfo) -> list[Usability]:
-    """Whether a conclusion may rest on each headline of a metric.
+    """For each headline number of a metric, whether a conclusion may rest on it.
 
     Example:
         >>> from bias_pipeline.metrics.catalogue import info_of
@@ -247,7 +248,7 @@ def _usability_of(headline: str, info: MetricInfo) -> Usability:
 
 
 def _unseen(metric: str, part: str) -> str:
-    """A sentence if a number misses planted bias at all measured sizes; else empty."""
+    """A sentence if a number missed planted bias at all measured sizes; else empty."""
     powers = measured_of(metric, part)
     if not powers or any(power.smallest_size(PLANTED) for power in powers):
         return ""
@@ -264,7 +265,7 @@ def movements() -> Sequence[Movement]:
 
 
 def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
-    """The movements of a number, and of its difference from annotators."""
+    """How far a number moves, and how far its difference from annotators moves."""
     increase = sibling_name(part, "increase")
     return [
         movement
@@ -276,7 +277,7 @@ def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
 
 
 def smallest_bias_lines(balanced: float) -> list[list[str]]:
-    """A line for each metric and planted bias."""
+    """A line for each metric and each kind of planted bias."""
     return [
         [
             reading_of(power.any_measurement),
@@ -301,7 +302,7 @@ def planted_shares() -> list[int]:
 def unseen(
     corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
 ) -> str:
-    """A sentence on how small a bias the images can show, for the bias that is hardest to see."""
+    """A sentence on the smallest bias that the images can show, for the hardest kind of bias."""
     sizes = [size for size in _sizes_of_groups(corpus, attribute) if size]
     if len(sizes) != 2:
         return "how small a bias these images can show was measured for two groups only"
@@ -320,7 +321,7 @@ def unseen(
 
 
 def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
-    """How many images of each group have a caption and, if any are given, human captions."""
+    """For each group, how many images have a caption, and human captions if any are given."""
     rows = np.unique(corpus.model.image_rows)
     if len(corpus.human):
         rows = np.intersect1d(rows, corpus.human.image_rows)
@@ -330,7 +331,7 @@ def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
 
 
 def reading_of(measurement: Measurement) -> str:
-    """The name of a measured number, made of metric, direction, alignment and part."""
+    """The name of a measured number: its metric, direction, alignment and part."""
     direction = direction_of(measurement.part)
     part = measurement.part.removeprefix(f"{direction}:")
     words = (

@@ -1,7 +1,7 @@
-"""Prints tables on the screen.
+"""Prints tables in the terminal.
 
 A table that is wider than the terminal is folded into blocks, one below the other, so that no
-number is cut. Each block begins with the columns that contain the names of rows.
+number is cut. Each block repeats the columns with the names of rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMES = re.compile(r"[^\s_\-./,=:]*[_\-./,=:]*\s*")  # a long name breaks after
 
 
 def print_table(table: Table) -> None:
-    """Print a table below its caption, folded if it is too wide.
+    """Print a table below its caption, and fold the table if it is too wide.
 
     Example:
         >>> print_table(Table("Scores", ["name", "score"], [["mine", "0.5"]]))
@@ -45,12 +45,12 @@ def print_table(table: Table) -> None:
 
 
 def fits_in_width(table: Table) -> bool:
-    """Whether a table fits into the terminal without folding."""
+    """Whether a table fits into the width of the terminal without folding."""
     return _total(map(_natural, _columns(table))) <= width()
 
 
 def _columns(table: Table) -> list[list[str]]:
-    """The texts of each column, with its name first."""
+    """The texts of each column; the column's name comes first."""
     lines = [table.head, *([cell_text(cell) for cell in row] for row in table.rows)]
     return [list(map(printable, column)) for column in zip(*lines, strict=True)]
 
@@ -65,7 +65,7 @@ def _natural(column: Sequence[str]) -> int:
 
 
 def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
-    """The width of each column; names of rows are cut so that a number and its interval fit."""
+    """The width of each column; long names of rows are cut so that numbers fit beside them."""
     sizes = [_natural(column) for column in columns]
     fitting = min(_INTERVAL, max(sizes[keys:], default=0))
     while _total([*sizes[:keys], fitting]) > width() and max(sizes[:keys], default=0) > _FEWEST:
@@ -75,7 +75,7 @@ def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
 
 
 def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
-    """The places of the columns of each block; columns with names of rows come first."""
+    """The columns of each block, by number; columns with names of rows come first."""
     block = list(range(keys))
     for place in range(keys, len(sizes)):
         if len(block) > keys and _total(sizes[one] for one in [*block, place]) > width():
@@ -86,7 +86,7 @@ def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
 
 
 def _lines(table: Table, cells: Sequence[tuple[int, str]], sizes: Sequence[int]) -> Iterator[str]:
-    """The screen lines of a row; ``cells`` are its texts, with the places of their columns."""
+    """The printed lines of a row; ``cells`` are the row's texts, with their column numbers."""
     folded = [
         fold(text, sizes[place], _NAMES) if place < table.keys else fold(text, sizes[place])
         for place, text in cells
@@ -100,7 +100,7 @@ def _lines(table: Table, cells: Sequence[tuple[int, str]], sizes: Sequence[int])
 
 
 def _rule(size: int) -> str:
-    """A horizontal line, in characters that the output can encode."""
+    """A horizontal line of characters that the terminal can show."""
     try:
         "─".encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:

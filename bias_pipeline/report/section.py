@@ -1,4 +1,4 @@
-"""A part of a report before it has a format, and a reader for the tables of runs."""
+"""Sections of a report, without any output format, and a reader for the tables of runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bias_pipeline.results.store import ResultStore
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report: texts, figures, tables and notes, in this order."""
+    """A section of a report: texts, figures, tables and notes, in this order."""
 
     title: str  # its heading
     texts: Sequence[str] = ()  # paragraphs above the figures
@@ -29,9 +29,9 @@ class Section:
 def stored_lines(
     store: ResultStore, result: Result, table: str, columns: Set[str], damaged: list[str], lost: str
 ) -> list[dict[str, str]]:
-    """The lines of a run's table; empty if the table or a wanted column is absent.
+    """The lines of a run's table; empty if the table or a required column is missing.
 
-    If the file is damaged, ``damaged`` gets a sentence that ends in ``lost``.
+    If the file is damaged, a sentence that ends in ``lost`` is added to ``damaged``.
     """
     try:
         lines = store.table(result, table)

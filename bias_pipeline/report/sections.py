@@ -1,4 +1,4 @@
-"""The sections of a report: a function for each kind turns results into tables and figures."""
+"""Makes the sections of a report. Each function turns results into one kind of section."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paire
 
 
 def answer_sections(summaries: Sequence[Summary]) -> Iterable[Section]:
-    """A section for each captioner, with the answers and then all numbers on each question."""
+    """Sections with the answers to all questions, and then all numbers on each question."""
     for summary in summaries:
         if all(math.isnan(a.value) for answers in summary.answers.values() for a in answers):
             continue
@@ -75,7 +75,7 @@ def answer_sections(summaries: Sequence[Summary]) -> Iterable[Section]:
 def overviews(
     results: Sequence[Result], leaderboards: Sequence[Leaderboard], limits: Limits = LIMITS
 ) -> Iterable[Section]:
-    """A section for each data set and attribute, with a table of captioners and metrics."""
+    """A section for each data set and attribute: a table of captioners by metrics."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in latest_results(results):
         groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
@@ -95,7 +95,7 @@ def overviews(
 
 
 def _best(leaderboard: Leaderboard) -> list[tuple[str, str]]:
-    """The fairest captioner's run and part; empty unless all others are significantly less fair."""
+    """The fairest captioner's run and part; empty unless it is significantly the fairest."""
     first, *others = leaderboard.ranks
     alone = others and not any(set(first.letters) & set(other.letters) for other in others)
     return [(first.row.run_id, first.row.part)] if alone else []
@@ -105,14 +105,14 @@ _EXTENT = ("images", "coverage", "no group")
 
 
 def _extent(row: Row, result: Result) -> list[Cell]:
-    """Three cells: a number's images, its coverage, and the share of captions without a group."""
+    """Cells with the number of images, the coverage, and the share of captions without a group."""
     covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
     silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
     return [NumberCell(row.n_images, digits=0), covered, silent]
 
 
 class _Matrix:
-    """Headlines of captioners (lines) for metrics (columns)."""
+    """A table of headline numbers: captioners are lines, metrics are columns."""
 
     def __init__(
         self, results: Sequence[Result], best: Iterable[tuple[str, str]], limits: Limits
@@ -136,7 +136,7 @@ class _Matrix:
                     self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
     def table(self) -> Table:
-        """The table; for one captioner, each line has a headline and the number of its images."""
+        """The table. If there is only one captioner, each line is a headline number."""
         if len(self.cells) == 1:
             ((captioner, headlines),) = self.cells.items()
             _, first = next(iter(headlines.values()))
@@ -176,7 +176,7 @@ _DIRECTIONS = ("attribute to task", "task to attribute")
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
-    """A section for every metric that has both directions, with A→T against T→A."""
+    """A section for every metric that has both directions; it compares A→T with T→A."""
     groups: dict[tuple[str, str, str, str], list[tuple[Row, Row]]] = {}
     neutrals = _neutrals(results)
     for result in results:
@@ -214,7 +214,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
 
 
 def _neutrals(results: Iterable[Result]) -> dict[tuple[str, str], float]:
-    """The no-bias value of each run's part."""
+    """The no-bias value of each number, by run and part."""
     return {_key(row): result.neutral(row.part) for result in results for row in result.rows}
 
 
@@ -225,7 +225,7 @@ def _key(row: Row) -> tuple[str, str]:
 def leaderboard_sections(
     results: Sequence[Result], leaderboards: Sequence[Leaderboard]
 ) -> Iterable[Section]:
-    """A section for each headline of each metric: a ranking of captioners, and further parts."""
+    """A section for each headline number: a ranking of captioners, and further numbers."""
     by_id = {result.run_id: result for result in results}
     for leaderboard in leaderboards:
         rows = [rank.row for rank in leaderboard.ranks]
@@ -250,7 +250,7 @@ def leaderboard_sections(
 
 
 def _ranking(leaderboard: Leaderboard) -> Table:
-    """A table of captioners, the fairest first; equal letters mean no significant difference."""
+    """A table of captioners, fairest first. Equal letters mean: no significant difference."""
     best = _best(leaderboard)
     lines: list[list[Cell]] = [
         [
@@ -274,7 +274,7 @@ def _ranking(leaderboard: Leaderboard) -> Table:
 
 
 def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Table]:
-    """A table of a headline's parts, with a line for each part and a column for each captioner."""
+    """A table of the further numbers behind a headline; captioners are columns."""
     names: dict[str, bool] = {}  # whether each part has a value
     parts_by_captioner: dict[str, dict[str, Row]] = {}
     for rank in leaderboard.ranks:
@@ -305,7 +305,7 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
 
 
 def _belongs(part: str, headline: str) -> bool:
-    """Whether a part belongs to a headline; parts of a direction belong only to the direction."""
+    """Whether a part belongs to a headline, that is, has the headline's direction or none."""
     return part not in HEADLINES and direction_of(part) in ("", headline)
 
 
@@ -314,7 +314,7 @@ _IN_SENTENCE = ("metric", "attribute", "dataset", "captioner")  # named by a sen
 
 @dataclass(frozen=True)
 class Bounds:
-    """A headline of a captioner under the labels of each of several annotators."""
+    """A captioner's headline number, computed with the labels of each of several annotators."""
 
     rows: Mapping[str, Row]  # annotator, or `majority`, to the headline under their labels
     # The settings in which these cells differ from others of the sweep, as part of a name
@@ -330,14 +330,14 @@ class Bounds:
 
     @property
     def sampled_ends(self) -> tuple[float, float]:
-        """The lowest lower end and the highest upper end of all intervals."""
+        """The lowest lower end, and the highest upper end, of all intervals."""
         return (
             min(row.ci_low for row in self.rows.values()),
             max(row.ci_high for row in self.rows.values()),
         )
 
     def sentence(self) -> str:
-        """A sentence with the bounds, in which fractions are in per cent."""
+        """A sentence that names the bounds; fractions are in per cent."""
         first = next(iter(self.rows.values()))
         low, high = (
             f"{NumberCell.in_unit(first.unit, self.rows[who].value).text} ({who})"
@@ -352,7 +352,7 @@ class Bounds:
 
 
 def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> list[Bounds]:
-    """The bounds of every headline in a sweep over annotators; empty in any other sweep."""
+    """The bounds of headline numbers in a sweep over annotators; empty in any other sweep."""
     rows_by_setting: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
     for result, overrides in zip(results, swept, strict=True):
         settings = " ".join(
@@ -370,7 +370,7 @@ def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> lis
 def front_sections(
     results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]
 ) -> Iterable[Section]:
-    """A section for each front of one measure of quality and one headline of bias."""
+    """A section for each front: captioners by one measure of quality and one of bias."""
     neutrals = _neutrals(results)
     for front in fronts(results, draws):
         first = front.places[0]

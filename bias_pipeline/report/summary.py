@@ -1,4 +1,4 @@
-"""The first screen of a report: facts on the captions, the verdict, and a figure."""
+"""Makes the first screen of a report: facts on the captions, the verdict, and a figure."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Summary:
     unsure: Collection[str] = ()
 
     def answer_in_short(self, question: str) -> tuple[str, str]:
-        """The tone and the text of the answer; several captioners give the count of each answer."""
+        """The tone and the text of the answer; for several captioners, the count of each answer."""
         on_question = [
             answer
             for answers in self.answers.values()
@@ -99,7 +99,7 @@ def summaries(
 
 
 def _verdicts(results: Sequence[Result], limits: Limits) -> dict[tuple[str, str], Verdict]:
-    """For each data set and captioner, a verdict on all attributes, over which p is corrected."""
+    """For each data set and captioner, a verdict; p is corrected for all attributes together."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -162,7 +162,7 @@ def _conclusion(
 
 
 def _untested_sentence(results: Sequence[Result]) -> str:
-    """A sentence on runs that answer no question about captions."""
+    """A sentence for runs that answer no question about the captions."""
     questions = {result.facts.metric.question for result in results}
     if "retrieval" in questions:
         return "These runs test retrieval, not captions."
@@ -170,7 +170,7 @@ def _untested_sentence(results: Sequence[Result]) -> str:
 
 
 def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
-    """Warnings about the captions, for instance that many decline; each warning occurs once."""
+    """Warnings about captions, such as a high number of refusals; each warning occurs once."""
     start = "warning: "
     warnings = (
         (f"{result.rows[0].captioner}: " * several, note.removeprefix(start))
@@ -183,7 +183,7 @@ def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """The names and values of facts, such as the file, the date, the images and the coverage."""
+    """Facts, each with its name: the file, the date, numbers of images and captions, and others."""
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
     corpora = [result.facts.corpus for result in results]
@@ -223,7 +223,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 
 def _n_labelled(result: Result) -> int:
-    """The number of images with a group; computed from coverage in results of old versions."""
+    """The number of images labelled with a group; results of old versions store only coverage."""
     if (stored := result.facts.corpus.n_labelled) is not None:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
@@ -235,7 +235,7 @@ def _blanks(result: Result, side: str) -> int:
 
 
 def _lengths(results: Sequence[Result]) -> str:
-    """A text on the mean number of words in captions of captioners and of annotators."""
+    """The mean number of words in captions by captioners and by annotators, as text."""
     words = {
         side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
         for side in SIDES
@@ -250,7 +250,7 @@ def _lengths(results: Sequence[Result]) -> str:
 
 
 def _span(shares: Iterable[float]) -> str:
-    """A text with the lowest and the highest of some shares, in per cent."""
+    """The lowest and the highest of some shares as text, in per cent."""
     known = [share for share in shares if not math.isnan(share)]
     if not known:
         return "–"
@@ -259,7 +259,7 @@ def _span(shares: Iterable[float]) -> str:
 
 
 def _basis(results: Sequence[Result]) -> str:
-    """A text that says what brackets and p mean, and whether a difference is amplification."""
+    """A text on the meaning of brackets and p, and on whether differences are amplification."""
     text = (
         "Brackets are 95 % intervals over images and seeds; p is Holm-corrected within each "
         "question."
@@ -277,7 +277,7 @@ def _undecided_sentences(
     answers: Mapping[str, Sequence[Answer]],
     results: Sequence[Result],
 ) -> list[str]:
-    """The sentences below the answers, with the meanings of the signs."""
+    """The sentences below the answers; they also explain the signs."""
     if len(verdicts) == 1:
         (name,) = verdicts
         lines = notes(verdicts[name], answers[name])
@@ -323,7 +323,7 @@ def _kind(answer: Answer) -> str:
 
 
 def _range_text(names: Sequence[str], leads: Sequence[Answer]) -> str:
-    """A text on the lowest and the highest captioner, if one number decides for all."""
+    """The lowest and the highest captioner's number as text, if all answers rest on one metric."""
     if len(leads) == 1:
         return f" ({deciding_number(leads[0])})"
     if not leads or len({(lead.metric, lead.part) for lead in leads}) > 1:
@@ -340,7 +340,7 @@ def _range_text(names: Sequence[str], leads: Sequence[Answer]) -> str:
 
 
 def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
-    """Some captioners as text, by name or as their number out of all captioners."""
+    """Some captioners as text: their names, or how many of all captioners they are."""
     if not names:
         return "None, beyond chance,"
     if len(names) == len(captioners) > 1:
@@ -351,7 +351,7 @@ def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
 
 
 def not_used_by_all(findings: Iterable[Finding]) -> list[str]:
-    """A sentence for each reason not to use numbers; equal reasons of captioners are joined."""
+    """A sentence for each reason not to use a number; captioners with the same reason share it."""
     stems: dict[tuple[str, str], dict[str, str]] = {}
     for finding in findings:
         stem, _, detail = finding.doubt.partition(": ")

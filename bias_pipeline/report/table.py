@@ -1,8 +1,8 @@
 """Tables without any output format.
 
 Cells keep unrounded numbers. ``screen.py`` formats them for the terminal, ``page.html.j2`` for the
-page, ``text_formats.py`` for Markdown and LaTeX, and ``exports.py`` for CSV and Parquet. Content
-that is sent to others loses the machine's paths and names.
+page, ``text_formats.py`` for Markdown and LaTeX, and ``exports.py`` for CSV and Parquet. Paths and
+names of the machine are removed from content that others may read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bias_pipeline.results.rows import Row
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A fraction in per cent, or a dash for NaN.
+    """A fraction as text in per cent, or a dash for NaN.
 
     Example:
         >>> percent(0.4567), percent(float("nan"))
@@ -27,7 +27,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """A number without a minus sign at zero, or a dash for NaN.
+    """A number as text; zero has no minus sign, and NaN is a dash.
 
     Example:
         >>> number(1.25), number(-0.001), number(float("nan"))
@@ -82,7 +82,7 @@ class NumberCell:
     def in_unit(
         cls, unit: str, value: float, low: float | None = None, high: float | None = None
     ) -> NumberCell:
-        """A cell with a number in its unit, where fractions are in per cent."""
+        """A cell with a number in its unit; fractions are shown in per cent."""
         fraction = unit == "fraction"
         return cls(value, low, high, fraction, digits=1 if fraction else 2)
 
@@ -118,7 +118,7 @@ STRONGEST = 0.9
 
 @dataclass(frozen=True)
 class Weighted:
-    """A caption whose words have weights."""
+    """A caption in which each word has a weight."""
 
     words: tuple[tuple[str, float], ...]  # words with their weights, in the order of the caption
 
@@ -127,7 +127,7 @@ class Weighted:
         return " ".join(word for word, _ in self.words)
 
     def levels(self) -> list[tuple[str, int]]:
-        """Each word with the strength of its weight, from -2 to 2, where 0 means a small weight.
+        """Each word with a strength from -2 to 2; small weights have the strength 0.
 
         Example:
             >>> Weighted((("a", 0.1), ("truck", -1.2), ("red", 0.5))).levels()
@@ -143,7 +143,7 @@ def _level(weight: float) -> int:
 
 @dataclass(frozen=True)
 class Illustrated:
-    """An image id with a small picture, a map, or both."""
+    """An image id, with a small picture, a map, or both."""
 
     text: str  # the id
     picture: str  # a thumbnail as base64 of a JPEG, or empty
@@ -181,7 +181,7 @@ class Table:
     texts: bool = False  # whether all columns are set flush left, not only those that name the row
 
     def has_words(self, column: int) -> bool:
-        """Whether a column has words, and is therefore aligned to the left."""
+        """Whether a column has words and so is aligned to the left."""
         return any(
             not isinstance(row[column], NumberCell) and _WORD.search(cell_text(row[column]))
             for row in self.rows
@@ -195,7 +195,7 @@ _OF_MACHINE = ("host", "pid")
 
 
 def without_places(text: str) -> str:
-    """A text in which only the last name of each absolute path stays.
+    """A text in which each absolute path is cut to its last name.
 
     Example:
         >>> without_places("dataset.root=/home/kim/data/coco, and/or https://a.org/b/c")
@@ -205,7 +205,7 @@ def without_places(text: str) -> str:
 
 
 def shareable(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest without absolute paths, the name of the host and the number of the process.
+    """A copy of a manifest that has no absolute paths, no host name and no process number.
 
     Example:
         >>> shareable({"machine": {"host": "a", "pid": 1, "cores": 2}, "overrides": ["x=/a/b/c"]})

@@ -1,4 +1,4 @@
-"""The headline table of results, and the notes below it."""
+"""Makes the table of headline numbers, and the notes below it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MARKS = {
 
 
 def print_results(results: Sequence[Result]) -> None:
-    """Print the headline table of finished cells; a table that is too wide is split by metric."""
+    """Print the headline numbers of finished cells. A table that is too wide is split by metric."""
     print_text(_title(results))
     whole, varying = headline_table(results), _varying(results)
     metrics: dict[str, list[Result]] = {}
@@ -69,7 +69,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
-    """A table with a row for each cell; equal settings of ``beyond`` are in the caption."""
+    """A table with a row for each cell; settings of ``beyond`` shared by all go to the caption."""
     varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
     caption = " · ".join(
@@ -86,7 +86,7 @@ def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Tab
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> None:
-    """Write the rows of all cells to ``table.csv``, with their settings as further columns."""
+    """Write the rows of all cells to ``table.csv``; further columns have the settings."""
     rows = [row for result in results for row in result.rows]
     settings = {result.run_id: result.settings for result in results}
     text = rows_csv(rows, further_columns(settings.values()), settings)
@@ -94,7 +94,7 @@ def write_table(folder: Path, results: Sequence[Result]) -> None:
 
 
 def _p_cells(p_values: Sequence[float]) -> str:
-    """The p of each headline in order, as text; a single dash if no headline has a p.
+    """The p of each headline as text, in order; a single dash if there is no p at all.
 
     Example:
         >>> _p_cells([0.041]), _p_cells([0.041, 1e-9]), _p_cells([])
@@ -105,7 +105,7 @@ def _p_cells(p_values: Sequence[float]) -> str:
 
 
 def arrow(row: Row, neutral: float = 0.0) -> str:
-    """Up if the interval lies above the no-bias value, down if it lies below, else level."""
+    """An arrow: up or down if the interval lies above or below the no-bias value, else level."""
     if math.isnan(row.ci_low) or math.isnan(row.ci_high):
         return ""
     if row.ci_low > neutral:
@@ -135,13 +135,13 @@ def _cells(
 
 
 def _leading_row(result: Result) -> Row:
-    """The row whose coverage and share of captions without a group are printed."""
+    """The row from which the coverage and the share of captions without a group are printed."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
 
 def marks(row: Row, result: Result) -> str:
-    """The signs of :data:`MARKS` that warn a reader beside a row's coverage."""
+    """The warning signs of :data:`MARKS` to print beside a row's coverage."""
     unmoved = (other.ci_low == other.ci_high for other in result.rows if other.part in HEADLINES)
     used = {
         BLANK: has_blanks(result),
@@ -155,7 +155,7 @@ def marks(row: Row, result: Result) -> str:
 
 
 def legend(results: Sequence[Result]) -> list[str]:
-    """The meanings of those signs of :data:`MARKS` that results have."""
+    """The meanings of the signs of :data:`MARKS` that occur in these results."""
     used = {mark for result in results for mark in marks(_leading_row(result), result).split()}
     return [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used]
 
@@ -165,7 +165,7 @@ def has_blanks(result: Result) -> bool:
 
 
 def metric_name(metric: str, attribute: str) -> str:
-    """A metric's name for readers; for other attributes than gender it lacks the word gender.
+    """A metric's name for readers. The word gender is removed for other attributes.
 
     Example:
         >>> metric_name("gender_error", "gender"), metric_name("gender_error", "religion")
@@ -177,13 +177,13 @@ def metric_name(metric: str, attribute: str) -> str:
 
 
 def headline_name(row: Row, settings: str = "") -> str:
-    """The name of a headline: the metric, its direction if it has two, and differing settings."""
+    """The name of a headline: the metric, its direction if there are two, differing settings."""
     name = metric_name(row.metric, row.attribute)
     return " ".join(filter(None, [name, ARROWS.get(row.part, ""), settings]))
 
 
 def pointing(row: Row, result: Result) -> str:
-    """The arrow of a headline; empty if the headline tests nothing."""
+    """The arrow beside a headline number; empty if nothing is tested by this number."""
     untested = row.part in result.facts.metric.untested
     if untested or untestable_data(result) or _too_long_for_quality(row, result):
         return ""
@@ -191,19 +191,19 @@ def pointing(row: Row, result: Result) -> str:
 
 
 def _too_long_for_quality(row: Row, result: Result) -> bool:
-    """Whether captions are too long to score as high as human captions."""
+    """Whether captions are so long that they cannot score as high as human captions."""
     return row.metric == "quality" and bool(much_longer(result))
 
 
 def _identity(result: Result) -> dict[str, str]:
-    """The choices, seeds and settings in which a cell may differ from others."""
+    """The choices, seeds and settings by which a cell may differ from other cells."""
     row = result.rows[0]
     choices = {name: str(getattr(row, name)) for name in CHOICES}
     return {**result.settings, **choices, "seeds": seeds_text(row.seeds)}
 
 
 def _varying(results: Sequence[Result]) -> list[str]:
-    """The columns in which cells differ, and always the captioner."""
+    """The columns in which cells differ; the captioner is always among them."""
     identities = [_identity(result) for result in results]
     keys = dict.fromkeys([*CHOICES, *(key for identity in identities for key in identity)])
     return [
@@ -225,11 +225,11 @@ def _title(results: Sequence[Result]) -> str:
 
 
 def attributed_notes(results: Sequence[Result]) -> list[str]:
-    """The notes of cells; each note occurs once, after the captioners that it is about.
+    """The notes of cells. Each note occurs once, and begins with the captioners it is about.
 
     If only some cells of a captioner have a note, the note also names these cells, as in ``oscar
-    (lic matched)``. A cell's name has the metric, the attribute and data set (if there are
-    several), and settings.
+    (lic matched)``. The name of a cell consists of the metric, of the attribute and the data set if
+    there are several, and of settings.
     """
     keys = ("metric", "attribute", "dataset")
     several = [key for key in keys if len({getattr(r.rows[0], key) for r in results}) > 1]
@@ -255,7 +255,7 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """The notes that a reader needs besides the numbers; each note occurs once."""
+    """The notes that readers need beside the numbers; each note occurs only once."""
     notes = _fold_curves(attributed_notes(results))
     if not all(_amplifies(result) for result in results):
         notes.append(
@@ -268,7 +268,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
 
 
 def _fold_curves(notes: Sequence[str]) -> list[str]:
-    """Join the notes on several learning curves into one note; other notes stay."""
+    """Join the notes on several learning curves into one note, and keep other notes."""
     curves = [note for note in notes if CURVE in note]
     if len(curves) < _MANY:
         return [*notes]
@@ -279,7 +279,7 @@ def _fold_curves(notes: Sequence[str]) -> list[str]:
 
 
 def _directions(results: Sequence[Result]) -> list[str]:
-    """A line on how to read each metric; metrics with the same text have one line."""
+    """Lines on how to read each metric; metrics with the same text share a line."""
     metrics: dict[str, list[str]] = {}
     for result in results:
         metrics.setdefault(result.facts.metric.direction, []).append(result.rows[0].metric)
@@ -287,17 +287,17 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 
 def _amplifies(result: Result) -> bool:
-    """Whether a result needs no †: it tests retrieval, or its captioner learnt these captions."""
+    """Whether a result needs no †: it tests retrieval, or its captioner learnt from this data."""
     return result.facts.metric.question == "retrieval" or training_of(result)
 
 
 def training_of(result: Result) -> bool:
-    """Whether the captioner is known to be trained on captions of this data set."""
+    """Whether the captioner is known to have been trained on captions of this data set."""
     return result.facts.corpus.trained_on_reference is True
 
 
 def latest_results(results: Iterable[Result]) -> list[Result]:
-    """The latest result of each cell, in the order in which they started."""
+    """The latest result of each cell, in the order in which the runs started."""
     return list(
         {
             _cell_of(result): result
@@ -313,5 +313,5 @@ def _cell_of(result: Result) -> tuple[object, ...]:
 
 
 def captioners(results: Sequence[Result]) -> list[str]:
-    """The names of the captioners, in the order of results."""
+    """The names of the captioners, in the order of the results."""
     return list(dict.fromkeys(result.rows[0].captioner for result in results))

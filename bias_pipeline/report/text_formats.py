@@ -1,17 +1,17 @@
-"""Writes tables as Markdown and LaTeX, decisions as JUnit XML, and a section for a model card.
+"""Writes reports as Markdown, LaTeX or JUnit XML, and as a section of a model card.
 
-Text from data is escaped, so that it cannot become commands.
+Text that comes from data is escaped, so that it cannot act as a command.
 
-The LaTeX needs the package booktabs. LaTeX must be of 2020 or later, to read UTF-8 and to have the
-text companion signs in its base. Chinese names and emoji are written without changes. Chinese names
-and emoji need LuaLaTeX or XeLaTeX, and a font that has them. In JUnit XML, which CI reads, a
-decision that is lost, or undecided within a margin, is a failure. A number that decides nothing, or
-a metric that does not apply, is skipped.
+The LaTeX needs the package booktabs. LaTeX must be of 2020 or later: it then reads UTF-8 and has
+the text companion signs in its base. Chinese names and emoji are written without changes. They need
+LuaLaTeX or XeLaTeX, and a font that has them. JUnit XML is read by CI. In it, the decision that a
+captioner is worse is a failure. With a margin, an open decision is a failure too. Numbers without a
+decision, and metrics that do not apply, are skipped tests.
 
-A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
-The interval is among the result's settings, since the hub has no field for intervals. The hub's
-evaluation results (``.eval_results/*.yaml``) name a data set on the hub and a task of its
-``eval.yaml``.
+A model card begins with YAML for the hub: the ``model-index``, which lists a result for each
+number. The interval is among the result's settings, since the hub has no field for intervals. The
+hub's evaluation results (``.eval_results/*.yaml``) name a data set on the hub and a task in the
+``eval.yaml`` of this data set.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_report(table: Table) -> str:
-    """A table with its caption above it.
+    """A table in Markdown, below its caption.
 
     Example:
         >>> print(markdown_report(Table("Scores", ["captioner", "score"], [["sat", None]])))
@@ -89,7 +89,7 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _markdown_word(word: str, level: int) -> str:
-    """A word, underlined if it has a weight, and slanted if it points to the second group."""
+    """A word: underlined if it has a weight, slanted if it points to the second group."""
     text = escape_markdown(word)
     if not level:
         return text
@@ -180,7 +180,7 @@ def latex(table: Table, label: str) -> str:
 
 
 def _alignment(table: Table, column: int) -> str:
-    """LaTeX's alignment of a column: left for names, right for numbers, wrapped for sentences."""
+    """The alignment of a LaTeX column: left for names, right for numbers, wrapped for sentences."""
     if any(isinstance(row[column], Weighted) for row in table.rows):
         return r"p{0.5\linewidth}"
     if column and not table.has_words(column):
@@ -205,7 +205,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _latex_word(word: str, level: int) -> str:
-    """A word, underlined if it has a weight, and slanted if it points to the second group."""
+    """A word: underlined if it has a weight, slanted if it points to the second group."""
     text = escape_latex(word)
     if not level:
         return text
@@ -213,7 +213,7 @@ def _latex_word(word: str, level: int) -> str:
 
 
 def skipped_cells(skipped: Mapping[str, str]) -> list[dict[str, str]]:
-    """Skipped cells as plain data, in which paths are cut to their last name.
+    """Skipped cells as plain data; paths are cut to their last name.
 
     Example:
         >>> skipped_cells({"metric=dpa captioner='/home/kim/new.json'": "no objects"})
@@ -230,9 +230,9 @@ _NOTHING = "nothing could be decided, so nothing has passed"
 
 
 def junit(comparison: Comparison) -> bytes:
-    """JUnit XML with a test case for each decision and each skipped metric.
+    """JUnit XML, with a test case for each decision and for each skipped metric.
 
-    The document has an error if nothing is decided.
+    If no decision could be made, the XML contains an error.
 
     Example:
         >>> print(junit(Comparison([], [])).decode().splitlines()[1][:67])
@@ -285,10 +285,10 @@ _ARGUMENTS = ("attribute", "part", "encoder", "head", "masking", "alignment", "s
 
 
 def evaluation_results(report: Report, dataset: str) -> str:
-    """Every headline number as an entry of a model's ``.eval_results`` folder on the hub.
+    """Every headline number, as entries for the folder ``.eval_results`` of a model on the hub.
 
-    ``report`` has runs of one captioner; ``dataset`` is the name of a data set on the hub, as
-    ``owner/photos``.
+    The runs of ``report`` must be of one captioner. ``dataset`` is the name of a data set on the
+    hub, such as ``owner/photos``.
     """
     _, rows = _one_captioner(report)
     entries = [_evaluation(row, report, dataset) for row in rows]
@@ -296,7 +296,7 @@ def evaluation_results(report: Report, dataset: str) -> str:
 
 
 def _evaluation(row: Row, report: Report, dataset: str) -> dict[str, Any]:
-    """An entry, whose task identifies the number and whose notes contain everything else."""
+    """An entry. Its task identifies the number, and its notes contain everything else."""
     settings = _settings(row, report)
     arguments = _arguments(row, report)
     notes = [f"{key}={arguments[key]}" for key in arguments if key not in settings]
@@ -308,7 +308,7 @@ def _evaluation(row: Row, report: Report, dataset: str) -> dict[str, Any]:
 
 
 def benchmark_file(report: Report, dataset: str) -> str:
-    """The ``eval.yaml`` of a data set on the hub, with the tasks that a model's results name.
+    """The ``eval.yaml`` of a data set on the hub; it lists the tasks that models' results name.
 
     Args:
         report: runs of one captioner.
@@ -326,12 +326,12 @@ def benchmark_file(report: Report, dataset: str) -> str:
 
 
 def _task_of(row: Row, report: Report) -> str:
-    """A unique name for a number, in characters that the hub permits."""
+    """A unique name for a number, made of characters that the hub permits."""
     return re.sub(r"[^\w.]+", "-", "-".join([row.metric, *_settings(row, report).values()]))
 
 
 def _one_captioner(report: Report) -> tuple[str, list[Row]]:
-    """The name and the headline numbers of the only captioner; several are refused."""
+    """The name and the headline numbers of the only captioner. Several captioners are refused."""
     names = sorted({row.captioner for row in report.rows})
     if len(names) > 1:
         raise DataError(
@@ -345,7 +345,7 @@ def _one_captioner(report: Report) -> tuple[str, list[Row]]:
 
 
 def model_card(report: Report) -> str:
-    """The section of a model card, for the README.md of a model."""
+    """The section on bias for a model card, which is the README.md of a model."""
     name, rows = _one_captioner(report)
     index = {"model-index": [{"name": name, "results": [_result(row, report) for row in rows]}]}
     front = yaml.safe_dump(index, sort_keys=False, allow_unicode=True)
@@ -354,7 +354,7 @@ def model_card(report: Report) -> str:
 
 
 def _headlines(report: Report) -> Iterator[Row]:
-    """The headline numbers of each run, or the model's own numbers without human captions."""
+    """The headline numbers of each run; without human captions, only the model's numbers."""
     for run_id in dict.fromkeys(row.run_id for row in report.rows):
         defined = {
             row.part: row
@@ -366,14 +366,14 @@ def _headlines(report: Report) -> Iterator[Row]:
 
 
 def _settings(row: Row, report: Report) -> dict[str, str]:
-    """A text on how a number was made: columns of its row, and settings in which runs differ."""
+    """How a number was made: columns of its row, and settings in which runs differ."""
     columns = {name: text for name in _ARGUMENTS if (text := getattr(row, name))}
     differing = report.settings.get(row.run_id, {})
     return columns | {key: printable(without_places(value)) for key, value in differing.items()}
 
 
 def _arguments(row: Row, report: Report) -> dict[str, Any]:
-    """A text on how a number was made, with its interval and the data behind it."""
+    """How a number was made, with its interval and its data, for a result on the hub."""
     arguments: dict[str, Any] = dict(_settings(row, report))
     ends = {"ci_low": row.ci_low, "ci_high": row.ci_high}
     arguments |= {name: round(value, 6) for name, value in ends.items() if math.isfinite(value)}
@@ -388,7 +388,7 @@ def _arguments(row: Row, report: Report) -> dict[str, Any]:
 
 
 def _result(row: Row, report: Report) -> dict[str, Any]:
-    """A number in the form of the hub's ``model-index``; fractions stay fractions."""
+    """A number in the format of the hub's ``model-index``; fractions are in [0, 1]."""
     info = info_of(row.metric)
     metric = {
         "type": row.metric,
@@ -423,7 +423,7 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
 
 
 def _summary(summary: Summary) -> Iterator[str]:
-    """Lines on the data, the verdict, and the things that are not known."""
+    """Lines on the data, on the verdict, and on what is not known."""
     yield f"### {escape_markdown(summary.title)}\n"
     yield (
         "; ".join(f"{name.lower()}: {escape_markdown(value)}" for name, value in summary.facts)
@@ -458,7 +458,7 @@ def _card_line(row: Row, report: Report) -> list[Cell]:
 
 
 def _reading(row: Row, report: Report) -> str:
-    """A text on how to read a number, in the words of its run; a ratio is compared with 1."""
+    """How to read a number, as its run says; a ratio is compared with 1."""
     if row.part not in HEADLINES:
         return _LEVEL
     info = info_of(row.metric)

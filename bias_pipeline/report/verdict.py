@@ -1,8 +1,8 @@
 """Finds the answer to each question from the results of one captioner.
 
 An answer uses only numbers that stay the same if the captions of all groups become longer or
-shorter in the same way (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other headlines are
-only shown.
+shorter in the same way (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other scores are
+shown but do not affect answers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 
 @dataclass(frozen=True)
 class OwnAnswer:
-    """The answer that a metric itself gives to its question, from the manifest."""
+    """The answer that a metric itself gives to its question, as stored in the manifest."""
 
     answer: str  # `yes`, `no` or `cannot_tell`
     reason: str = ""  # why there is no answer
@@ -71,7 +71,7 @@ class OwnAnswer:
 
     @classmethod
     def of_result(cls, result: Result) -> OwnAnswer | None:
-        """The answer in the manifest of a result, or None if there is no answer."""
+        """The answer stored in the manifest of a result, or None if no answer is stored."""
         stored = mapping_in(result.facts.audit, result.rows[0].metric)
         if not stored.get("answer"):
             return None
@@ -97,14 +97,14 @@ class OwnAnswer:
 
     @property
     def why_unanswered(self) -> str:
-        """Why there is no answer, not even "not beyond chance"; empty if there is an answer."""
+        """Why there is no answer; empty if there is one, also for "not beyond chance"."""
         chance = self.answer == "cannot_tell" and self.reason == NOT_SHOWN
         return "" if chance or self.answer != "cannot_tell" else self.reason
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A headline of a metric, and whether it shows bias."""
+    """A headline number of a metric, and whether it shows bias."""
 
     question: str  # one of `QUESTIONS`
     row: Row  # the part that may decide; the headline if no part may
@@ -132,9 +132,9 @@ class Finding:
 
     @property
     def no(self) -> bool:
-        """Whether the interval at equal style excludes any bias that is not negligible.
+        """Whether the interval, at equal style, excludes every bias that is not negligible.
 
-        A number about a part of the captions excludes nothing, because the rest may contain more
+        A number about only a part of the captions excludes nothing, because the rest may contain
         bias.
         """
         if self.answered:
@@ -145,22 +145,22 @@ class Finding:
 
     @property
     def of_few_words(self) -> bool:
-        """Whether an alignment removed so many words that the rest may not represent them."""
+        """Whether an alignment removed so many words that the rest may not represent all words."""
         return self.retained < LIMITS.reach
 
     @property
     def lacks_annotators(self) -> bool:
-        """Whether there should be an annotators' number for comparison, but none exists."""
+        """Whether the annotators' number, which is needed for comparison, is missing."""
         return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
 
     @property
     def significant(self) -> bool:
-        """Whether the number differs from the no-bias value, judged by the adjusted p."""
+        """Whether the number differs significantly from the no-bias value, by the adjusted p."""
         return self.p_value < _ALPHA
 
     @property
     def is_biased(self) -> bool:
-        """Whether there is significant bias and no doubt."""
+        """Whether bias is significant and nothing puts it in doubt."""
         if self.answered:
             return self.answered.answer == "yes"
         return not self.doubt and self.significant and self.compared.value > self.neutral
@@ -178,7 +178,7 @@ class Verdict:
 
     @property
     def attributes(self) -> list[str]:
-        """The attributes of the findings, in the order of the results."""
+        """The attributes of all findings, in the order of the results."""
         return list(dict.fromkeys(finding.row.attribute for finding in self.findings))
 
     def findings_on(self, question: str, attribute: str | None = None) -> list[Finding]:
@@ -193,13 +193,13 @@ class Verdict:
         return [finding for finding in self.findings_on(question, attribute) if not finding.doubt]
 
     def findings_without_annotators(self, question: str, attribute: str) -> list[Finding]:
-        """The findings on a question that need only human captions."""
+        """The findings on a question that lack only human captions."""
         return [
             finding for finding in self.findings_on(question, attribute) if finding.lacks_annotators
         ]
 
     def withheld(self, question: str, attribute: str) -> str:
-        """Why these captions allow no answer to a question; :class:`Finding` has the rules."""
+        """Why these captions cannot answer a question; :class:`Finding` says in which words."""
         return next((f.withheld for f in self.findings_on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
@@ -214,12 +214,12 @@ class Verdict:
         return "unknown" if self.findings_on(question, attribute) else ""
 
     def is_sure(self, question: str, attribute: str) -> bool:
-        """Whether the answer is still ``more`` after a correction for all questions (Holm)."""
+        """Whether the answer is still ``more`` after Holm's correction for all questions."""
         yes = self.answer(question, attribute) == "more"
         return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
 
     def about(self, attribute: str) -> Verdict:
-        """The verdict on one attribute alone; p values stay corrected for all attributes."""
+        """The verdict on one attribute. Its p values are still corrected for all attributes."""
         chosen = [finding for finding in self.findings if finding.row.attribute == attribute]
         return replace(self, findings=chosen)
 
@@ -241,7 +241,7 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
 
 
 def covered_words(results: Sequence[Result]) -> dict[str, float]:
-    """The share of the model's words that were compared or that described persons, by attribute.
+    """For each attribute, the share of the model's words that were compared or describe persons.
 
     An attribute is absent from the result unless an alignment removed words that annotators use
     less often.
@@ -260,9 +260,10 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
 
 
 def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
-    """The p of each answered question and attribute, corrected for all of them (Holm).
+    """The p of each answered question and attribute, after Holm's correction for all of them.
 
-    A leak by only some of the words does not count, since the other words may compensate for it.
+    A leak found in only some of the words does not count, since the other words may compensate for
+    it.
     """
     smallest: dict[tuple[str, str], float] = {}
     for finding in findings:
@@ -276,7 +277,7 @@ def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], floa
 
 
 def _supersede(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, without plain scores if there is also a score at equal style."""
+    """The findings; if there is a score at equal style, the plain score is not used."""
 
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.row.metric, finding.row.attribute, finding.headline
@@ -291,7 +292,7 @@ def _supersede(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _adjust(findings: Sequence[Finding]) -> list[Finding]:
-    """Adjust p within each question and attribute (Holm)."""
+    """Apply Holm's correction to the p of findings on the same question and attribute."""
     families: dict[tuple[str, str], list[int]] = {}
     for index, finding in enumerate(findings):
         if not finding.doubt:
@@ -305,7 +306,7 @@ def _adjust(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _unjudged_finding(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
-    """A finding without judgement, with the captioner's value and the labels' value."""
+    """A finding that is not judged, with the captioner's value and the value of the labels."""
     nan = math.nan
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else nan
@@ -337,11 +338,11 @@ def _by_the_metric(
 
 
 def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
-    """Withhold the answer of a finding if these captions allow no answer.
+    """Withhold the answer of a finding if these captions cannot give an answer.
 
-    No answer is allowed if labels or captions belong to other images, or if word lists are in
-    another language. Nor is an answer allowed if captions are much longer than human captions and
-    words that annotators use less often were not removed.
+    They cannot if labels or captions belong to other images, or if word lists are in another
+    language. Nor can they if captions are much longer than human captions, unless words that
+    annotators use less often were removed.
     """
     if untestable := conclusion_checks.untestable_data(result):
         return replace(finding, doubt=f"it {untestable}", withheld=untestable, p_value=math.nan)
@@ -447,7 +448,7 @@ def _doubt(
 def _lowest(result: Result, part: str) -> float:
     """The lowest possible value of a number.
 
-    If this is the no-bias value, chance alone exceeds it.
+    If the lowest possible value is the no-bias value, chance alone makes the number higher.
     """
     ranges = result.facts.metric.range
     headline = part if part in ranges else direction_of(part)
@@ -456,7 +457,7 @@ def _lowest(result: Result, part: str) -> float:
 
 
 def _p_value(row: Row, neutral: float) -> float:
-    """The row's p, or a two-sided p from the half of the interval towards the no-bias value."""
+    """The row's p, or else a two-sided p computed from the interval's end nearer to no bias."""
     if not math.isnan(row.p_value):
         return row.p_value
     above = row.value > neutral

@@ -1,4 +1,4 @@
-"""Words for questions and answers, and the choice of one number out of several.
+"""Writes questions and answers in words, and chooses one number out of several.
 
 In the questions, ``{attribute}`` stands for gender, race or another attribute.
 """
@@ -78,7 +78,7 @@ LEADS = (
 
 
 def panel_of(question: str, headline: str) -> str:
-    """The panel of :data:`PANELS` that shows a finding.
+    """The panel, one of :data:`PANELS`, that shows a finding.
 
     Example:
         >>> panel_of("tasks", "t_to_a"), panel_of("tasks", "score"), panel_of("quality", "score")
@@ -94,31 +94,31 @@ def rank(metric: str) -> int:
 
 
 def clause_of(question: str, form: int, attribute: str, metric: str = "") -> str:
-    """What a captioner does if the answer of a metric is yes; form 1 is for several captioners."""
+    """A clause for the answer yes: what the captioner does, or captioners do if ``form`` is 1."""
     others = "the labels do" if _by_labels(metric) else "annotators do"
     return ANSWER_CLAUSES[question][form].format(attribute=attribute, others=others)
 
 
 def _by_labels(metric: str) -> bool:
-    """Whether a metric compares captions with labels and never with annotators' captions."""
+    """Whether a metric compares captions with labels and never with human captions."""
     info = info_of(metric)
     return info is not None and "human captions" not in {*info.needs, *info.without}
 
 
 def lead(findings: Sequence[Finding]) -> Finding:
-    """The finding to show, which shows bias or else comes from the best known metric."""
+    """The finding to show: one with bias if there is any, and of the best known metric."""
     return min(findings, key=lambda finding: (not finding.is_biased, rank(finding.row.metric)))
 
 
 def named_parts(finding: Finding) -> list[str]:
-    """The concepts or objects that a metric's own answer names, with the rates of the groups."""
+    """The concepts or objects in a metric's own answer, with the rates of the groups."""
     if finding.answered is None or not finding.is_biased:
         return []
     return [text.partition(": ")[0] for text in finding.answered.on_named]
 
 
 def reading_name(finding: Finding) -> str:
-    """The metric, direction and settings of a finding, with its part unless this is a headline."""
+    """A finding's metric, direction and settings; also the part if it is not the headline."""
     part = finding.row.part
     if finding.headline not in HEADLINES:
         return f"{finding_name(finding)} ({finding.headline})"
@@ -128,10 +128,10 @@ def reading_name(finding: Finding) -> str:
 
 
 def finding_name(finding: Finding) -> str:
-    """The metric, direction and settings of a finding's headline."""
+    """The metric, the direction and the settings of a finding's headline number."""
     return headline_name(replace(finding.row, part=finding.headline), finding.settings)
 
 
 def one_direction(verdict: Verdict, question: str) -> bool:
-    """Whether an answer is about A→T only."""
+    """Whether an answer is only about the direction A→T."""
     return {finding.headline for finding in verdict.findings_used(question)} == {A_TO_T}

@@ -1,1 +1,1 @@
-"""Scores with their origin, and the folders that store them."""
+"""Scores together with how they were made, and the folders that store scores."""

@@ -1,4 +1,4 @@
-"""Computes the identity of a run, a hash of all that decides its numbers and of nothing else."""
+"""Computes the identity of a run: a hash of exactly the facts on which its numbers depend."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_id(
     label_noise: LabelNoise | None = None,
     gold: GoldLabels | None = None,
 ) -> str:
-    """The run's name, made of readable words and the hash of all that decides its numbers."""
+    """The name of a run: readable words, and a hash of all facts on which its numbers depend."""
     content = {
         "metric": deciding(tree, corpus.dataset),
         "metric_version": metric_version,
@@ -59,7 +59,7 @@ def run_id(
 
 
 def slug(name: str) -> str:
-    """A name reduced to at most 40 letters, digits and underscores.
+    """A name, reduced to at most 40 letters, digits and underscores.
 
     Example:
         >>> slug("../My captioner.json")
@@ -69,7 +69,7 @@ def slug(name: str) -> str:
 
 
 def groups_used(config: Mapping[str, object], root: str) -> set[str]:
-    """The top-level keys of an unresolved configuration that a node reaches by references.
+    """The top-level keys to which a key of an unresolved configuration leads by references.
 
     Example:
         >>> groups_used({"metric": {"p": "${probe}"}, "probe": "${encoder}", "encoder": 1, "x": 2},
@@ -88,7 +88,7 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
 
 
 def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
-    """Map each path within a node of an unresolved configuration to the key that sets its value.
+    """Map each path below a key of an unresolved configuration to the key that sets the value.
 
     Example:
         >>> keys_of({"metric": {"p": "${probe}"}, "probe": {"net": "${encoder}"}, "encoder": {}},
@@ -99,7 +99,7 @@ def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
 
 
 def set_by(config: Mapping[str, object], place: str) -> str:
-    """The key that sets the value at a path, in a configuration with unresolved references.
+    """In a configuration with unresolved references, the key that sets the value at a path.
 
     Example:
         >>> set_by({"probe": {"net": "${encoder}"}, "encoder": {"side": 1}}, "probe.net.side")
@@ -115,7 +115,7 @@ def set_by(config: Mapping[str, object], place: str) -> str:
 def _mounts(
     node: object, path: tuple[str, ...], config: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:
-    """Every path whose value is only a reference, with the key to which the reference leads."""
+    """Every path whose value is a single reference, and the key to which the reference leads."""
     whole = _WHOLE.fullmatch(node) if isinstance(node, str) else None
     if whole:
         yield ".".join(path), whole[1]
@@ -136,10 +136,10 @@ def _select(config: Mapping[str, object], key: str) -> object:
 
 
 def deciding(node: object, dataset: str) -> object:
-    """The part of a configuration that decides numbers, with names of classes without modules.
+    """The part of a configuration on which numbers depend; classes are named without modules.
 
-    So a class may move to another module. The result leaves out paths, numbers of processes, prose,
-    settings that the corpus's digest covers, labels of other data sets, and parameters with their
+    So a class may move to another module. Left out are paths, numbers of processes, prose, settings
+    that the digest of the corpus covers, labels of other data sets, and parameters that have the
     value in :data:`LATER`.
 
     Example:
@@ -156,7 +156,7 @@ def deciding(node: object, dataset: str) -> object:
 
 
 def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, object]:
-    """The settings of an object that decide numbers, with the name of its class."""
+    """The settings of an object on which numbers depend, and the name of the object's class."""
     module, dot, name = str(node[TARGET]).rpartition(".")
     target = known_name(module, name) if dot else name
     left_out = _PLACES if "." in target else _PLACES | _PROSE
@@ -176,7 +176,7 @@ def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, ob
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:
-    """A digest of the order of captions in the file, or None unless splits depend on the order."""
+    """A digest of the order of captions in the file; None if splits do not depend on the order."""
     split = tree.get("split")
     if not isinstance(split, Mapping) or split.get("order") != "file":
         return None

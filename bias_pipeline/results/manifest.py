@@ -1,7 +1,7 @@
-"""The manifest of a run: how its numbers were computed, from which data, how to read them.
+"""The manifest of a run: how and from which data its numbers were computed, and how to read them.
 
-A manifest is stored as plain data, from which :func:`manifest_of` makes a :class:`Manifest`. A key
-that an earlier version did not write gets its default. An absent number is NaN.
+A manifest is stored as plain data, from which :func:`manifest_of` makes a :class:`Manifest`. If an
+earlier version did not write a key, its default is used. An absent number is NaN.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CorpusFacts:
 
 @dataclass(frozen=True)
 class LanguageFacts:
-    """Whether the attribute's word lists fit the captions."""
+    """Facts on whether the word lists of the attribute fit the captions' language."""
 
     lists: str = ""  # language of the word lists
     shares: Mapping[str, float] = field(default_factory=dict)  # share of captions in it, by side
@@ -50,7 +50,7 @@ class LanguageFacts:
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """The facts that readers need to read a metric's numbers."""
+    """What readers need to know to read a metric's numbers."""
 
     title: str = ""
     direction: str = ""  # such as "lower is fairer"
@@ -67,7 +67,7 @@ class MetricFacts:
 
 @dataclass(frozen=True)
 class Manifest:
-    """How the numbers of a run were computed; the fields have their stored order."""
+    """How the numbers of a run were computed. The fields are in the order of storage."""
 
     corpus: CorpusFacts = CorpusFacts()
     speech: Mapping[str, CaptionStatistics] = field(default_factory=dict)  # by side
@@ -95,7 +95,7 @@ class Manifest:
     files: Mapping[str, str] | None = None  # checksums of files; None until stored
 
     def to_plain(self) -> dict[str, Any]:
-        """The manifest in its stored form."""
+        """The manifest in the form in which it is stored."""
         stored: dict[str, Any] = plain_values(self)
         if stored["training"]:
             del stored["training"]["curves"]  # stored as a table, with a line for each epoch
@@ -104,7 +104,7 @@ class Manifest:
 
 
 def manifest_of(stored: Mapping[str, Any]) -> Manifest:
-    """Read a manifest from plain data; a ValueError names an entry of the wrong type.
+    """Read a manifest from plain data; an entry of the wrong type raises a ValueError.
 
     Example:
         >>> manifest_of({"metric": {"question": "naming"}}).metric.question

@@ -1,4 +1,4 @@
-"""Reads and writes the Parquet files of a run: attackers' predictions, and draws of headlines."""
+"""Reads and writes a run's Parquet files: attackers' predictions and resampled headline numbers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _COUNTED, _SHARE, _ALL_IMAGES = "counted", "share of ", " of all images"
 def write_predictions(
     folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]
 ) -> dict[str, str]:
-    """Write ``predictions.parquet`` and, if tasks were guessed, ``task_predictions.parquet``.
+    """Write ``predictions.parquet`` and, if attackers guess tasks, ``task_predictions.parquet``.
 
     Both files have the columns side, seed and image. ``predictions.parquet`` also has the true
-    group, and a probability for each group. ``task_predictions.parquet`` also has, for each task,
-    whether the image has the task, and the task's probability. The function returns checksums by
-    file name.
+    group, and a probability for each group. ``task_predictions.parquet`` also says for each task
+    whether the image shows it, and gives its predicted probability. The function returns checksums
+    by file name.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
@@ -44,7 +44,7 @@ def write_predictions(
 
 
 def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
-    """The predictions of exclusive groups, read from ``predictions.parquet``."""
+    """The predictions of groups, read from ``predictions.parquet``; an image has one group."""
     import pandas as pd
 
     table = pd.read_parquet(BytesIO(content))
@@ -66,11 +66,11 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
 
 
 def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
-    """Write a column for each headline and seed, such as ``score:0``; returns the file's checksum.
+    """Write a column for each headline and seed, such as ``score:0``; return the file's checksum.
 
-    The first line is the estimate. A count has the column ``score:counted``. A share of 500
-    observations has the column ``score:share of 500.0``. ``score:0 of all images`` is the column of
-    a seed that tested all images.
+    The first line is the estimate, and each further line is a resample. If nothing was trained, the
+    column is ``score:counted``. For a share of 500 observations it is ``score:share of 500.0``. For
+    a seed that tested all images it is ``score:0 of all images``.
     """
     columns = {
         f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])
@@ -81,7 +81,7 @@ def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
 
 
 def _column(draws: Draws, seed: int) -> str:
-    """The ending of a column's name, which stands behind the name of the part."""
+    """The ending of a column's name; it follows the name of the number."""
     if draws.is_share:
         return f"{_SHARE}{draws.trials!r}"
     if not draws.trained:
@@ -90,7 +90,7 @@ def _column(draws: Draws, seed: int) -> str:
 
 
 def read_draws(content: bytes) -> dict[str, Draws]:
-    """The draws of each part, read from ``draws.parquet``."""
+    """The resampled values of each number, read from ``draws.parquet``."""
     from pyarrow.parquet import ParquetFile
 
     table = ParquetFile(BytesIO(content)).read()  # read_table would import pandas
@@ -114,7 +114,7 @@ def _floats(column: Any) -> Float64Array:
 
 
 def _draws(values: Float64Array, kind: str) -> Draws:
-    """The draws in the columns of a part; ``kind`` is the first column's ending."""
+    """The draws of one number from its columns; ``kind`` is the ending of the first column."""
     share = kind.startswith(_SHARE)
     trials = float(kind.removeprefix(_SHARE)) if share else math.nan
     return Draws(
@@ -167,10 +167,10 @@ def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
 
 
 def _words(words: Sequence[str], codes: IntArray) -> Any:
-    """(N,) the word of each code, as an Arrow array.
+    """(N,): the word for each code, as an Arrow array.
 
-    The array is made from buffers, since ``pyarrow.array`` would import pandas. Importing pandas
-    takes a tenth of the time that a small cell needs to start.
+    The array is made from buffers, because ``pyarrow.array`` would import pandas. Importing pandas
+    takes a tenth of the time in which a small cell starts.
     """
     import pyarrow as pa
 
@@ -195,7 +195,7 @@ def _concatenate(arrays: Sequence[IntArray]) -> IntArray:
 
 
 def _write(path: Path, columns: Mapping[str, Any], repeated: Sequence[str] | bool = True) -> str:
-    """Write a column for each name; the columns in ``repeated``, or all, are dictionary-encoded."""
+    """Write columns by name. Those in ``repeated``, by default all, are dictionary-encoded."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Converts objects to plain data (for JSON), and back by the types that a dataclass declares."""
+"""Converts objects to plain data for JSON, and plain data back to dataclasses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Reader = Callable[[Any, str], Any]  # takes a plain value, and its place in the 
 
 
 def plain_values(value: Any) -> Any:
-    """A value as plain data: null for NaN and infinity, mappings for objects, plain numbers.
+    """A value as plain data: NaN and infinity become null, objects become mappings.
 
     Example:
         >>> plain_values({"a": np.array([1.0, np.nan])})
@@ -38,7 +38,7 @@ def plain_values(value: Any) -> Any:
 
 
 def checked_value(value: Any, kind: Any, name: str) -> Any:
-    """The value if its type is ``kind``, otherwise a ValueError; true and false are not numbers.
+    """Return a value of type ``kind``; others raise a ValueError. True and false are not numbers.
 
     Example:
         >>> checked_value(1, int, "n_images")
@@ -51,9 +51,9 @@ def checked_value(value: Any, kind: Any, name: str) -> Any:
 
 @cache
 def reader_of(kind: Any) -> Reader:
-    """A reader of plain values as a type; its ValueError names what does not fit.
+    """A function that reads plain values as a type. Values that do not fit raise a ValueError.
 
-    Null becomes NaN if a number is declared. For a dataclass, absent and null keys get their
+    Null becomes NaN if the type is a number. For a dataclass, absent keys and null get the
     defaults, and unknown keys are ignored.
 
     Example:

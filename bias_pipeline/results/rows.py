@@ -1,4 +1,4 @@
-"""A result, with its rows, its manifest, its forms as text and CSV, and its reader."""
+"""Defines rows and results, writes them as text and CSV, and reads stored results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIGITS = 3  # printed digits of a number that is not a share
 
 @dataclass(frozen=True)
 class Row:
-    """One number with its interval and its origin; the fields are the columns of every table.
+    """One number, its interval and how it was made. The fields are the columns of every table.
 
     ``value``, ``seed_std`` and the interval are fractions if ``unit`` is ``fraction``. Only
     printing multiplies them by 100. An absent number is NaN (null in JSON), never zero. A column
@@ -64,7 +64,7 @@ COLUMNS = tuple(column.name for column in fields(Row))
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """The rows of one cell, its manifest and the attackers' predictions.
+    """The rows of one cell, the manifest, and the predictions of attackers.
 
     Attributes:
         run_id: the run's name.
@@ -94,19 +94,19 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """The run's notes on its data and numbers, in the words of the command."""
+        """The notes of the run on data and numbers, in the words that the command prints."""
         return [reword(note) for note in self.facts.notes]
 
     def neutral(self, part: str) -> float:
-        """The no-bias value of a headline; other parts have 0."""
+        """The no-bias value of a headline number; for other numbers it is 0."""
         return self.facts.metric.neutral.get(part, 0.0)
 
     @property
     def by_group(self) -> dict[str, Row]:
-        """The row with the captioner's number for each group; empty if there are no such rows.
+        """For each group, the row with the captioner's number; empty if there are no such rows.
 
-        If the part ``named`` has numbers of groups, the function takes these rows, otherwise a
-        headline's rows.
+        If there are such rows for the part ``named``, these are returned, otherwise those for a
+        headline.
         """
         rows = {row.part: row for row in self.rows}
         return next(filter(None, (group_rows(rows, part) for part in (*_DECIDING, *HEADLINES))), {})
@@ -118,13 +118,13 @@ class Result:
         return DataFrame([vars(row) for row in self.rows], columns=list(COLUMNS))
 
     def arrow(self) -> Table:
-        """The rows as an Arrow table, in which absent numbers are null."""
+        """The rows as an Arrow table; absent numbers are null."""
         from pyarrow import Table
 
         return Table.from_pandas(self.frame(), preserve_index=False)
 
     def __repr__(self) -> str:
-        """The metric, the captioner, the data and the main numbers, with shares in per cent.
+        """The metric, the captioner, the data and the main numbers as text; shares are in per cent.
 
         Example:
             >>> Result("a run", (), {})
@@ -147,10 +147,10 @@ _DECIDING = ("named",)  # parts that decide in place of a headline
 
 
 def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
-    """The row with the number ``part`` of each group alone, in the groups' order.
+    """For each group, the row with the number ``part`` computed for this group alone.
 
-    The row of a group is named ``PART:GROUP``. A main number also has ``group:GROUP`` or
-    ``invented:GROUP``.
+    The part of such a row is named ``PART:GROUP``. For a headline number it may also be
+    ``group:GROUP`` or ``invented:GROUP``.
     """
     start = f"{part}:" if part in DIRECTIONS else ""
     tails = [
@@ -168,7 +168,7 @@ def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
 
 
 def _number(row: Any) -> str:
-    """The name and value of a part, with the interval if there is one."""
+    """The name, the value and the interval of a row, as text."""
     if math.isnan(row.value):
         return f"{row.part} undefined"
     share = row.unit == "fraction"
@@ -181,7 +181,7 @@ def _number(row: Any) -> str:
 
 
 def mapping_in(record: Mapping[str, object], *keys: str) -> Mapping[str, Any]:
-    """The mapping at a path of keys in plain data; empty if no mapping is there.
+    """The mapping to which a path of keys leads in plain data; empty if there is none.
 
     Example:
         >>> mapping_in({"attribute": {"labels": {"coco": "sex"}}}, "attribute", "labels")
@@ -200,7 +200,7 @@ def rows_csv(
     further: Sequence[str] = (),
     settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> str:
-    """Rows as CSV with a header, in the form of :func:`bias_pipeline.io.files.csv_text`.
+    """Rows as CSV with a header, written by :func:`bias_pipeline.io.files.csv_text`.
 
     Args:
         rows: rows of one or more runs.
@@ -219,7 +219,7 @@ def rows_csv(
 
 
 def row_of(record: Mapping[str, Any]) -> Row:
-    """A row from plain data.
+    """A row made from plain data.
 
     Raises:
         ValueError: if columns, or types of columns, are not a row's.
@@ -231,7 +231,7 @@ def row_of(record: Mapping[str, Any]) -> Row:
 
 
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result made of rows and a manifest, both as plain data.
+    """A result made from rows and a manifest, which are given as plain data.
 
     Raises:
         ValueError: or a similar error, if the data have another shape.

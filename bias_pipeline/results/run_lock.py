@@ -1,4 +1,4 @@
-"""Claims runs by files; the owner of a claim renews its file as long as the owner lives."""
+"""Claims runs by means of files. The owner of a claim renews the file as long as it lives."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
 
 @contextmanager
 def hold_claim(path: Path) -> Iterator[None]:
-    """Hold a claim; waits, with a warning, while another living process holds it.
+    """Hold a claim. If another living process holds it, warn and wait.
 
-    A claim is taken over if its owner is dead, or if the claim was not renewed for ``STALE_S``. The
-    age comes from the claim's time stamp or, since clocks of hosts differ, from how long this
-    process has seen no change.
+    A claim is taken over if its owner is dead, or if the claim was not renewed for ``STALE_S``
+    seconds. The age of a claim is known from the time stamp of the file. Since the clocks of hosts
+    differ, this process also measures for how long it has seen no change.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = _Waiting(path)
@@ -50,7 +50,7 @@ def hold_claim(path: Path) -> Iterator[None]:
 
 
 def is_claimed(path: Path) -> bool:
-    """Whether a process that seems alive holds a claim."""
+    """Whether a claim is held by a process that seems to be alive."""
     return os.path.lexists(path) and not _Waiting(path).is_stale()
 
 
@@ -62,7 +62,7 @@ class _Waiting:
         self.warned = False
 
     def is_stale(self) -> bool:
-        """Whether nobody holds the claim any more; a waiting process calls this repeatedly."""
+        """Whether nobody holds the claim any more. A waiting process calls this again and again."""
         try:
             status = self.path.lstat()
             owner = _owner(self.path) if stat.S_ISREG(status.st_mode) else None
@@ -91,14 +91,14 @@ class _Waiting:
 
 
 def _owner(path: Path) -> tuple[str, str]:
-    """The host and the process that a claim names, which are empty if it names no process."""
+    """The host and the process that a claim names; both are empty if it names no process."""
     with path.open("rb") as file:
         match = _OWNER.fullmatch(file.read(300).decode("utf-8", "replace"))
     return (match[1], match[2]) if match else ("", "")
 
 
 def _is_dead(host: str, pid: str) -> bool:
-    """Whether a process ran on this host and has ended."""
+    """Whether a process was on this host and has ended."""
     if host != socket.gethostname():
         return False
     try:
@@ -125,7 +125,7 @@ def _create(path: Path) -> bool:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove a claim; renaming is atomic, so only one of several waiting processes removes it."""
+    """Remove a claim. It is first renamed, so only one of several waiting processes succeeds."""
     taken = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError, IsADirectoryError):
         path.rename(taken)

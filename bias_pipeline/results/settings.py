@@ -1,8 +1,8 @@
-"""Puts several results together, with the settings in which they differ.
+"""Puts results together, and finds the settings in which they differ.
 
-Rows have columns for the choices of a configuration. Values within a choice (``encoder.order``),
-seeds and versions decide numbers too. :attr:`Result.settings` has the settings in which cells of
-one metric differ. Every table, title and file shows them, so that nobody confuses results.
+Rows have columns for the choices of a configuration. Numbers also depend on values within a choice
+(``encoder.order``), on seeds and on versions. :attr:`Result.settings` has the settings in which
+cells of one metric differ. Every table, title and file shows them, so that nobody confuses results.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ class Results(tuple[Result, ...]):
         return "\n".join(map(str, self)) or "no results"
 
     def frame(self) -> DataFrame:
-        """All rows as one table; ``value`` has fractions, and NaN for absent numbers.
+        """All rows as one table; in ``value``, shares are fractions and absent numbers are NaN.
 
-        Settings in which cells differ become further columns, unless a column already shows them.
+        Settings in which cells differ are further columns, unless there is already a column for
+        them.
         """
         from pandas import DataFrame
 
@@ -64,16 +65,18 @@ class Results(tuple[Result, ...]):
         )
 
     def arrow(self) -> Table:
-        """All rows as an Arrow table, in which absent numbers are null."""
+        """All rows as an Arrow table; absent numbers are null."""
         from pyarrow import Table
 
         return Table.from_pandas(self.frame(), preserve_index=False)
 
 
 def with_settings(results: Iterable[Result]) -> list[Result]:
-    """Results with the settings that differ within a metric, attribute and data set.
+    """Results to which the settings are added in which they differ from comparable results.
 
-    Choices that differ come first, followed by the values in which cells with equal choices differ.
+    Results are comparable if they have the same metric, attribute and data set.
+
+    Choices that differ come first, and then values in which cells with the same choices differ.
     """
     every = list(results)
     chosen = _differing_within(every, _OF_ONE_METRIC, _choices)
@@ -88,9 +91,9 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 
 
 def label(result: Result) -> str:
-    """The settings of a result as part of a name: a choice by its name, a value as ``key=value``.
+    """The settings of a result for use in a name: names of choices, and values as ``key=value``.
 
-    Settings for reading captions are left out if they have their default.
+    Settings for reading captions are left out if they have their default values.
 
     Example:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))
@@ -105,7 +108,7 @@ def label(result: Result) -> str:
 
 
 def further_columns(settings: Iterable[Mapping[str, str]]) -> list[str]:
-    """The keys of settings for which rows have no column."""
+    """The keys of those settings for which rows have no column."""
     keys = dict.fromkeys(key for result_settings in settings for key in result_settings)
     return [key for key in keys if key not in COLUMNS]
 
@@ -116,7 +119,7 @@ def deciding_seeds(result: Result) -> tuple[int, ...]:
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds in the form for a command.
+    """Seeds as a user would type them in a command.
 
     Example:
         >>> seeds_text((0, 12)), seeds_text((456, 789))
@@ -127,14 +130,14 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def read_as(result: Result, text: Mapping[str, object]) -> Result:
-    """The result under other settings for reading captions that change none of its captions."""
+    """The result with other stored settings for reading captions, which give the same captions."""
     return replace(result, manifest={**result.manifest, "text": text})
 
 
 def _differing_within(
     results: Sequence[Result], names: Sequence[str], describe: Callable[[Result], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """The facts in which a result differs from results with equal ``names``, for each result."""
+    """For each result, the facts in which it differs from results with equal ``names``."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, result in enumerate(results):
         key = tuple(getattr(result.rows[0], name) for name in names)
@@ -154,13 +157,13 @@ def _choices(result: Result) -> dict[str, str]:
 
 
 def text_settings(result: Result) -> dict[str, str]:
-    """How captions were read, by key (:class:`~bias_pipeline.text.scored_text.ScoredText`)."""
+    """By key, how captions were read (:class:`~bias_pipeline.text.scored_text.ScoredText`)."""
     stored = result.facts.text
     return {f"text.{key}": str(stored.get(key, usual)) for key, usual in READ_AS.items()}
 
 
 def values_of(result: Result) -> dict[str, str]:
-    """Each value that decides numbers, by key, without names of chosen files."""
+    """By key, each value on which numbers depend; names of chosen files are left out."""
     row, facts = result.rows[0], result.facts
     return {
         **_values_in(json.dumps([facts.config, facts.keys]), row.dataset),
@@ -171,14 +174,14 @@ def values_of(result: Result) -> dict[str, str]:
 
 
 def gold_setting(result: Result) -> dict[str, str]:
-    """``dataset.gold`` with a digest of the gold labels that corrected the result; may be empty."""
+    """The setting ``dataset.gold`` with a digest of the gold labels; empty without gold labels."""
     digest = result.facts.gold
     return {"dataset.gold": digest[:6]} if digest else {}
 
 
 @lru_cache(maxsize=1024)  # runs of a sweep share many values
 def _values_in(written: str, dataset: str) -> Mapping[str, str]:
-    """The values of a configuration by key; ``written`` is its JSON with its keys."""
+    """The values of a configuration by key; ``written`` is JSON of the configuration and keys."""
     config, keys = json.loads(written)
     return {_key(path, keys): _text(leaf) for path, leaf in _leaves(deciding(config, dataset), ())}
 
@@ -196,7 +199,7 @@ def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 
 def _key(path: tuple[str, ...], mounts: Mapping[str, object]) -> str:
-    """The key that sets a path in the metric's tree.
+    """The key with which a user sets the value at a path in the metric's configuration.
 
     Example:
         >>> _key(("probe", "encoder", "order"), {"probe": "probe", "probe.encoder": "encoder"})
@@ -210,7 +213,7 @@ def _key(path: tuple[str, ...], mounts: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value in the form that a user would type; a long value is cut and gets a digest."""
+    """A value as a user would type it; a long value is cut, and a digest is added."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}… {_digest(text)}"
     return short.replace('"', "")

@@ -46,11 +46,11 @@ _MAX_DEPTH = 50
 
 
 class ResultStore:
-    """A folder of results with a sub-folder for each run; any number of processes may share it.
+    """A folder of results with a subfolder for each run. Any number of processes may use it.
 
-    A result appears complete or not at all, because its folder is written under a temporary name,
-    flushed to disk, and then renamed. A process that computes a run holds a claim on the run. The
-    claim of a dead process is taken over.
+    A result appears complete or not at all: its folder is written under a temporary name, flushed
+    to disk, and then renamed. A process that computes a run holds a claim on this run. The claim of
+    a dead process is taken over.
 
     Args:
         root: the folder; it is created when it is first needed.
@@ -77,7 +77,7 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({error}); run the job again") from error
 
     def load(self, run_id: str) -> Result | None:
-        """A finished result, or None if the run is not finished or, with a warning, damaged."""
+        """A finished result; None if the run is unfinished or, with a warning, if it is damaged."""
         try:
             return self.read(run_id)
         except DataError as error:
@@ -85,9 +85,9 @@ class ResultStore:
             return None
 
     def load_unchanged(self, run_id: str) -> Result | None:
-        """A finished result if all its files are unchanged, otherwise None: the run is repeated.
+        """A finished result if all its files are unchanged; otherwise None, and it is run again.
 
-        Reading all files once takes a second for a gigabyte.
+        All files are read once, which takes a second per gigabyte.
         """
         result = self.load(run_id)
         for name, checksum in _files(result).items():
@@ -121,9 +121,9 @@ class ResultStore:
             return read_predictions(content, ids)
 
     def draws(self, result: Result) -> dict[str, Draws]:
-        """The values under every resampling of each headline of a finished run.
+        """The values that each headline number of a finished run has in every resample.
 
-        There are no values for a run without a headline, such as LIC without human captions. Draws
+        A run without a headline number, such as LIC without human captions, has no values. Values
         that the result still has in memory are not read from disk.
 
         Raises:
@@ -140,7 +140,7 @@ class ResultStore:
         return draws
 
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
-        """The lines of a further table of a finished run; empty if the run has no such table.
+        """The lines of an additional table of a finished run; empty if there is no such table.
 
         A table that the result still has in memory is not read from disk.
 
@@ -155,7 +155,7 @@ class ResultStore:
 
     @contextmanager
     def _reading(self, run_id: str, name: str) -> Iterator[None]:
-        """Turn any error in reading into a DataError, since a right checksum proves little."""
+        """Turn any error in reading into a DataError; files may be bad despite right checksums."""
         try:
             yield
         except (
@@ -171,16 +171,16 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({first}); run the job again") from error
 
     def _content(self, result: Result, name: str) -> bytes | None:
-        """The content of a file of a finished run, after a check; None if there is no such file."""
+        """The checked content of a file in a finished run; None if there is no such file."""
         checksum = _files(result).get(name)
         if checksum is None:
             return None
         return read_unchanged(self.root / result.run_id / name, checksum)
 
     def save(self, result: Result) -> Result:
-        """Write a result, and return what its file would give when it is read.
+        """Write a result, and return the result as it would be read from the file.
 
-        An existing result stays; a damaged result is renamed.
+        An existing result is kept. A damaged result is renamed.
 
         Raises:
             ResourceError: if the folder cannot be written.
@@ -207,7 +207,7 @@ class ResultStore:
         return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
 
     def _name(self, temporary: Path, run_id: str) -> None:
-        """Give a finished folder the name of its run."""
+        """Rename a finished folder to the name of its run."""
         final = self.root / run_id
         if os.path.lexists(final) and self.load_unchanged(run_id) is None:
             aside = self.root / f".{run_id}.damaged.{uuid.uuid4().hex}"
@@ -220,13 +220,13 @@ class ResultStore:
         return (self.root / run_id / LOGGED).exists()
 
     def mark_logged(self, run_id: str) -> None:
-        """Mark a run as logged; if the mark cannot be written, the run is logged again later."""
+        """Mark a run as logged. If this fails, the run will be logged again later."""
         with contextlib.suppress(OSError):
             (self.root / run_id / LOGGED).touch()
 
     @contextmanager
     def claim(self, run_id: str) -> Iterator[None]:
-        """Claim a run; waits, with a warning, while another living process holds the claim."""
+        """Claim a run. If another living process holds the claim, warn and wait."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(hold_claim(self._claim(run_id)))
@@ -236,16 +236,16 @@ class ResultStore:
             yield
 
     def is_claimed(self, run_id: str) -> bool:
-        """Whether a process that seems alive is working on a run."""
+        """Whether a process that seems to be alive is working on a run."""
         return is_claimed(self._claim(run_id))
 
     def _claim(self, run_id: str) -> Path:
         return self.root / ".claims" / run_id
 
     def _sweep(self, claimed_run: str) -> None:
-        """Remove the unfinished folders of killed processes.
+        """Remove unfinished folders that killed processes have left.
 
-        Such folders belong to the run that this process claims, or are old folders of runs that no
+        These are folders of the run that this process has claimed, and old folders of runs that no
         process claims.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):
@@ -271,7 +271,7 @@ def _parse(content: Any, run_id: str, written: bytes) -> Result:
 
 
 def _files(result: Result | None) -> Mapping[str, str]:
-    """The checksums of the files beside ``result.json``, by name."""
+    """By name, the checksums of the files beside ``result.json``."""
     return {} if result is None else result.facts.files or {}
 
 
@@ -283,7 +283,7 @@ def _is_old(path: Path) -> bool:
 
 
 def _write(path: Path, text: str) -> str:
-    """Write a file; returns the checksum of the file."""
+    """Write a file, and return its checksum."""
     return write_hashed(path, text.encode("utf-8", "replace"))
 
 

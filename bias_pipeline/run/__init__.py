@@ -1,1 +1,1 @@
-"""Turns a command line into finished cells: composing, checking, sweeps, Slurm, loggers."""
+"""Turns a command line into results: composes and checks cells, and runs them, also on Slurm."""

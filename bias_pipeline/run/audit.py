@@ -1,4 +1,4 @@
-"""Audits with every metric that the data permit, for every attribute, within a time limit."""
+"""Runs an audit: for every attribute, all metrics that the data and a time limit permit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _SLOWER = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """The metrics that the time limit of one attribute allows."""
+    """The metrics that an audit runs for one attribute within its time limit."""
 
     metrics: Sequence[str]  # by name
     left_out: Sequence[str]  # metrics that the data permit but the time does not
@@ -78,17 +78,17 @@ class Plan:
 
     @property
     def too_rich(self) -> bool:
-        """Whether annotators use so few of the model's words that nothing is concluded."""
+        """Whether annotators use too few of the model's words to conclude anything."""
         return self.reach < LIMITS.reach
 
     @property
     def by_sentence(self) -> bool:
-        """Whether first sentences are compared too, since annotators use more of their words."""
+        """Whether first sentences are also compared, because annotators use more of their words."""
         return self.too_rich and self.first_sentence >= self.reach + _HELPS
 
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
-        """The metric of each cell, with the settings that differ from the defaults."""
+        """For each cell, its metric and the settings that differ from the defaults."""
         speech = _at_equal_speech(self.reach)
         matched = [(metric, speech) for metric in self.matched]
         if self.by_sentence:  # first, so that the numbers of whole captions come last
@@ -98,7 +98,7 @@ class Plan:
 
 
 def _at_equal_speech(reach: float) -> Mapping[str, str]:
-    """The settings at equal style, which may remove words that annotators use too rarely."""
+    """The settings for equal style; if needed, words that annotators use too rarely are removed."""
     return {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if reach < LIMITS.reach else EQUAL_SPEECH
 
 
@@ -137,7 +137,7 @@ class Audit:
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
-        """The reason why a question's metrics did not run, by question."""
+        """By question, the reason why its metrics did not run."""
         reasons: dict[str, str] = {}
         for metric in self.plans[attribute].left_out:
             reasons.setdefault(infos()[metric].question, f"no time for {metric}")
@@ -164,7 +164,7 @@ class Audit:
         return [*lines, *fold(" ".join(cautions(self.results, self.corpora)))]
 
     def _groups(self, attribute: str) -> str:
-        """The numbers of images that the model describes, by group."""
+        """A text with the number of images of each group that the model describes."""
         corpus = self.corpora[attribute]
         grouping = corpus.groupings[attribute]
         codes = grouping.codes[np.unique(corpus.model.image_rows)]
@@ -173,7 +173,7 @@ class Audit:
 
     @property
     def notes(self) -> list[str]:
-        """The lines below the answers: notes on attributes, and the effect of label noise."""
+        """The lines to print below answers: notes on attributes, and the effect of label noise."""
         several = len(self.corpora) > 1
         lines = [
             f"{attribute}: {note}" if several else note
@@ -192,30 +192,30 @@ class Audit:
 
 
 class Source(Protocol):
-    """The data of an audit, from files or from memory, and the way in which its cells run."""
+    """Where the data of an audit come from (files or memory), and how its cells are run."""
 
     @property
     def attributes(self) -> Collection[str]:
-        """The attributes whose labels the audit looks for."""
+        """The attributes for whose labels the audit looks."""
         ...
 
     def corpus(self, attribute: str) -> Corpus:
-        """The captions and labels for an attribute."""
+        """The corpus with the labels of an attribute."""
         ...
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """The share of the model's words that annotators use as often.
+        """The share of the model's words that annotators use as often as the model does.
 
-        The share is NaN if the user has set one of ``settings``.
+        The share is NaN if the user has already set one of ``settings``.
         """
         ...
 
     def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:
-        """Run the planned cells; the results have their draws."""
+        """Run the planned cells. The results include draws."""
         ...
 
     def noisy(self, attribute: str) -> bool:
-        """Whether the audit also measures how much additional label errors would move scores."""
+        """Whether the audit also measures how far additional label errors would move scores."""
         ...
 
 
@@ -235,7 +235,7 @@ def plan_audit(
 
 
 def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> Plan:
-    """The plan, with the coverage of the vocabulary and, if it is low, also of first sentences."""
+    """The plan with the coverage of the vocabulary; if this is low, also for first sentences."""
     whole = replace(plan, reach=source.reach(attribute, EQUAL_SPEECH))
     if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
         return whole
@@ -248,7 +248,10 @@ def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> P
 
 
 def word_reach(lic: Cell, corpus: Corpus) -> float:
-    """The share of the model's words that annotators use as often, under a LIC cell's settings."""
+    """The share of the model's words that annotators use as often as the model.
+
+    The words are aligned as the settings of the cell ``lic`` say.
+    """
     *before, matched = lic.build("metric").transforms
     reach: float = matched.reach(apply_transforms(before, corpus))
     return reach
@@ -260,7 +263,7 @@ def run_audit(
     limits: Limits = LIMITS,
     announce: Announce = lambda corpora, plans: None,
 ) -> Audit:
-    """Run every metric that the data and the time permit, for every labelled attribute."""
+    """For every labelled attribute, run all metrics that the data and the time permit."""
     corpora, plans = plan_audit(source, minutes, announce)
     return score_plans(source, corpora, plans, limits)
 
@@ -281,12 +284,12 @@ def score_plans(
 
 
 def attribute_names() -> list[str]:
-    """The attributes that an audit looks for in the label file."""
+    """The attributes for which an audit looks in the label file."""
     return [name for name in group_choices("attribute") if name not in _LEFT]
 
 
 def labelled_corpora(source: Source) -> dict[str, Corpus]:
-    """The corpus under every attribute that the label file has in two groups or more."""
+    """For each attribute with at least two labelled groups, the corpus with its labels."""
     read = {name: read_or_refused(source, name) for name in source.attributes}
     labelled = {
         name: corpus
@@ -304,7 +307,7 @@ def labelled_corpora(source: Source) -> dict[str, Corpus]:
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> str:
-    """The numbers of images of each group, and of each label that names no group."""
+    """A text with the number of images of each group, and of each label that is no group."""
     grouping = corpus.groupings[attribute]
     sizes = ", ".join(f"{size} {name}" for name, size in grouping.sizes.items())
     others = ", ".join(f"{n} {label or '(empty)'!r}" for label, n in grouping.strata.items() if n)
@@ -314,7 +317,7 @@ def _group_sizes(corpus: Corpus, attribute: str) -> str:
 def _check_labelled(
     labelled: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
 ) -> None:
-    """Raise an error if no attribute can be audited; warn of each attribute that is not."""
+    """Raise an error if no attribute can be audited, and warn of each that cannot."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
     if faults and not labelled:
         raise faults.get(FIRST, next(iter(faults.values())))
@@ -348,7 +351,7 @@ def _check_labelled(
 
 
 def read_or_refused(source: Source, attribute: str) -> Corpus | DataError:
-    """The corpus, or the error that was raised when it was read."""
+    """The corpus, or the error that was raised when the corpus was read."""
     try:
         return source.corpus(attribute)
     except DataError as error:
@@ -362,10 +365,11 @@ def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
 
 
 def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
-    """All metrics without published weights or pictures, and attackers at equal style.
+    """The metrics to run: all that need neither published weights nor pictures.
 
-    If the time is too short, the costliest metrics are left out. Each attribute has its own time
-    limit, so further columns of labels do not change which metrics run for an attribute.
+    Some metrics are also run at equal style. If the time is too short, the costliest metrics are
+    left out. Each attribute has a time limit of its own. So the metrics that run for an attribute
+    do not depend on other columns of labels.
     """
     # An audit must be quick and give the same numbers on every machine. Metrics that need weights
     # or pictures can be run by name.
@@ -393,7 +397,7 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
 def _seconds_together(
     metrics: Sequence[str], corpus: Corpus, *, noisy: bool, matched: bool
 ) -> float:
-    """The expected processor seconds of several metrics; shared attackers count once."""
+    """The expected processor seconds of several metrics; attackers that they share count once."""
     known = set[str]()
     seconds = 0.0
     for name in metrics:
@@ -407,7 +411,7 @@ def _seconds_together(
 
 
 def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[str]:
-    """Sentences that readers of the answers must know."""
+    """Sentences with warnings that readers of the answers need."""
     first = next(iter(corpora.values()))
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
@@ -450,7 +454,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
 
 
 def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path]) -> list[Result]:
-    """The results and draws of every metric that the data permit and that needs no pictures."""
+    """Run every metric that the data permit and that needs no pictures; results have draws."""
     from bias_pipeline.run import launch
 
     known = infos()

@@ -1,4 +1,4 @@
-"""Computes one cell, which is a metric on a corpus, without any configuration."""
+"""Computes one cell, that is, one metric on one corpus; no configuration is needed."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def run_cell(
 ) -> Result:
     """Compute a metric on a corpus.
 
-    ``choices`` fill the result's columns of chosen names (:data:`NAMED`). ``facts`` fill further
-    fields of the :class:`Manifest`.
+    ``choices`` are the values for columns that name a choice (:data:`NAMED`). ``facts`` are values
+    for further fields of the :class:`Manifest`.
     """
     started = time.time()
     if not (metric.info.streams or corpus.in_memory):
@@ -109,9 +109,9 @@ def _score_of_sample(
 def _with_noise(
     score: Score, corpus: Corpus, metric: Metric, seeds: Sequence[int], noise: LabelNoise
 ) -> tuple[Score, list[Training]]:
-    """The score with the effect of label noise, and how attackers learnt noisy labels.
+    """The score with the effect of label noise, and facts on attackers trained on noisy labels.
 
-    Groups that were too small for the score stay left out.
+    Groups that were too small for the score are left out here, too.
     """
     quick = metric.without_intervals()
     scorable = replace(
@@ -135,14 +135,14 @@ def _with_noise(
 
 
 def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
-    """The corpus without groups too small for attackers; other metrics keep the corpus."""
+    """The corpus; if the metric uses attackers, groups that are too small for them are removed."""
     if metric.info.family != "attack":
         return corpus
     return without_small_groups(corpus, metric.attribute.name)
 
 
 def _of_all(score: Score, scored: Corpus, corpus: Corpus, metric: Metric) -> Score:
-    """The score, whose coverage is a share of all labelled images, including small groups."""
+    """The score with its coverage as a share of all labelled images, also of small groups."""
     if scored is corpus:
         return score
     labelled = [
@@ -188,11 +188,11 @@ def _row(
 
 
 def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
-    """Add a p value to a headline or deciding part, unless the metric gives a p value.
+    """Add a p value to a number on which an answer may rest, unless the metric computed one.
 
-    A number has no p value if it cannot lie below the no-bias value, since chance alone then lifts
-    it above. A number also has no p value if it has no interval or too few attackers, or if
-    resampling does not change it.
+    A number that cannot lie below the no-bias value gets no p value, since chance alone then lifts
+    it above. A number without an interval, with too few attackers, or unchanged by resampling gets
+    no p value either.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
@@ -228,7 +228,7 @@ def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:
 
 
 def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> Manifest:
-    """The facts on data, metric, attackers and machine behind a score."""
+    """The facts behind a score: on data, metric, attackers and machine."""
     versions = {"bias_pipeline": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
         if name in sys.modules:
@@ -317,14 +317,14 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
 
 
 def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
-    """How names of objects were interpreted, or None if the metric or the corpus has no objects."""
+    """How names of objects were interpreted; None if the metric or the corpus has no objects."""
     if corpus.objects is None or metric.object_tasks is None:
         return None
     return corpus.read(objects_read, tuple(metric.object_tasks.tasks), tuple(metric.exclude_tasks))
 
 
 def _all_alike(corpus: Corpus) -> str:
-    """A note if all captions of the captioner are equal, or empty."""
+    """A note if all captions of the captioner are equal; else empty."""
     captions = corpus.model
     if len(captions) < 2 or not captions.all_alike:
         return ""
@@ -335,7 +335,7 @@ def _all_alike(corpus: Corpus) -> str:
 
 
 def _too_few_tested(score: Score, labelled: int) -> list[str]:
-    """A note on each headline that has no interval because too few images are tested."""
+    """A note on each headline number that has no interval because too few images were tested."""
     tested = min((len(rows) for guesses in score.predictions for rows, _, _ in guesses), default=0)
     if not 0 < tested < LEAST_TESTED:
         return []

@@ -1,4 +1,4 @@
-"""Turns a command line into a checked configuration, and runs nothing.
+"""Turns a command line into a checked configuration. Nothing is run here.
 
 Only this module, hydra_composer.py, hydra_allowlist.py, job.py and launch.py use Hydra.
 """
@@ -80,7 +80,7 @@ Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on
 
 
 class ConfigSchema(TypedDict, total=False):
-    """The keys of a configuration, without Hydra's own keys. Users may add keys."""
+    """The keys of a configuration, except Hydra's own keys. Users may add keys."""
 
     metric: Metric
     dataset: Dataset
@@ -109,7 +109,7 @@ class ConfigSchema(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Cell:
-    """The checked configuration of one cell."""
+    """The checked configuration of one cell, that is, of one metric on one corpus."""
 
     tree: Mapping[str, Any]  # the configuration as resolved plain data
     used: frozenset[str]  # top-level keys that the metric reaches
@@ -130,17 +130,17 @@ class Cell:
 
     @property
     def runs_networks(self) -> bool:
-        """Whether attackers or judges are networks, which use several cores by themselves."""
+        """Whether attackers or judges are networks; these use several cores by themselves."""
         return isinstance(self._encoder, NetEncoder) or WEIGHTS in self.metric.needs
 
     @property
     def metric(self) -> MetricInfo:
-        """The metric's description, without building it."""
+        """The description of the metric. The metric itself is not built."""
         info: MetricInfo = resolve(self.tree["metric"]["_target_"]).info
         return info
 
     def run_id(self, corpus: Corpus) -> str:
-        """The name of the cell's run on a corpus, which depends on all that decides numbers."""
+        """The name of the cell's run on a corpus; it depends on everything that affects numbers."""
         return run_id(
             by_content(self.tree["metric"]),
             corpus,
@@ -154,7 +154,7 @@ class Cell:
 
     @cached_property
     def gold(self) -> GoldLabels | None:
-        """The true labels of some images, from the configuration, or None without them."""
+        """The gold labels of some images that the configuration names, or None."""
         file = self.tree["gold"]
         if file is None:
             return None
@@ -170,7 +170,7 @@ class Cell:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """The shares of further label errors, from the configuration, or None without them."""
+        """The shares of additional label errors that the configuration names, or None."""
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             from bias_pipeline.data.rating_tables import read_label_errors
@@ -186,7 +186,7 @@ class Cell:
         return None if rates is None else LabelNoise.from_rates(attribute, rates)
 
     def require(self) -> None:
-        """Refuse, before data are read, an encoder or a metric whose needs are not met."""
+        """Before data are read, refuse an encoder or metric if something it needs is missing."""
         if self._encoder:
             if self._encoder.sees and not self.metric.image:
                 raise UsageError(
@@ -205,7 +205,7 @@ class Cell:
         return self.build("encoder") if "encoder" in self.used else None
 
     def corpus(self) -> Corpus:
-        """The corpus that is scored; a process reads each corpus once."""
+        """The corpus to score; a process reads each corpus only once."""
         keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         tree = {key: self.tree.get(key) for key in keys} | others
@@ -213,13 +213,13 @@ class Cell:
 
     @property
     def attackers(self) -> str:
-        """The settings that decide the attackers, as JSON; empty if no attacker is trained."""
+        """The settings on which the attackers depend, as JSON; empty if no attacker is trained."""
         decides = catalogue.attackers(self.tree["metric"])
         others = ("dataset", "captioner", "limit", "samples", "seeds")
         return decides and json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
 
     def expected_seconds(self, *, trained: bool = False) -> float:
-        """The processor seconds of the cell, from measured rates of encoders with known cost."""
+        """The expected processor seconds of the cell, from measured speeds of its encoder."""
         return catalogue.seconds_of(
             self.metric.name,
             self.corpus(),
@@ -231,25 +231,25 @@ class Cell:
         )
 
     def choice(self, group: str) -> str:
-        """The file that is chosen from a group; empty if the metric does not use the group."""
+        """The choice in a group of settings; empty if the metric does not use the group."""
         return self.choices.get(group, "") if group in self.used else ""
 
 
 @lru_cache(maxsize=64)  # the cells of a sweep repeat most metrics
 def _require_metric(settings: str) -> None:
-    """Refuse a metric whose needs are not met under its settings, given as JSON."""
+    """Refuse a metric if something that it needs is missing; ``settings`` are JSON."""
     instantiate(json.loads(settings), "metric").require()
 
 
 def cell(words: Sequence[str]) -> Cell:
-    """The cell that overrides describe. Commands other than ``run`` use this function."""
+    """The cell that a command's overrides describe; used by commands other than ``run``."""
     options = options_of(words)
     check_names(options)
     return composed_cell(list(options.overrides), options)
 
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:
-    """The corpus of a checked configuration, read from its files."""
+    """Read the corpus of a checked configuration from its files."""
     reader = instantiate(tree["dataset"], "dataset")
     name = tree["captioner"] or reader.captioners()[0]
     attribute = instantiate(tree["attribute"], "attribute")
@@ -275,7 +275,7 @@ def corpus_of(
     scored: ScoredText = AS_READ,
     samples: Samples = "mean",
 ) -> Corpus:
-    """The corpus of a captioner in the form that is scored, with notes on its captions."""
+    """The corpus of a captioner with its captions in the form to score, and with notes on them."""
     from bias_pipeline.text.caption_language import (
         language_notes,
         language_shares,
@@ -318,13 +318,13 @@ def _labelled_attributes(dataset: Dataset) -> str:
 
 
 def composed_cell(overrides: Sequence[str], options: Namespace) -> Cell:
-    """The cell of overrides that have one value each."""
+    """The cell that overrides describe if each has only one value."""
     return Sweep([overrides], options)[0]
 
 
 @dataclass(frozen=True)
 class Sweep(Sequence[Cell]):
-    """The cells of a command in order; each cell is composed when it is needed."""
+    """The cells of a command, in order. A cell is composed when it is first needed."""
 
     jobs: Sequence[Sequence[str]]  # the overrides of each cell, with one value each
     options: Namespace  # Hydra's flags
@@ -339,12 +339,12 @@ class Sweep(Sequence[Cell]):
         return replace(checked_cell(*self.loader.task(overrides)), overrides=tuple(overrides))
 
     def __getstate__(self) -> dict[str, object]:
-        """The state for a helper process, which composes the cells itself."""
+        """The state to send to a helper process; the helper composes the cells itself."""
         return {"jobs": self.jobs, "options": self.options}
 
     @cached_property
     def loader(self) -> Loader:
-        """The loader that composes the cells, each once."""
+        """The loader, which composes each cell once."""
         return composer(self.options)
 
     @cached_property
@@ -357,10 +357,10 @@ class Sweep(Sequence[Cell]):
 
     @cached_property
     def sample(self) -> Sequence[Cell]:
-        """The first cell, and a cell for each further value of each key in the sweep.
+        """The first cell, and one more cell for each further value of each key in the sweep.
 
-        Of several captioners only the first is composed, because the data set checks captioners'
-        names.
+        If there are several captioners, only the first is composed, because the data set checks the
+        names of captioners.
         """
         named = [
             representative_overrides([word])[0] if word.startswith("captioner=") else word
@@ -371,12 +371,12 @@ class Sweep(Sequence[Cell]):
 
     @property
     def devices(self) -> list[str]:
-        """The GPUs of the command's processes, one for each; empty if no GPU is named."""
+        """The GPUs for the command's processes, one per process; empty if no GPU is named."""
         return [str(device) for device in self.config.devices or ()]
 
     @property
     def processes(self) -> int | str:
-        """The number of processes that the command may use; ``auto`` is one per core."""
+        """The number of processes that the command may use; ``auto`` means one per core."""
         if self.devices:
             return len(self.devices)
         if self.config.processes == "auto" and any(cell.runs_networks for cell in self.sample):
@@ -385,7 +385,7 @@ class Sweep(Sequence[Cell]):
 
 
 def composer(options: Namespace) -> Loader:
-    """A loader of configurations that reads each file once and composes each job once."""
+    """The loader of configurations; it reads each file once and composes each job once."""
     from bias_pipeline.run.hydra_composer import loader_of
 
     os.environ.setdefault(INVOCATION, new_invocation())
@@ -398,7 +398,7 @@ def cell_of(config: DictConfig) -> Cell:
 
 
 def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell:
-    """The cell of a configuration given as plain data; its references are resolved first."""
+    """The cell of a configuration that is given as plain data. References are resolved first."""
     for key in written:
         if not isinstance(key, str):
             raise UsageError(
@@ -424,7 +424,7 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
 def _take_setting(
     tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object
 ) -> object:
-    """Remove a setting from a group's node; returns its checked value, or ``usual`` if absent."""
+    """Remove a setting from a group's settings, and return its checked value or ``usual``."""
     node = tree.get(group)
     value = node.pop(name, usual) if isinstance(node, dict) else usual
     check_value(value, kind, f"{group}.{name}")
@@ -432,7 +432,7 @@ def _take_setting(
 
 
 def check_task(tree: Mapping[str, Any]) -> None:
-    """Refuse targets that are not allowed, and values that no parameter declares."""
+    """Refuse classes that may not be built, and values that no parameter declares."""
     for key in NEEDED:
         if tree.get(key) is None:
             raise UsageError(f"{key} is missing; the configuration needs it")
@@ -461,7 +461,7 @@ def _misfit(message: str) -> str:
 
 
 def instantiate(node: Any, key: str) -> Any:
-    """Build the object that a checked node describes; its errors become a UsageError."""
+    """Build the object that a checked node describes; errors of building become UsageErrors."""
     try:
         return build(node)
     except (TypeError, ValueError) as error:
@@ -469,5 +469,5 @@ def instantiate(node: Any, key: str) -> Any:
 
 
 def new_invocation() -> str:
-    """A new, unique name for the folder of this invocation."""
+    """A new and unique name for the folder of this call of a command."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""Stores the corpora that a process has read; its helpers get them and need not read again."""
+"""Keeps the corpora that a process has read, and passes them on to its helper processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
 
 
 def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
-    """The corpus of settings, which is read again only if its files have changed."""
+    """The corpus that settings describe; it is read again only if its files have changed."""
     settings = f"{Path.cwd()} {settings}"  # since paths may be relative
     corpus, files = _corpora.pop(settings, (None, {}))
     if corpus is None or not are_unchanged(files):
@@ -37,7 +37,7 @@ def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
 
 
 def pickled_corpora() -> bytes:
-    """The corpora for a helper of this process; empty if a corpus cannot be pickled."""
+    """The kept corpora as bytes for a helper process; empty if a corpus cannot be pickled."""
     try:
         return pickle.dumps(_corpora.copy(), pickle.HIGHEST_PROTOCOL)
     except Exception:  # for instance, drawn pictures or a user's class
@@ -46,7 +46,7 @@ def pickled_corpora() -> bytes:
 
 
 def take_over(content: bytes) -> None:
-    """Make corpora of the parent process available in this process."""
+    """Keep corpora that the parent process has sent to this process."""
     if content:
         _corpora.update(pickle.loads(content))  # noqa: S301  # written by our own process
         return_freed_memory()

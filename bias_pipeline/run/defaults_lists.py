@@ -1,4 +1,4 @@
-"""Merges the files of ``conf/`` that choices name, as Hydra would.
+"""Merges the configuration files in ``conf/`` that choices name, as Hydra would.
 
 The module implements only the parts of Hydra's defaults lists that ``conf/`` uses. Tests compare
 every choice with Hydra's result.
@@ -27,7 +27,7 @@ Part = tuple[str, Mapping[str, Any]]  # a path in the tree, and the content that
 
 
 class ChosenFiles:
-    """Follows the defaults lists of ``conf/`` from the chosen files."""
+    """Follows the defaults lists in ``conf/``, beginning with the chosen files."""
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         self.chosen = dict(chosen)
@@ -35,7 +35,7 @@ class ChosenFiles:
         self._met: set[str] = set()
 
     def merge(self) -> dict[str, Any]:
-        """The merged content of all files, without Hydra's part and with unresolved references."""
+        """The merged content of all files, except Hydra's part; references are not resolved."""
         wanted = list(self.chosen)
         parts = self._parts("", "config", "")
         for key in wanted:
@@ -85,10 +85,10 @@ class ChosenFiles:
 def merged_over(
     tree: Mapping[str, Any], content: Mapping[str, Any], references: References | None = None
 ) -> dict[str, Any]:
-    """A tree after content was merged into it; mappings are merged, other values are replaced.
+    """Merge content into a copy of a tree; mappings are merged, other values are replaced.
 
-    The given tree is not changed. With ``references``, a text in the tree that refers to a mapping
-    is first replaced by the mapping.
+    With ``references``, a text in the tree that refers to a mapping is first replaced by this
+    mapping.
 
     Example:
         >>> merged_over({"a": {"x": 1, "y": [1, 2]}, "b": 1}, {"a": {"y": [3]}, "b": {"c": 2}})
@@ -112,9 +112,9 @@ _MOST_CACHED = 64
 
 
 def merged_files(choices: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The merged content of the files that choices name, and the choices in all groups.
+    """The merged content of the files that choices name, and the choice in each group.
 
-    The content is merged again if one of the files has changed.
+    If one of the files has changed, the content is merged again.
     """
     key = (*choices.items(), *conf_dirs())
     tree, chosen, stamps = _MERGED.pop(key, ({}, {}, {}))
@@ -150,7 +150,7 @@ def _key(group: str, place: str) -> str:
 
 @lru_cache(maxsize=500)
 def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
-    """The path that a file's header sets (empty for the top), and its unresolved content."""
+    """A file's unresolved content, and the path that its header sets (empty for the top)."""
     del version  # only part of the cache's key
     text = path.read_text(encoding="utf-8")
     header = _PACKAGE.match(text)
@@ -168,7 +168,7 @@ def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
 
 @cache
 def _quick_loader() -> Any:
-    """A YAML loader in C, with OmegaConf's rules for which words are numbers."""
+    """A YAML loader in C that recognises numbers by the same rules as OmegaConf."""
     from omegaconf._utils import get_yaml_loader
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,7 +1,7 @@
-"""The keys of Hydra that a configuration may set: launcher, its options, ``hydra.verbose``.
+"""Checks which keys of Hydra a configuration sets: only launchers and ``hydra.verbose`` may be set.
 
-Hydra only composes here. Every other key is refused if it differs from Hydra's default, so keys for
-code, folders and logging need no rules.
+Hydra only composes configurations here. Every other key is refused if it differs from Hydra's
+default. So keys for code, folders and logging need no rules of their own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Size = (
 
 
 class Queue(TypedDict, total=False):
-    """The options that all of submitit's launchers have."""
+    """The options that all launchers of submitit have."""
 
     timeout_min: Count
     cpus_per_task: Count | None
@@ -85,7 +85,7 @@ More = TypedDict(
 
 
 class Slurm(Queue, total=False):
-    """The options of the launcher for Slurm; each value becomes part of a script."""
+    """The options of the launcher for Slurm, whose values become part of a script."""
 
     partition: Word | None
     qos: Word | None
@@ -106,7 +106,7 @@ class Slurm(Queue, total=False):
 
 
 class _Here(TypedDict, total=False):
-    """The options of the launcher that runs jobs in succession in this process."""
+    """The options of the launcher that runs one job after another in this process."""
 
 
 LAUNCHERS: Mapping[str, type] = {
@@ -121,8 +121,8 @@ def check_hydra(
 ) -> None:
     """Refuse keys and values of Hydra that are not allowed.
 
-    ``written`` is the part for Hydra in its written form. ``resolved`` is the same part with
-    resolved references. ``usual`` is the part that Hydra composes without overrides.
+    ``written`` is Hydra's part of the configuration as it is written, and ``resolved`` is the same
+    part with resolved references. ``usual`` is the part as Hydra composes it without overrides.
     """
     launcher, as_given = resolved.get("launcher"), written.get("launcher")
     target = launcher.get(TARGET) if isinstance(launcher, Mapping) else launcher
@@ -142,7 +142,7 @@ def check_hydra(
 
 
 def _changed_keys(given: object, usual: object, path: tuple[str, ...]) -> Iterator[str]:
-    """The keys in which two trees differ, except keys that may differ."""
+    """The keys in which two configurations differ, except keys that may differ."""
     if path in _FREE:
         return
     if isinstance(given, Mapping) and isinstance(usual, Mapping):

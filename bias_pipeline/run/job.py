@@ -1,7 +1,7 @@
-"""Runs a cell as a job, and records the outcome of the job in its folder.
+"""Runs a cell as a job, and records the outcome in the folder of the job.
 
-So a failed job does not end a sweep, and the folders show the progress of jobs on any machine.
-Hydra runs no jobs. Jobs write the same files as with Hydra's launcher, in half of the time.
+So a failed job does not end a sweep, and the folders show the progress of jobs on any machine. Jobs
+are not run by Hydra. They write the same files as under Hydra's launcher, but take half the time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
 def run_one(sweep: Sweep, folder: Path) -> Result | None:
-    """Run the only job of a command; returns its result, or None if the job failed."""
+    """Run the only job of a command, and return its result, or None if the job failed."""
     from hydra.types import RunMode
 
     written = as_written(sweep.config)
@@ -66,7 +66,7 @@ def run_one(sweep: Sweep, folder: Path) -> Result | None:
 
 
 def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
-    """Run the jobs of a sweep; returns results, or None for a result in another process."""
+    """Run the jobs of a sweep, and return their results; None for jobs run by other processes."""
     from hydra.types import RunMode
 
     config = sweep.loader.load_configuration("config", [*sweep.overrides], RunMode.MULTIRUN)
@@ -98,7 +98,7 @@ def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
 
 @dataclass(frozen=True)
 class JobElsewhere(slurm.Requeued):
-    """A job of a sweep that submitit runs in another process."""
+    """A job of a sweep that is run by submitit in another process."""
 
     options: Namespace  # Hydra's flags
     hydra: Sequence[str]  # overrides of Hydra's own settings
@@ -106,7 +106,7 @@ class JobElsewhere(slurm.Requeued):
     launcher: str
 
     def __call__(self, numbered: tuple[int, Sequence[str]]) -> None:
-        """Run one job; the waiting process reads the result from files."""
+        """Run one job. The process that waits for it reads the result from files."""
         import submitit
 
         number, words = numbered
@@ -125,7 +125,7 @@ def _run_composed(
     job_id: str = "",
     launcher: str = slurm.HERE,
 ) -> Result | None:
-    """Compose and run the job of a sweep that these overrides describe."""
+    """Compose the job that these overrides describe, and run it."""
     written = loader.with_hydra(words)
     written["hydra"]["job"] |= {"id": job_id or str(number), "num": number}
     compose = partial(checked_cell, written, written["hydra"]["runtime"]["choices"])
@@ -138,7 +138,7 @@ def _run_job(
     compose: Callable[[], Cell],
     launcher: str = slurm.HERE,
 ) -> Result | None:
-    """Run a job with its log, and write its configuration as Hydra would."""
+    """Run a job with a log file, and write its configuration as Hydra would."""
     from hydra.core.utils import configure_log
     from omegaconf import OmegaConf
 
@@ -167,7 +167,7 @@ def _run_job(
 
 
 def _write_yaml(path: Path, data: object) -> None:
-    """Write YAML like OmegaConf, but seven times as fast if PyYAML has its writer in C."""
+    """Write YAML as OmegaConf does, but seven times as fast if PyYAML's writer in C is present."""
     text = yaml.dump(
         data, Dumper=_YamlWriter, default_flow_style=False, allow_unicode=True, sort_keys=False
     )
@@ -178,10 +178,10 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
-    """Quotes text that OmegaConf would read as a number or a truth value."""
+    """Writes text in quotes if OmegaConf would read it as a number or truth value."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """True, so that a list in two places is written twice."""
+        """True: a list that is used in two places is written twice."""
         return True
 
 
@@ -191,7 +191,7 @@ def _represent(dumper: Any, text: str) -> Any:
 
 @lru_cache(maxsize=100_000)
 def _style(text: str) -> str | None:
-    """The quotes that OmegaConf writes; cached, since cells of a sweep repeat most texts."""
+    """The quotes that OmegaConf would write; cached, since cells of a sweep repeat most texts."""
     from omegaconf._utils import OmegaConfDumper
 
     style: str | None = OmegaConfDumper.str_representer(yaml.Dumper(StringIO()), text).style
@@ -208,7 +208,7 @@ def run_recorded(
     overrides: Sequence[str],
     where: Mapping[str, object],
 ) -> Result | None:
-    """Run a cell unless a helper has run it, record its outcome, and return its result."""
+    """Run a cell unless a helper process has run it. Record the outcome, and return the result."""
     signals.stop_if_requested()
     if done_in(folder):
         return None
@@ -233,7 +233,7 @@ def run_recorded(
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder before any work; a folder that cannot be written is refused."""
+    """Create a folder before any work begins; refuse a folder that cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -252,7 +252,7 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
     """The outcome of a job, or None before the job has ended.
 
-    An unchanged file is not read again. Content that is not JSON raises a ValueError.
+    An unchanged file is not read again. If the content is not JSON, a ValueError is raised.
     """
     path = folder.absolute() / OUTCOME
     now = stamp(path)
@@ -264,13 +264,13 @@ def outcome_in(folder: Path) -> Mapping[str, Any] | None:
 
 
 def done_in(folder: Path) -> bool:
-    """Whether a job's folder records that its cell was computed."""
+    """Whether the folder of a job records that the cell was computed."""
     outcome = outcome_in(folder)
     return outcome is not None and outcome["status"] == "done"
 
 
 def _is_preemption(error: Exception | SystemExit) -> bool:
-    """Whether submitit ends this process because Slurm will run its job again."""
+    """Whether submitit is ending this process because Slurm will run the job again."""
     names = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
     # Every frame counts, not only the last: wandb wraps sys.exit in a function.
     called = any(name.partition(".")[0] == "submitit" for name in names)
@@ -278,7 +278,7 @@ def _is_preemption(error: Exception | SystemExit) -> bool:
 
 
 def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
-    """The outcome of a failed cell: a sentence on a fault that the user can mend, or on a bug."""
+    """The outcome of a failed cell: a sentence about a fault the user can mend, or about a bug."""
     log.info("failed", exc_info=error)
     if is_out_of_memory(error) and not isinstance(error, BiasPipelineError):
         error = ResourceError(NO_MEMORY)
@@ -298,7 +298,7 @@ def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
 
 
 def _bug(error: BaseException, trace: Path) -> str:
-    """A sentence that says whose package has the bug, and which file has the trace."""
+    """A sentence that says which package has the bug, and which file has the traceback."""
     trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
     message = redact(f"{type(error).__name__}: {error}")
     files = [Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__)]
@@ -309,7 +309,7 @@ def _bug(error: BaseException, trace: Path) -> str:
 
 
 def close_log() -> None:
-    """Close the job's log file; the next job of this process opens another."""
+    """Close the log file of a job; the next job in this process opens another."""
     root = logging.getLogger()
     for handler in root.handlers[:]:
         if isinstance(handler, logging.FileHandler):
@@ -318,14 +318,14 @@ def close_log() -> None:
 
 
 def outcome_of(result: Result, seconds: float, *, cached: bool) -> dict[str, object]:
-    """The outcome of a cell that did not fail, with the time that it took."""
+    """The outcome of a cell that did not fail, with the time that the cell took."""
     status = "cached" if cached else "done"
     known = {"run_id": result.run_id, "text": result.facts.text, "seconds": round(seconds, 3)}
     return {**known, "status": status, "exit_code": 0, "process": os.getpid()}
 
 
 def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
-    """The result of a cell, and whether it was cached; new results are passed to loggers."""
+    """The result of a cell, and whether it was cached. A new result is passed to loggers."""
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
     logged = store.load_unchanged(identity) if store.is_logged(identity) else None
@@ -342,12 +342,12 @@ def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bo
 
 
 def _text(here: Cell) -> dict[str, object]:
-    """How captions are read, without settings that change no caption and so need no new run."""
+    """The settings with which captions are read, as a manifest stores them."""
     return {key: value for key, value in here.tree["text"].items() if key in READ_AS}
 
 
 def _log(here: Cell, result: Result, *, resumed: bool) -> None:
-    """Pass the result to the loggers under a name that no other captioner has."""
+    """Pass a result to the loggers under a name that no other captioner has."""
     from bias_pipeline.report.name_collisions import as_given
 
     named = as_given(result, str(here.tree["captioner"] or ""))

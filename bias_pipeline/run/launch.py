@@ -1,4 +1,4 @@
-"""Runs a job or a sweep: expands ``all``, checks everything, runs the jobs, collects results."""
+"""Runs a job or a sweep: expands ``all``, checks everything, runs jobs, and collects results."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def run(
     skips: Collection[int] = (),
     announce: Callable[[Sweep], None] = lambda sweep: None,
 ) -> SweepOutcome:
-    """Check a command, run its job or its sweep, and print its table.
+    """Check a command, run its job or its sweep, and print the table of results.
 
     The function calls ``announce`` before anything runs on this machine.
     """
@@ -130,7 +130,7 @@ def run(
 
 
 def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
-    """Run cells in this process and its helpers, except cells that the data do not permit."""
+    """Run cells in this process and its helpers. Cells that the data do not permit are skipped."""
     from bias_pipeline.metrics.attack.attacked_captions import forget_attackers
 
     first = cells[0]
@@ -158,13 +158,13 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
 
 
 def processes_of(cells: Sequence[Cell]) -> int | str:
-    """The requested number of processes, or 1 if networks run, which use several cores."""
+    """The requested number of processes; 1 if cells run networks, as these use several cores."""
     requested: int | str = cells[0].tree["processes"]
     return 1 if any(cell.runs_networks for cell in cells) else requested
 
 
 def parse_sweep(words: Sequence[str]) -> Sweep:
-    """Check a command line and every value of its sweep; nothing runs."""
+    """Check a command line and every value of its sweep. Nothing is run."""
     os.environ[INVOCATION] = new_invocation()
     words = expand_intersections(words)
     options = options_of(words)
@@ -184,7 +184,7 @@ def of_all(sweep: Sweep) -> bool:
 
 
 def _added_in_vain(sweep: Sweep) -> list[str]:
-    """The overrides that add a key (such as ``+seed=5``) that nothing reads."""
+    """The overrides that add a key (such as ``+seed=5``) although nothing reads this key."""
     from omegaconf import OmegaConf
 
     given = sweep.options.overrides
@@ -201,7 +201,7 @@ def _added_in_vain(sweep: Sweep) -> list[str]:
 
 
 def _run_jobs(sweep: Sweep, folder: Path, *, multirun: bool) -> Sequence[Result | None]:
-    """Run the jobs of a command; returns the results that this process has in memory."""
+    """Run the jobs of a command, and return the results that this process has in memory."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -216,7 +216,7 @@ def _run_jobs(sweep: Sweep, folder: Path, *, multirun: bool) -> Sequence[Result 
 
 @contextmanager
 def _hydra_instance(loader: Loader) -> Iterator[Hydra]:
-    """Hydra with our loader, so that Hydra uses only checked configurations."""
+    """Hydra with our loader. So Hydra uses only configurations that were checked."""
     from hydra._internal.hydra import Hydra
     from hydra.core.global_hydra import GlobalHydra
 
@@ -258,7 +258,7 @@ ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 
 
 def expand(options: Namespace) -> list[str]:
-    """The overrides, with an experiment's ``sweep:``, and with values in place of ``all``."""
+    """The overrides with those of an experiment's ``sweep:``; ``all`` is replaced by values."""
     overrides = [*options.overrides, *_sweep_of_experiment(options)]
     for override in overrides:
         key, _, values = override.partition("=")
@@ -280,7 +280,7 @@ def expand(options: Namespace) -> list[str]:
 
 
 def _sweep_of_experiment(options: Namespace) -> list[str]:
-    """The overrides in an experiment's ``sweep:`` for keys that the command does not set."""
+    """The overrides listed in an experiment's ``sweep:``, except for keys that the command sets."""
     named = dict(word.lstrip("+").partition("=")[::2] for word in options.overrides)
     folders = [conf_dir(), *further_folders(options.config_dir)]
     files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]
@@ -313,7 +313,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners of a sweep's data sets and attributes, which must be the same for all."""
+    """All captioners of a sweep; each data set and attribute must have the same captioners."""
     keys = ("dataset", "attribute")
     swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
     rest = [o for o in overrides if o not in swept]
@@ -345,7 +345,7 @@ def _captioners_of(overrides: Sequence[str], options: Namespace) -> Sequence[str
 
 
 def check_captioners(sweep: Sweep) -> None:
-    """Refuse a sweep with an unknown captioner before its first job runs."""
+    """Refuse a sweep with an unknown captioner before the first job is run."""
     swept = {override.partition("=")[0] for override in sweep.overrides if sweeps(override)}
     if not swept or any(key.partition(".")[0] == "dataset" for key in swept):
         return

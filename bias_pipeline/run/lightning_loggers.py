@@ -35,7 +35,7 @@ _OTHER = re.compile(r"[^\w./ -]")  # characters that MLflow does not allow in na
 
 
 class TensorBoardLogger(ResultLogger):
-    """``logger=tensorboard``: a folder of events for each cell, for ``tensorboard --logdir``."""
+    """``logger=tensorboard`` writes a folder of events per cell, for ``tensorboard --logdir``."""
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
@@ -54,7 +54,7 @@ class TensorBoardLogger(ResultLogger):
 
 
 class MlflowLogger(ResultLogger):
-    """``logger=mlflow``: one MLflow run for each cell."""
+    """``logger=mlflow`` writes one MLflow run for each cell."""
 
     faults: ClassVar[dict[str, str]] = {}  # by server, why it does not answer, or empty
 
@@ -96,7 +96,7 @@ class MlflowLogger(ResultLogger):
         )
 
     def _require_server(self, address: str) -> None:
-        """Refuse a server that does not answer; MLflow itself would try for four minutes."""
+        """Refuse a server that does not answer. MLflow itself would try for four minutes."""
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_S))
         if address not in MlflowLogger.faults:
@@ -109,7 +109,7 @@ class MlflowLogger(ResultLogger):
 
 
 def _tell(logger: Logger, result: Result) -> None:
-    """Log the losses of every epoch, and then close the run."""
+    """Log the training losses of every epoch, and then close the run."""
     for losses in history_of(result.tables.get("curves", ())):
         epoch = int(losses.pop("epoch"))
         logger.log_metrics(_tracker_names(losses), step=epoch)
@@ -131,5 +131,5 @@ def _numbers(result: Result) -> dict[str, float]:
 
 
 def _tracker_names(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Numbers under names that every tracker accepts, as ``group.female`` for ``group:female``."""
+    """Numbers under names that every tracker accepts: ``group:female`` becomes ``group.female``."""
     return {_OTHER.sub(".", name): value for name, value in numbers.items()}

@@ -1,7 +1,7 @@
-"""Loggers, which copy the rows of finished results.
+"""Loggers. They copy the rows of finished results to files or services.
 
-The folder of the run is still the source of all numbers. A logger that fails causes one warning,
-and the run goes on.
+All numbers are also in the folder of the run. If a logger fails, there is one warning, and the run
+goes on.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _warned: set[str] = set()
 class ResultLogger(Configurable, ABC):
     @abstractmethod
     def log(self, result: Result) -> None:
-        """Log a result; a logger may raise any exception."""
+        """Log a result. A logger may raise any exception."""
 
     def knows(self, result: Result) -> bool:
         """Whether an earlier process has already logged a result."""
@@ -54,7 +54,7 @@ class ResultLogger(Configurable, ABC):
         return False
 
     def try_log(self, result: Result, *, resumed: bool = False) -> None:
-        """Log a result; an error becomes a warning, which is printed once."""
+        """Log a result. An error becomes a warning, which is printed only once."""
         try:
             if not (resumed and self.knows(result)):
                 self.log(result)
@@ -70,10 +70,10 @@ def warn_once(message: str) -> None:
 
 
 class CsvLogger(ResultLogger):
-    """``logger=csv`` writes one file with the rows of all cells, in the order they finished.
+    """``logger=csv`` writes one file with the rows of all cells, in the order of finishing.
 
-    The rows of a cell are appended in a single write, so simultaneous writers do not mix lines. The
-    column ``settings`` has the overrides that have no column.
+    The rows of a cell are appended in a single write. So processes that write at the same time do
+    not mix lines. The column ``settings`` has the overrides that have no column of their own.
     """
 
     def __init__(self, path: Annotated[str, Text(r"[^\x00-\x1f]*\.csv", "a .csv file")]) -> None:
@@ -108,12 +108,12 @@ def _further_overrides(result: Result) -> Iterator[str]:
 
 
 class WandbLogger(ResultLogger):
-    """``logger=wandb``: one Weights & Biases run for each cell.
+    """``logger=wandb`` writes one Weights & Biases run for each cell.
 
-    The id of the run is the cell's identity, so a cell never becomes two runs. Runs are written
-    offline for a later ``wandb sync``, and no server is contacted, unless the mode is ``online``
-    and a key is set. If the server does not answer, a process waits for ``timeout_s`` once. The
-    process then writes this run and all later runs offline.
+    The id of the run is the identity of the cell. So a cell never becomes two runs. Runs are
+    written offline for a later ``wandb sync``. A server is contacted only if the mode is ``online``
+    and a key is set. If the server does not answer, a process waits for ``timeout_s`` once. It then
+    writes this run and all later runs offline.
     """
 
     reachable: ClassVar[bool] = True  # False after a server has not answered this process
@@ -149,7 +149,7 @@ class WandbLogger(ResultLogger):
         record(content, self.folder, "offline")
 
     def content(self, result: Result) -> dict[str, Any]:
-        """The content of the W&B run, as plain data."""
+        """The content of the W&B run for a result, as plain data."""
         first = result.rows[0]
         names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
         tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
@@ -188,7 +188,7 @@ class WandbLogger(ResultLogger):
         }
 
     def _online(self, content: Mapping[str, Any]) -> bool:
-        """Send the run, unless an earlier request got no answer; returns whether it was sent."""
+        """Send the run unless an earlier request got no answer; return whether it was sent."""
         if not has_key():
             warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
             return False
@@ -204,15 +204,16 @@ class WandbLogger(ResultLogger):
 
 
 def disable_telemetry() -> None:
-    """Stop W&B from reporting errors and counts; call it before importing wandb.
+    """Stop W&B from reporting errors and usage; call this before importing wandb.
 
-    W&B would send these reports even offline, and would wait for the server when the process ends.
+    W&B would send these reports even in offline mode, and would wait for the server when the
+    process ends.
     """
     os.environ["WANDB_ERROR_REPORTING"] = "false"
 
 
 def ensure_folders() -> None:
-    """Give W&B temporary folders for its log and files if it cannot write the user's folders.
+    """Give W&B temporary folders if it cannot write its log and files to the user's folders.
 
     Otherwise W&B would print its log on the screen, for instance in a container without a home.
     """
@@ -258,7 +259,7 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
 
 
 def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) -> bool:
-    """Send one run to the server in a separate process, which is killed if it hangs."""
+    """Send one run to the server. A separate process does this, and is killed if it hangs."""
     order = {"content": content, "folder": str(folder)}
     try:
         done = run_apart("loggers", "record_from_stdin", order, timeout_s)
@@ -270,7 +271,7 @@ def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) ->
 def run_apart(
     module: str, function: str, order: object, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Call one of our functions in another process, which is killed if the server hangs."""
+    """Call one of our functions in another process; kill the process if the server hangs."""
     code = f"from bias_pipeline.run.{module} import {function}; {function}()"
     return subprocess.run(  # noqa: S603 - our own code
         [sys.executable, "-c", code],
@@ -291,7 +292,7 @@ def record_from_stdin() -> None:
 
 
 def summary_of(rows: Sequence[Row]) -> dict[str, float]:
-    """Rows under flat keys (``score``, ``score/ci_low``, ...), without NaN."""
+    """The numbers of rows under flat keys (``score``, ``score/ci_low``, ...), without NaN."""
     numbers = ("ci_low", "ci_high", "seed_std", "p_value", "coverage", "neutral_rate")
     summary = {row.part: row.value for row in rows}
     summary |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
@@ -299,7 +300,7 @@ def summary_of(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _answer_in(result: Result) -> dict[str, str]:
-    """The question that a run answers, and the answer that an audit would give."""
+    """The question that a run is about, and the answer that an audit would give."""
     from bias_pipeline.report.verdict import verdict
 
     question = result.facts.metric.question
@@ -308,7 +309,7 @@ def _answer_in(result: Result) -> dict[str, str]:
 
 
 def nested_settings(facts: Manifest) -> dict[str, Any]:
-    """The settings that decided a run, by the keys that set them, without lists of words.
+    """The settings on which a run's numbers depend, by key; lists of words are left out.
 
     Example:
         >>> config = {"k": 5, "to": {"delta": 0.4}}
@@ -334,7 +335,7 @@ def _scalars(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
-    """The training loss of each side for every epoch, as a mean over the side's attackers.
+    """For every epoch, the training loss of model and human captions, averaged over attackers.
 
     Example:
         >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
@@ -357,7 +358,7 @@ def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
 
 
 def has_key() -> bool:
-    """Whether a W&B key is set, by ``WANDB_API_KEY`` or ``wandb login``."""
+    """Whether the user has set a W&B key, with ``WANDB_API_KEY`` or with ``wandb login``."""
     if os.environ.get("WANDB_API_KEY"):
         return True
     import netrc

@@ -1,4 +1,4 @@
-"""Reads the outcomes of jobs from their folders, and prints the table and the failures."""
+"""Reads the outcomes of jobs from their folders, and prints the table of results and failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bias_pipeline.run.job import outcome_in
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """The outcome of a job, of a sweep or of an audit's cells."""
+    """The outcome of a job, of a sweep, or of all cells of an audit."""
 
     outputs: Path  # the folder of results
     results: Sequence[Result] = ()  # results of the cells that succeeded, in the order of the sweep
@@ -30,7 +30,7 @@ class SweepOutcome:
     made: Sequence[Result] = ()  # the results that this process computed, as they are stored
 
     def with_draws(self) -> list[Result]:
-        """The results with their draws (headlines under every resampling), for comparisons."""
+        """The results with their draws, that is, headline numbers in every resample."""
         store = ResultStore(self.outputs)
         return [replace(result, draws=store.draws(result)) for result in self.results]
 
@@ -53,7 +53,7 @@ def conclude(
     say: Callable[[str], None] = print_out,
     show: Callable[[Sequence[Result]], None] = _print_results,
 ) -> SweepOutcome:
-    """Show the results of a job or a sweep, say what failed, and write the table."""
+    """Show the results of a job or a sweep, say what failed, and write the table of results."""
     if not folders:
         raise UsageError("the sweep has no jobs")
     outcomes = [_outcome(folder) for folder in folders]
@@ -99,7 +99,7 @@ def _write_finished(
     say: Callable[[str], None],
     show: Callable[[Sequence[Result]], None],
 ) -> Sequence[Result]:
-    """Write the table of finished cells, and show them."""
+    """Write the table of finished cells, and show their results."""
     from bias_pipeline.report.tables import write_table
 
     apart, namesakes = resolve_file_collisions([result for result, _ in finished])
@@ -127,7 +127,7 @@ def _write_finished(
 def _print_work(
     results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]], say: Callable[[str], None]
 ) -> None:
-    """Print how much work of the cells came from caches, and how many captions were cut."""
+    """Print how many results and attackers came from caches, and how many captions were cut."""
     ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
     accounts = (result.facts.training for result in results if result.run_id in ran)
     work = Training.total(account for account in accounts if account)
@@ -145,7 +145,7 @@ def _print_work(
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:
-    """The outcome of a job; a job without an outcome file counts as failed."""
+    """The outcome of a job. A job without an outcome file counts as failed."""
     with suppress(OSError, ValueError):
         if (outcome := outcome_in(job_folder)) is not None:
             return {**outcome}
@@ -154,7 +154,7 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """For each job, its overrides (key to value) of those keys in which jobs differ.
+    """For each job, the overrides in which it differs from other jobs, as key to value.
 
     Example:
         >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
@@ -175,7 +175,7 @@ def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason of failures, which begins with the labels of the failed jobs."""
+    """A line for each reason of failures; it begins with the labels of the jobs that failed."""
     labels: dict[str, list[str]] = {}
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
@@ -183,10 +183,10 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason: metrics, their attributes, overrides in brackets, and the reason.
+    """A line for each reason: skipped metrics, attributes and overrides in brackets, the reason.
 
-    The line leaves out overrides of label columns (``dataset.label_...``), since the attribute
-    decides them.
+    Overrides of label columns (``dataset.label_...``) are left out, since the attribute determines
+    them.
     """
     cells: dict[str, dict[str, list[str]]] = {}  # reason, to attribute, to metrics
     for outcome in skipped:
@@ -210,7 +210,7 @@ def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _join_labels(labels: Sequence[str]) -> str:
-    """Labels as one text; labels that differ only in their last value are joined.
+    """Labels as one text. Labels that differ only in the last value are joined.
 
     Example:
         >>> _join_labels(["seeds=1 metric=dpa", "seeds=1 metric=lic", "seeds=2 metric=lic"])
@@ -224,7 +224,7 @@ def _join_labels(labels: Sequence[str]) -> str:
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
-    """The settings in which the job differs from other jobs of the sweep; may be empty."""
+    """The settings in which a job differs from other jobs of the sweep; may be empty."""
     return " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
 
 

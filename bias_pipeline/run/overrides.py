@@ -1,6 +1,6 @@
-"""Handles overrides as text: Hydra's flags, sweeps and their values, ``attribute=[a,b]``.
+"""Reads overrides as text: Hydra's flags, sweeps with their values, and ``attribute=[a,b]``.
 
-Overrides are checked before composing.
+They are checked before a configuration is composed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OF_METRICS = (
 
 
 def quote_value(name: str) -> str:
-    r"""A name or path within the quotes that Hydra's grammar needs.
+    r"""A name or path, enclosed in the quotes that Hydra's grammar needs.
 
     Example:
         >>> print(quote_value("sat"), quote_value("a b's.json"), quote_value("${x}.json"))
@@ -58,7 +58,7 @@ def quote_value(name: str) -> str:
 
 
 def path_override(key: str, path: object) -> str:
-    """An override whose value is a path, quoted only where Hydra's grammar needs quotes.
+    """An override whose value is a path. Quotes are added only if Hydra's grammar needs them.
 
     Example:
         >>> print(path_override("dataset.root", "d/coco"), path_override("dataset.root", "d (1)"))
@@ -94,7 +94,7 @@ quotes within quotes: 'captioner="Modèle"'
 
 
 def _in_quotes(key: str, value: str) -> str:
-    """An override in the form for a shell, with its value in quotes."""
+    """An override as a user types it in a shell, with its value in quotes."""
     return f"'{key}=\"{value}\"'"
 
 
@@ -104,7 +104,7 @@ _NO_CHOICE = re.compile(
 
 
 def refused_choice(message: str) -> str:
-    """A sentence on a group's choices if Hydra's message refuses one; may be empty."""
+    """A sentence on a group's choices if Hydra's message is about an unknown choice; or empty."""
     if message.startswith("Ambiguous value"):
         return SWEEP_ALONE.format(message.split("'")[1])
     match = _NO_CHOICE.search(message)
@@ -125,7 +125,7 @@ _REFUSED_SIGNS = (
 
 
 def refused_sign(message: str, overrides: Sequence[str]) -> str:
-    """A sentence if Hydra's message refuses an override with a sign (``+`` or ``~``); or empty.
+    """A sentence if Hydra's message is about an override with ``+`` or ``~``; otherwise empty.
 
     Example:
         >>> refused_sign("Multiple values for experiment.", ["+experiment=relic_gender"])
@@ -163,7 +163,7 @@ def refused_key(message: str) -> str:
 
 
 def check_one(override: str, known: Sequence[str]) -> None:
-    """Refuse ``{}``, and a list for a group of one choice, since Hydra would merge the list.
+    """Refuse ``{}``, and a list where only one choice is possible: Hydra would merge the list.
 
     Example:
         >>> check_one("metric=[lic,dbac]", ["dbac", "lic"])
@@ -191,7 +191,7 @@ over several has no brackets: metric=lic,dbac
 
 @lru_cache(maxsize=1000)
 def parsed_override(override: str) -> Override:
-    """Parse an override by Hydra's grammar; cached, since parsing takes a millisecond."""
+    """Parse an override by Hydra's grammar. Results are cached: parsing takes a millisecond."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     return OverridesParser.create().parse_override(override)
@@ -206,7 +206,7 @@ def sweeps(override: str) -> bool:
 
 
 def unused_overrides(overrides: Sequence[str], used: Collection[str]) -> list[str]:
-    """The overrides without effect, because no metric uses their group.
+    """The overrides that have no effect, because no metric uses their group of settings.
 
     Example:
         >>> unused_overrides(["metric=gender_error", "encoder.hidden_dim=9"], {"attribute"})
@@ -232,7 +232,7 @@ def representative_overrides(overrides: Sequence[str]) -> list[str]:
 
 
 def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
-    """The overrides of a job with each value of a sweep, except the first value of each key.
+    """For each further value in a sweep, the overrides of a job; other keys have first values.
 
     Example:
         >>> list(other_overrides(["metric=lic,dbac", "seeds=1,2"]))
@@ -245,7 +245,7 @@ def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The overrides of a sweep over one key; a repeated value counts once."""
+    """The single overrides of a sweep over one key; repeated values are left out."""
     from hydra.core.override_parser.types import Glob, RangeSweep
 
     parsed = parsed_override(override)
@@ -261,7 +261,7 @@ def choices_in(override: str) -> list[str]:
 
 
 def each_value_once(override: str) -> str:
-    """The override in which each value of its sweep occurs only once.
+    """The override without repeated values in its sweep.
 
     Example:
         >>> each_value_once("metric=lic,dbac,lic"), each_value_once("metric=lic,lic")
@@ -286,7 +286,7 @@ def override_values(override: str) -> list[str]:
 
 
 def captioners_in(overrides: Sequence[str]) -> list[str]:
-    """The captioners of the last ``captioner=``; empty if no override names a captioner.
+    """The captioners in the last ``captioner=``; empty if no override names a captioner.
 
     Example:
         >>> captioners_in(["seeds=2", "captioner=sat,'a, b.json'"]), captioners_in(["seeds=2"])
@@ -304,7 +304,7 @@ def captioners_in(overrides: Sequence[str]) -> list[str]:
 
 
 def check_folders(overrides: Sequence[str]) -> None:
-    """Refuse a sweep over folders, which a comma in a folder's name would cause.
+    """Refuse a sweep over folders; a comma in the name of a folder would cause such a sweep.
 
     Example:
         >>> check_folders(["paths.outputs=a,b"])
@@ -339,7 +339,7 @@ def check_size(overrides: Sequence[str]) -> None:
 
 
 def _length(values: RangeSweep) -> float:
-    """The number of values in a range, without generating them."""
+    """The number of values in a range, which are not generated."""
     start, stop = float(values.start or 0), float(values.stop or 0)
     return (stop - start) / float(values.step)
 
@@ -356,7 +356,7 @@ def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def as_hydra_writes(override: str) -> str:
-    """A single override in the form in which Hydra writes it for a job.
+    """An override of one value as Hydra writes it for a job.
 
     Example:
         >>> as_hydra_writes("dataset.strict=false"), as_hydra_writes("attribute.min_share=1e-2")
@@ -370,7 +370,7 @@ CHOICE = "_intersection"
 
 
 def expand_intersections(words: Sequence[str]) -> list[str]:
-    """Command-line words, with the choices of an intersection in place of ``attribute=[a,b]``.
+    """Command-line words in which choices for an intersection replace ``attribute=[a,b]``.
 
     Example:
         >>> expand_intersections(["attribute=[gender,race]", "seeds=3"])[:2]
@@ -408,7 +408,7 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def _check_dashes(words: Sequence[str]) -> None:
-    """Refuse settings that are written as flags, for which Hydra would print its own help."""
+    """Refuse settings that are written as flags, because Hydra would then print its own help."""
     from hydra._internal.utils import get_args_parser
 
     known = get_args_parser()._option_string_actions
@@ -425,7 +425,7 @@ def _check_dashes(words: Sequence[str]) -> None:
 
 
 def choices_with(group: str, key: str) -> list[str]:
-    """The choices in a configuration group whose own files contain a key.
+    """The choices in a configuration group whose own files contain a given key.
 
     Example:
         >>> choices_with("encoder", "order")
@@ -443,7 +443,7 @@ def choices_with(group: str, key: str) -> list[str]:
 
 
 def check_names(options: Namespace) -> None:
-    """Refuse an unknown choice of a configuration group, and name the nearest known choice."""
+    """Refuse an unknown choice in a group of configuration files; name the nearest known choice."""
     roots = [*conf_dirs(), *([Path(options.config_dir)] if options.config_dir else [])]
     for override in options.overrides:
         key, equals, values = override.lstrip("+~").partition("=")

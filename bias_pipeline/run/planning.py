@@ -1,4 +1,4 @@
-"""``--dry-run``: says which cells a command would run, which are cached, and the expected time."""
+"""For ``--dry-run``: says which cells would run, which are cached, and how long it will take."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TO_RUN, CACHED, SKIPPED, FAILS = "to run", "cached", "skipped", "fails"
 
 
 def announce(sweep: Sweep) -> None:
-    """Print what will run and, if the time is long or unknown, how long it will take."""
+    """Print what will be run and, if it may take long, how long it will take."""
     first, jobs = sweep.first_cell, sweep.jobs
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
     try:
@@ -62,10 +62,10 @@ def dry_run(words: Sequence[str]) -> int:
 
 
 def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
-    """Print which cells of a folder would run; the function reads the data and writes nothing.
+    """Print which cells would be run. Data are read, but nothing is written.
 
-    With ``lenient``, a cell is shown as skipped instead of failing if its data do not permit it or
-    if its model is absent.
+    With ``lenient``, a cell that its data do not permit, or whose model is absent, is shown as
+    skipped and does not fail.
     """
     store = ResultStore(cells[0].tree["paths"]["outputs"])
     differences = differing([cell.overrides for cell in cells])
@@ -101,7 +101,7 @@ def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
 
 
 def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
-    """A sentence on the number of cells in each state, and the time that the cells will take.
+    """A sentence on how many cells are in each state, and how long the cells will take.
 
     Example:
         >>> plan_summary([TO_RUN, CACHED], [70.0])
@@ -117,7 +117,7 @@ def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
 
 
 def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
-    """Expected seconds, from measured rates or, for networks, from finished cells of the kind."""
+    """Expected seconds, from measured speeds or, for networks, from similar finished cells."""
     if cell.choice("encoder") in _MEASURED:
         return cell.expected_seconds(trained=trained)
     corpus, settings = cell.corpus(), cell.tree["metric"]
@@ -130,7 +130,9 @@ def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
 
 
 def _costs_of_alike(cell: Cell, store: ResultStore) -> Iterator[tuple[int, float]]:
-    """Captions times seeds, and seconds, of each finished cell of the same metric and encoder.
+    """The size and the seconds of each finished cell with the same metric and encoder.
+
+    The size is the number of captions times the number of seeds.
 
     Cells with cached attackers are left out.
     """

@@ -1,7 +1,7 @@
-"""Merges the files of ``conf/`` for calls from Python, as Hydra would but without Hydra.
+"""Merges the configuration files in ``conf/`` for calls from Python, as Hydra would.
 
-So calls from Python have the defaults of the command line. Errors write a setting in Python's form:
-``dataset={'strict': False}``.
+Hydra itself is not used. Calls from Python have the same defaults as the command line. Errors show
+a setting in Python's form: ``dataset={'strict': False}``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class UnknownSettingError(UsageError):
 
 
 def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING) -> Cell:
-    """The checked cell that settings describe.
+    """The checked cell that the given settings describe.
 
     Example:
         >>> cell = preset({"metric": "dbac", "seeds": 3, "positions": 2})
@@ -78,7 +78,7 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
 
 
 def _as_yaml(value: Any, key: str) -> object:
-    """A setting in YAML's form: lists for sequences, Python's numbers for NumPy's numbers."""
+    """A setting as YAML would give it, with lists for sequences and plain numbers for NumPy's."""
     if isinstance(value, Mapping):
         return {name: _as_yaml(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):
@@ -120,7 +120,7 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
 
 
 def in_python(message: str) -> str:
-    """A message on settings of a command, reworded for the arguments of a Python call.
+    """A message about a command's settings, reworded for the arguments of a Python call.
 
     Example:
         >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")

@@ -1,4 +1,4 @@
-"""``report wandb``: writes each finished result of a folder as a Weights & Biases run."""
+"""For the command ``report wandb``: writes finished results as Weights & Biases runs."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def push(
     mode: str = "",
     timeout_s: float = RUN_S,
 ) -> PushResult:
-    """Write a W&B run for every finished result in a folder, if the result has no W&B run yet.
+    """Write a W&B run for every finished result in a folder that has no W&B run yet.
 
-    The id of a run is the cell's identity, so a run that is sent twice is one run on the server.
-    ``.wandb_pushed`` records which runs were sent where.
+    The id of a run is the identity of the cell. So a run that is sent twice is one run on the
+    server. ``.wandb_pushed`` records which runs were sent where.
     """
     mode = mode or os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
     logger = WandbLogger(str(folder), project, entity, mode, timeout_s)
@@ -112,7 +112,7 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
 
 
 def reachable_server() -> str:
-    """The address of the W&B server, which must answer; a key must be set, too."""
+    """The address of the W&B server. The server must answer, and a key must be set."""
     loggers.disable_telemetry()
     try:
         import wandb
@@ -135,9 +135,10 @@ def reachable_server() -> str:
 
 
 def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
-    """Why a server does not answer; empty if it answers.
+    """The reason why a server does not answer; empty if it answers.
 
-    A refusal is an answer too. A thread makes the request, since name resolution has no time limit.
+    A refusal counts as an answer. A thread makes the request, because looking up the server's name
+    has no time limit.
 
     Example:
         >>> server_fault("ftp://x")
@@ -164,7 +165,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
 
 
 class _Ledger:
-    """The runs that a destination has, from W&B's folders (offline) or our notes (online)."""
+    """The runs that were written before, by W&B's folders (offline) or our notes (online)."""
 
     def __init__(self, folder: Path, server: str, project: str, entity: str | None) -> None:
         self._online = bool(server)

@@ -1,9 +1,9 @@
-"""Checks and resolves all references (``${...}``) of a configuration in one walk.
+"""Checks and resolves all references (``${...}``) in a configuration in one pass.
 
 A resolver is a function that a configuration calls by name. Two resolvers are allowed:
 ``oc.select``, and ``oc.env`` for a few variables. Other resolvers parse text as configuration
-(``oc.decode``), or change with each call (``now``). A check could then see another value than the
-program.
+(``oc.decode``), or give another value with each call (``now``). A check could then see another
+value than the program.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONSTANTS: Mapping[str, object] = {"null": None, "true": True, "false": False}
 
 
 def restrict_environment() -> None:
-    """Let ``oc.env`` refuse all but a few allowed variables, in the whole process."""
+    """In the whole process, make ``oc.env`` refuse all variables except a few."""
     from omegaconf import OmegaConf
 
     OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
@@ -65,8 +65,8 @@ def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
 class References:
     """Resolves the references in a configuration that is given as plain data.
 
-    A node to which several places refer becomes one object. Sizes are in characters, with all
-    references resolved.
+    If several places refer to the same part, all get one object. The size of a value is its number
+    of characters after all references are resolved.
 
     Example:
         >>> References({"a": "${b.c}/x", "b": {"c": 3}, "d": "${b}"}).resolve()
@@ -87,12 +87,12 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         self._open: set[KeyPath] = set()
 
     def resolve(self) -> dict[str, Any]:
-        """The configuration with resolved references; a reference to an absent key is None."""
+        """The configuration with resolved references; a reference to an absent key becomes None."""
         tree: dict[str, Any] = self.resolved_at()
         return tree
 
     def resolved_at(self, *path: str) -> Any:
-        """The node at a path, with all references resolved."""
+        """The part of the configuration at a path, with all references resolved."""
         try:
             return self._value(self._find(path), path)[0]
         except RecursionError as error:
@@ -101,7 +101,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
             ) from error
 
     def named_by(self, text: str) -> Any:
-        """The node that a text refers to if it consists of one reference to a key, else None."""
+        """If a text is one reference to a key, the part to which it refers; otherwise None."""
         whole = _PLAIN.fullmatch(text)
         node = self._find(_split(whole["path"])) if whole and whole["path"] else _ABSENT
         return None if node is _ABSENT else node
@@ -125,7 +125,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         return self._known[id(node)]
 
     def _of_text(self, text: str, path: KeyPath) -> tuple[Any, int]:
-        """The value of a text that contains references."""
+        """The value of a text with references, and the size of the value."""
         _check_forms(path, text)
         size = len(text) + sum(self._resolve_path(other)[1] for other in _paths(text))
         _check_size(size, path)
@@ -158,7 +158,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         return _ABSENT
 
     def _resolve_path(self, path: KeyPath) -> tuple[Any, int]:
-        """The value at the path that a reference names, and its size."""
+        """The value at a path, with its references resolved, and the size of the value."""
         if path in self._open:
             raise UsageError(f"{'.'.join(path)} refers to itself")
         if path not in self._named:
@@ -216,7 +216,7 @@ def _check_forms(path: KeyPath, text: str) -> None:
 
 
 def _check_size(size: int, path: KeyPath) -> int:
-    """Return a size; a size that is too large is refused."""
+    """Return the size of a value, or refuse it if it is too large."""
     if size > _LARGEST:
         raise UsageError(
             f"{'.'.join(path) or 'the configuration'} has more than {_LARGEST} characters with "

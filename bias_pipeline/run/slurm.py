@@ -1,4 +1,4 @@
-"""Checks and submits jobs in other processes, on Slurm or on this machine, and waits for them."""
+"""Checks jobs, submits them to Slurm or to processes on this machine, and waits for them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def launcher_of(config: DictConfig) -> str:
 
 
 def own_job() -> str | None:
-    """The id of this process's Slurm job (``12_0`` in an array), or None outside of Slurm."""
+    """The id of the Slurm job of this process (``12_0`` in an array), or None outside Slurm."""
     array = os.environ.get("SLURM_ARRAY_JOB_ID")
     if array:
         return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
@@ -59,7 +59,7 @@ def own_job() -> str | None:
 
 
 def check_slurm(config: DictConfig) -> None:
-    """Refuse settings that the launcher does not support, before anything is written."""
+    """Before anything is written, refuse settings that the launcher does not support."""
     launcher = launcher_of(config)
     if launcher in LAUNCHERS:
         LAUNCHERS[launcher].require()
@@ -85,14 +85,14 @@ def check_slurm(config: DictConfig) -> None:
 
 
 class Requeued(ABC):
-    """A job that runs again with the same arguments if Slurm interrupts and requeues it."""
+    """A job that Slurm may interrupt and run again, with the same arguments."""
 
     @abstractmethod
     def __call__(self, argument: Any) -> None:
         """Run the job."""
 
     def checkpoint(self, *arguments: Any) -> object:
-        """The submission that Slurm puts into its queue after an interruption."""
+        """What is submitted to Slurm again after an interruption."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, *arguments)
@@ -126,10 +126,10 @@ def submit(job: Requeued, arguments: Sequence[object], config: DictConfig) -> li
 
 
 def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
-    """Wait until each job has ended, or will not run again.
+    """Wait until each job has ended or is known to have no further run.
 
-    Slurm's queue shows which jobs are over. submitit asks Slurm's accounting, which many small
-    clusters lack; without it, submitit would wait for a killed job for ever.
+    The queue of Slurm shows which jobs are over. submitit itself asks Slurm's accounting, which
+    many small clusters lack. There submitit would wait forever for a killed job.
     """
     running, queried = list(jobs), time.monotonic()
     while running := [job for job in running if not _has_ended(job, launcher)]:
@@ -140,17 +140,17 @@ def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
 
 
 def _has_ended(job: Job[None], launcher: str) -> bool:
-    """Whether a job has ended: a local process is over, or a Slurm job has written a result."""
+    """Whether a job has ended, that is, a local process is over or a Slurm job wrote a result."""
     return job.done() if launcher == LOCAL else job.paths.result_pickle.exists()
 
 
 def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:
-    """Whether a job will not run again, since the queue lists it as ended or no longer lists it."""
+    """Whether a job is over: the queue lists it as ended, or does not list it any more."""
     return states is not None and states.get(job_id, ENDED[0]) in ENDED
 
 
 def ran_out_of_time(error: BaseException) -> str | None:
-    """A message if submitit gave up a job that had no time and no attempts left, else None."""
+    """A message if submitit gave up a job because time and attempts were used up; else None."""
     if type(error).__name__ != "UncompletedJobError":
         return None
     return (
@@ -160,7 +160,7 @@ def ran_out_of_time(error: BaseException) -> str | None:
 
 
 def queue_states() -> dict[str, str] | None:
-    """The state of each of the user's jobs in Slurm's queue; None if the queue does not answer."""
+    """The states of the user's jobs in the queue of Slurm; None if the queue does not answer."""
     command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command

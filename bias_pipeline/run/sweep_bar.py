@@ -22,10 +22,11 @@ _REPORT_S = 1.0  # processor seconds of an audit's report
 
 
 def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str]]:
-    """The expected processor seconds of each job, and its kind (:func:`catalogue.kind`).
+    """For each job, the expected processor seconds and the kind (:func:`catalogue.kind`).
 
-    If ``corpus`` is given, every cell is assumed to have its size. Some costs of a cell do not grow
-    with its captions, so cells of 300 captions say little about larger cells.
+    If ``corpus`` is given, every cell is assumed to have a corpus of this size. Some costs of a
+    cell do not grow with the number of captions. So cells of 300 captions say little about larger
+    cells.
     """
     first, costs = sweep.first_cell, []
     before: dict[str, str] = {}
@@ -52,7 +53,7 @@ def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str
 
 
 def _share_attackers(before: dict[str, str], job: dict[str, str]) -> bool:
-    """Whether two jobs share attackers; the jobs may differ only in their metric."""
+    """Whether two jobs share attackers; this needs jobs that differ only in the metric."""
     names = [one.get("metric", "") for one in (before, job)]
     if before | {"metric": ""} != job | {"metric": ""} or not all(map(catalogue.info_of, names)):
         return False
@@ -61,7 +62,7 @@ def _share_attackers(before: dict[str, str], job: dict[str, str]) -> bool:
 
 
 def costs_of_cells(cells: Sequence[Cell]) -> list[tuple[float, str]]:
-    """The expected processor seconds and the kind of each cell; shared attackers count once."""
+    """The expected processor seconds and kinds of cells; attackers that they share count once."""
     trained, costs = set[str](), []
     for cell in cells:
         kind = catalogue.kind(cell.metric.name, cell.choice("encoder"))
@@ -75,10 +76,10 @@ def costs_of_cells(cells: Sequence[Cell]) -> list[tuple[float, str]]:
 
 
 def announced_seconds(expected: float, processes: int, slowdown: float) -> float:
-    """How long cells and their report take if the cells need ``expected`` processor seconds.
+    """How many seconds cells and their report take, if cells need ``expected`` processor seconds.
 
-    Long work is shared among processes. ``slowdown`` says how many seconds pass while a process
-    computes for one second. The slowdown is above 1 on a busy machine.
+    Long work is shared among processes. ``slowdown`` is the number of seconds that pass while a
+    process computes for one second. It is above 1 on a busy machine.
 
     Example:
         >>> announced_seconds(60.0, 2, 1.5), announced_seconds(5.0, 2, 1.0)
@@ -92,9 +93,9 @@ def announced_seconds(expected: float, processes: int, slowdown: float) -> float
 class SweepBar(Bar):
     """The progress bar of a sweep.
 
-    A cell counts in proportion to its expected seconds. The speed of encoders and networks depends
-    on the machine, so the time left is shown only when a cell of every kind has run or failed. If a
-    cell failed, the other cells of its kind are expected to fail too.
+    The bar grows with the expected seconds of finished cells. The speed of encoders and networks
+    depends on the machine, so the time left is shown only when a cell of every kind has run or
+    failed. If a cell failed, the other cells of its kind are expected to fail too.
     """
 
     def __init__(self, folder: Path, costs: Sequence[tuple[float, str]]) -> None:
@@ -109,7 +110,7 @@ class SweepBar(Bar):
         self._refused: set[str] = set()  # kinds of cells that failed
 
     def update(self) -> None:
-        """Record which jobs have ended, and how long they took if they were run."""
+        """Record which jobs have ended and, if they were run, how long they took."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         for number in sorted(ended.keys() - self._ended):
             path, (expected, kind) = ended[number], self.costs[number]
@@ -124,7 +125,7 @@ class SweepBar(Bar):
         self.done = len(self._ended)
 
     def seconds_left(self) -> float | None:
-        """Expected seconds; a process that works on a cell is expected to finish the cell."""
+        """The expected seconds until the end, if processes finish the cells on which they work."""
         known = self._refused | {kind for kind, seconds in self._expected.items() if seconds}
         left = [number for number in range(self.total) if number not in self._ended]
         if any(self.costs[number][1] not in known for number in left):
@@ -141,22 +142,22 @@ class SweepBar(Bar):
         return max([together, *seconds]) or None
 
     def _pace(self, kind: str) -> float:
-        """The seconds of a kind of cells for each expected second; 0 if such cells fail."""
+        """How many seconds cells of a kind take for each expected second; 0 if such cells fail."""
         expected = self._expected[kind]
         return self._spent[kind] / expected if expected else 0.0
 
     def _begin_times(self, left: Sequence[int]) -> dict[int, float]:
-        """The cells that processes work on, by number, and the time when each cell began.
+        """By number, the cells on which processes work, and when each cell began.
 
-        A cell's folder is made when the cell begins. If no cell is running, the first cell without
-        an outcome counts as begun when the last cell ended.
+        The folder of a cell is made when the cell begins. If there is no such folder, the first
+        unfinished cell is assumed to have begun when the last finished cell ended.
         """
         folders = {number: self.folder / str(number) for number in left}
         begun = {n: self._seconds_at(path) for n, path in folders.items() if path.exists()}
         return begun or dict.fromkeys(left[:1], self._last_end)
 
     def _seconds_at(self, path: Path) -> float:
-        """When a file or folder last changed, in seconds since the bar was opened."""
+        """The time of a file's or folder's last change, in seconds since the bar was opened."""
         return max(0.0, self.elapsed_s - (time.time() - path.stat().st_mtime))
 
     def place(self) -> str:

@@ -1,8 +1,8 @@
-"""Checks which classes a configuration may build, and the types of their values.
+"""Checks that a configuration builds only allowed classes, with values of the right types.
 
-A target names a subclass of :class:`Configurable` in this package or in a package that the user
-includes. The module of the target must define the class: functions, private names and imported
-classes are refused. Values must have the types in the annotations of parameters.
+The key ``_target_`` must name a subclass of :class:`Configurable` in this package or in a package
+that the user includes. The class must be defined in the named module: functions, private names and
+imported classes are refused. Values must have the types to which parameters are annotated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CLASS = re.compile(r"([A-Za-z]\w*)(?:\.[A-Za-z]\w*)*\.[A-Z]\w*", re.ASCII)
 
 
 def is_allowed(target: object) -> bool:
-    """Whether a configuration may build the class of a dotted name.
+    """Whether a configuration may build the class that a dotted name means.
 
     Example:
         >>> is_allowed("bias_pipeline.corpus.split_rules.HoldOut")
@@ -68,7 +68,7 @@ def _find_class(target: str) -> type | None:
 
 @cache
 def _defined_class(target: str, *, strict: bool = False) -> type | None:
-    """The class that a module defines if a configuration may build it, else None."""
+    """A class defined in a module, if a configuration may build it; otherwise None."""
     module, _, name = target.rpartition(".")
     try:
         candidate = getattr(importlib.import_module(module), name, None)
@@ -88,7 +88,7 @@ def _defined_class(target: str, *, strict: bool = False) -> type | None:
 
 
 def resolve(target: object) -> Any:
-    """The class of a dotted name.
+    """The class that a dotted name means.
 
     Example:
         >>> resolve("os.system")
@@ -109,7 +109,7 @@ sets, encoders and the like that bias_pipeline defines are
 
 
 def _refuse_absent_class(target: object) -> None:
-    """Refuse a class that is absent from its module, and name the classes that are there."""
+    """Refuse a class that its module does not have, and name the classes that the module has."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] not in (PACKAGE, *included_packages()):
         return
@@ -126,7 +126,7 @@ def _refuse_absent_class(target: object) -> None:
 
 
 def by_content(node: Any) -> Any:
-    """A resolved configuration in which the digest of each file replaces its name."""
+    """A resolved configuration in which names of files are replaced by digests of the files."""
     if isinstance(node, Mapping):
         target = node.get(TARGET)
         digests = resolve(target).by_content(node) if target else {}
@@ -137,7 +137,7 @@ def by_content(node: Any) -> Any:
 
 
 def _hint(target: object) -> str:
-    """A hint to include the user's package, if a package may have the class."""
+    """If a user's package may have the class, a hint on how to include this package."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] in (PACKAGE, *included_packages()):
         return ""
@@ -148,9 +148,9 @@ def _hint(target: object) -> str:
 
 
 def build(node: Any) -> Any:
-    """The object that a configuration describes; its parts are built first.
+    """Build the object that a configuration describes; parts of the object are built first.
 
-    Hydra's own builder copies every word list several times, and builds any class.
+    Hydra's own builder would copy every word list several times, and would build any class.
 
     Example:
         >>> node = {"_target_": "bias_pipeline.corpus.split_rules.HoldOut", "test_share": 0.2}
@@ -177,10 +177,10 @@ _LARGEST = 2**63  # numbers beyond do not fit into arrays and files
 
 
 def check_nodes(config: object, where: str = "") -> None:
-    """Refuse targets that are not allowed, and values that constructors do not declare.
+    """Refuse classes that are not allowed, and values that constructors do not declare.
 
-    A text that would become a reference is refused too. An object in several places is checked
-    once. The parts of an object are checked before the object.
+    A text that would become a reference is refused too. An object that occurs in several places is
+    checked once. Parts of an object are checked before the object.
 
     Example:
         >>> check_nodes({"x": [{"_target_": "os.system"}]})
@@ -206,7 +206,7 @@ _SOUND: set[tuple[bytes, tuple[str, ...]]] = set()  # digests of parts that were
 
 
 def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
-    """A key that is equal for parts with equal content, or None if it is no plain data."""
+    """A key that is the same for parts with the same content; None if content is not plain data."""
     try:
         content = marshal.dumps(part, 2)  # later formats depend on who else refers to the part
     except ValueError:
@@ -215,7 +215,7 @@ def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
 
 
 def _check_within(config: object, where: str, checked: set[int]) -> None:
-    """Check a node of a configuration; ``checked`` has the ids of checked mappings and lists."""
+    """Check a part of a configuration; ``checked`` has the ids of parts that were checked."""
     if isinstance(config, str) and "${" in config:
         raise UsageError(f"{where}: a text may not contain '${{'")
     if not isinstance(config, Mapping | list) or id(config) in checked:
@@ -250,7 +250,7 @@ def check_fields(given: Mapping[str, Any], declared: type, where: str) -> None:
 
 
 def check_value(value: object, kind: Any, where: str, scope: Names | None = None) -> None:
-    """Refuse a value that an annotation does not allow.
+    """Refuse a value that the annotation ``kind`` does not allow.
 
     Example:
         >>> check_value(["x"], Sequence[int], "dims")
@@ -265,7 +265,7 @@ def check_value(value: object, kind: Any, where: str, scope: Names | None = None
 
 @cache
 def parameters_of(target: type) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a class, cached because a sweep often needs the same classes."""
+    """The parameters of a class. They are cached, because cells of a sweep use the same classes."""
     return inspect.signature(target).parameters
 
 
@@ -280,7 +280,7 @@ def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: st
 
 
 def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence on the fault of a value, or None if the value is right."""
+    """A sentence on what is wrong with a value, or None if the value is right."""
     if isinstance(kind, typing.ForwardRef):  # an annotation that contains itself
         kind = kind.__forward_arg__
     if isinstance(kind, str):  # an annotation given as its name
@@ -296,7 +296,7 @@ def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _check_plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence if a value has a wrong type or is a number that is too large; else None."""
+    """A sentence if a value has the wrong type, or is too large a number; otherwise None."""
     del scope
     if kind is float:
         right = is_number(value)
@@ -373,7 +373,7 @@ def _mapping(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _callable(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence if the objects of a configured class cannot be called, else None."""
+    """A sentence if objects of the configured class cannot be called; otherwise None."""
     del kind, scope
     bases = resolve(value[TARGET]).__mro__ if _is_node(value) else ()
     called = any("__call__" in vars(base) for base in bases)
@@ -381,7 +381,7 @@ def _callable(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _object(value: Any, kind: type, where: str) -> str | None:
-    """None if a value is a mapping that names a subclass of ``kind``, otherwise a sentence."""
+    """A sentence if a value is no configuration of a subclass of ``kind``; otherwise None."""
     if _is_node(value) and kind in resolve(value[TARGET]).__mro__:
         return None
     shown = value[TARGET] if _is_node(value) else value

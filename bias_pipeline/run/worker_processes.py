@@ -1,8 +1,8 @@
-"""Runs helper processes, which take cells of a local sweep from its end, and checks devices.
+"""Runs helper processes, which run cells of a local sweep from the last on, and checks devices.
 
-The sweep's process goes through all cells in order, as it would without helpers, and finds the
-later cells finished. The sweep's process also runs every cell that a helper cannot run, so results
-never depend on helpers. The devices that networks will use are checked before any work.
+The main process of the sweep goes through all cells in order, as it would without helpers, and
+finds later cells finished. It also runs every cell that a helper cannot run. So results never
+depend on helpers. The devices that networks will use are checked before any work.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def worker_pool(
     folder: Path,
     devices: Sequence[str] = (),
 ) -> Iterator[None]:
-    """Start helper processes when they save time; stop them after the block."""
+    """Start helper processes as soon as they would save time, and stop them after the block."""
     helpers = _Helpers(cells, processes, folder, devices)
     over = threading.Event()
     watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
@@ -72,7 +72,7 @@ class _Helpers:
         self.started: list[SpawnProcess] = []
 
     def watch(self, over: threading.Event) -> None:
-        """Start helpers when they save time; returns when the sweep is over."""
+        """Start helpers as soon as they would save time, and return when the sweep is over."""
         n_jobs, pace = len(self.cells), _Pace(self.folder)
         while not over.wait(POLL_S):
             for helper in self.started:
@@ -105,7 +105,7 @@ class _Helpers:
 
 
 class _Pace:
-    """The time that a cell of a sweep takes, measured from the folders of the sweep's jobs.
+    """Measures how long a cell of a sweep takes, from the folders of the sweep's jobs.
 
     Cached cells do not count, because a sweep of cached cells needs no helper.
     """
@@ -117,7 +117,7 @@ class _Pace:
         self.computed = False
 
     def update(self) -> tuple[float, int]:
-        """The seconds that a cell takes (0 while unknown), and the number of ended cells."""
+        """How many seconds a cell takes (0 while unknown), and how many cells have ended."""
         now = time.monotonic()
         folders = [path for path in self.folder.glob("*") if path.name.isdecimal()]
         if not folders:
@@ -134,7 +134,7 @@ class _Pace:
 
 
 def n_wanted(processes: int | str) -> int:
-    """The requested number of processes, or one per core as far as memory allows."""
+    """The requested number of processes; by default one per core, if memory allows."""
     if isinstance(processes, int):
         return processes
     room = free_memory()
@@ -142,7 +142,7 @@ def n_wanted(processes: int | str) -> int:
 
 
 def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list[bytes]) -> None:
-    """Run a helper; it empties ``corpora``, whose bytes would otherwise stay in memory."""
+    """Run a helper process. It empties ``corpora``, so that these bytes leave memory."""
     prepare_worker()
     take_over(corpora.pop())
     if device is not None:
@@ -152,10 +152,9 @@ def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list
 
 
 def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
-    """Run cells from the last to the first, but cells with shared attackers in their order.
+    """Run cells from the last to the first; cells that share attackers are run in their order.
 
-    A process that begins cells with shared attackers runs all these cells, because it has the
-    attackers in memory.
+    A process that begins such cells runs all of them, because it has the attackers in memory.
     """
     from bias_pipeline.metrics.attack.attacked_captions import forget_attackers
 
@@ -170,7 +169,7 @@ def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
 
 
 def _cells_left(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[int, Cell]]:
-    """The number and cell of each job without an outcome, from the last to the first."""
+    """The numbers and cells of all unfinished jobs, from the last to the first."""
     for number in reversed(range(len(cells))):
         if not (folder / str(number) / OUTCOME).exists():
             try:
@@ -182,7 +181,7 @@ def _cells_left(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[int, Cell
 
 
 def _is_begun(cell: Cell) -> bool:
-    """Whether another process is working on a cell; False if the cell cannot be read."""
+    """Whether another process is working on a cell; false if the cell cannot be read."""
     try:
         return ResultStore(cell.tree["paths"]["outputs"]).is_claimed(cell.run_id(cell.corpus()))
     except Exception:
@@ -213,7 +212,7 @@ _CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than 
 
 
 def check_devices(sweep: Sweep) -> None:
-    """Refuse devices that do not exist before any work, unless all cells on them are finished."""
+    """Before any work, refuse devices that do not exist, unless all cells are finished."""
     chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in sweep.overrides)
     if not chosen or slurm.launcher_of(sweep.config) == slurm.SLURM:
         return

@@ -1,12 +1,12 @@
-"""``report wandb --workspace``: a Weights & Biases workspace that compares the runs of a project.
+"""For ``report wandb --workspace``: makes a Weights & Biases workspace that compares runs.
 
 Runs are grouped by study, by captioner, and by each setting in :data:`GROUPED` that differs between
-runs. A study is a metric, an attribute and a data set, as in W&B's logger. The workspace's name on
-the server depends only on entity, project and title. So a second call finds the first call's
-workspace and replaces its panels.
+runs. A study is one metric, one attribute and one data set, as in the logger of W&B. The name of
+the workspace on the server depends only on entity, project and title. So a second call finds the
+workspace that the first call made, and replaces its panels.
 
-W&B's library finds a workspace only by its address. So this module sets two private fields of the
-library's workspace (``_internal_name``, ``_internal_id``), which a test checks.
+The library of W&B can find a workspace only by address. So this module sets two private fields of
+the library's object (``_internal_name``, ``_internal_id``). A test checks that these fields exist.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GROUPED = ("encoder", "head", "masking", "alignment", "scoring", "seeds")
 
 
 def differing_settings(results: Sequence[Result]) -> list[str]:
-    """The settings in :data:`GROUPED` in which runs of one metric differ."""
+    """The settings, out of :data:`GROUPED`, in which runs of the same metric differ."""
     values: dict[tuple[str, str], set[object]] = {}
     for result in results:
         row = result.rows[0]
@@ -81,14 +81,14 @@ def save_workspace(
 
 
 def require_server(mode: str) -> None:
-    """Check that a workspace can be saved, before anything is sent."""
+    """Check, before anything is sent, that a workspace can be saved."""
     if mode not in ("", "online"):
         raise UsageError(f"--mode {mode}: a workspace needs a server; leave out --workspace")
     WORKSPACES.require()
 
 
 def save_from_stdin() -> None:
-    """Save the workspace described on standard input; print its address."""
+    """Save the workspace that standard input describes, and print the address of the workspace."""
     import wandb
 
     order = json.load(sys.stdin)
@@ -99,7 +99,7 @@ def save_from_stdin() -> None:
 def build_workspace(
     entity: str, project: str, headlines: Sequence[str], settings: Sequence[str] = ()
 ) -> Workspace:
-    """The workspace as the library's object; the function sends nothing."""
+    """The workspace as an object of W&B's library. Nothing is sent."""
     from wandb_workspaces import workspaces as ws
 
     columns = [f"summary:{key}" for part in headlines for key in _with_interval(part)]
@@ -119,7 +119,7 @@ def build_workspace(
 
 
 def _sections(headlines: Sequence[str]) -> list[Any]:
-    """The sections on values, values with intervals, directions, and settings that differ."""
+    """The sections: on values, values with intervals, directions, and differing settings."""
     from wandb_workspaces import workspaces as ws
     from wandb_workspaces.reports import v2 as wr
 
@@ -154,7 +154,7 @@ def _with_interval(part: str) -> list[str]:
 
 
 def view_name(entity: str, project: str) -> str:
-    """The name of the workspace on the server, which depends only on entity and project.
+    """The name of the workspace on the server; it depends only on entity and project.
 
     Example:
         >>> view_name("team", "bias_pipeline")
@@ -165,7 +165,7 @@ def view_name(entity: str, project: str) -> str:
 
 
 def save(workspace: Workspace) -> str:
-    """Send a workspace, which replaces a workspace of its name; returns its address."""
+    """Send a workspace to replace any workspace of the same name, and return the address."""
     from wandb_workspaces.workspaces import internal
 
     name = workspace._internal_name

@@ -1,4 +1,4 @@
-"""Checks YAML files before they are read, and removes an experiment's keys that do not apply."""
+"""Checks YAML files before they are read, and removes keys of experiments that do not apply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def stamp(path: Path) -> tuple[int, int, int] | None:
-    """A file's inode, size and time of change, which reveal changes; None if the file is absent."""
+    """The inode, size and time of change of a file, to notice changes; None without a file."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def yaml_fault(path: Path, error: yaml.YAMLError) -> str:
 
 @dataclass
 class _Weight:
-    """Counts the nodes of a file while it is parsed; an alias counts as all nodes it stands for."""
+    """Counts the values in a file while it is parsed; an alias counts as all values it repeats."""
 
     path: Path  # the file that is parsed
     # By name of an anchor, the number of nodes for which it stands
@@ -113,9 +113,9 @@ class _Weight:
 
 
 def check_defaults(places: Iterable[str], file: object) -> None:
-    """Refuse a defaults list that calls a resolver; a reference such as ``${encoder}`` is allowed.
+    """Refuse a defaults list that calls a resolver; references such as ``${encoder}`` are allowed.
 
-    Hydra copies the names in a defaults list into messages and into a job's files.
+    Hydra copies the names in a defaults list into messages and into files of jobs.
 
     Example:
         >>> check_defaults(["lic_${encoder}"], "a.yaml")
@@ -129,9 +129,9 @@ def check_defaults(places: Iterable[str], file: object) -> None:
 
 
 def as_written(node: Any) -> Any:
-    """A node of a configuration as plain data, with unresolved references.
+    """A part of a configuration as plain data, with unresolved references.
 
-    OmegaConf's own function takes eight times as long.
+    The function that OmegaConf has for this takes eight times as long.
     """
     content = node._value() if isinstance(node, Node) else node
     if isinstance(content, dict):
@@ -140,7 +140,7 @@ def as_written(node: Any) -> Any:
 
 
 def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None:
-    """Remove keys that an experiment sets for a group and that the group's chosen file lacks.
+    """Remove keys that an experiment sets in a group although the group's chosen file lacks them.
 
     ``experiment=relic_gender`` chooses ``alignment=constant`` and sets ``alignment.vocabulary``.
     ``alignment=none`` has no such key, so the key is then left out.
@@ -160,7 +160,7 @@ def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None
 
 
 def _choices(experiments: Sequence[ConfigResult]) -> Iterator[tuple[str, str]]:
-    """Each group and the file that an experiment chooses for it, in the experiments' order."""
+    """For each group that an experiment sets, the group and the chosen file, in order."""
     for file in experiments:
         for entry in file.defaults_list or ():
             if entry.is_override():
@@ -168,6 +168,6 @@ def _choices(experiments: Sequence[ConfigResult]) -> Iterator[tuple[str, str]]:
 
 
 def _node(file: ConfigResult, group: str) -> DictConfig:
-    """The keys of a group in a file; empty if the file lacks the group."""
+    """The settings of a group in a file; empty if the file does not have the group."""
     node = file.config._get_node(group) if isinstance(file.config, DictConfig) else None
     return node if isinstance(node, DictConfig) and not node._is_none() else DictConfig({})

@@ -1,1 +1,1 @@
-"""Metrics for Hugging Face's ``evaluate``; each has a folder for ``evaluate.load(FOLDER)``."""
+"""Metrics for Hugging Face's ``evaluate``. Each has a folder, for ``evaluate.load(FOLDER)``."""

@@ -1,4 +1,4 @@
-"""The base of the metrics for Hugging Face's ``evaluate``."""
+"""What all metrics for Hugging Face's ``evaluate`` share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from bias_pipeline.metrics.catalogue import bibtex, metric_class
 
 
 def caption_metric(name: str, human: bool) -> type:
-    """A class that ``evaluate.load`` finds in the file of a metric.
+    """Make the class that ``evaluate.load`` looks for in the file of a metric.
 
-    Its ``compute`` takes aligned lists: ``predictions`` (captions), ``groups`` (each image's label,
-    as annotators saw it) and, with ``human``, ``references`` (human captions of each image).
-    Further arguments are settings of :func:`bias_pipeline.score`, such as ``seeds=3``. ``compute``
-    returns the score and its interval: ``NAME``, ``NAME_ci_low`` and ``NAME_ci_high``.
+    The method ``compute`` of this class takes aligned lists: ``predictions`` (captions), ``groups``
+    (the label of each image, as annotators saw it) and, with ``human``, ``references`` (human
+    captions of each image). Further arguments are settings of :func:`bias_pipeline.score`, such as
+    ``seeds=3``. ``compute`` returns the score and its interval: ``NAME``, ``NAME_ci_low`` and
+    ``NAME_ci_high``.
     """
     import datasets
     import evaluate

@@ -1,1 +1,1 @@
-"""A task for lmms-eval; ``--include_path`` takes this folder, or a folder that includes it."""
+"""A task for lmms-eval. Give ``--include_path`` this folder, or a folder that includes it."""

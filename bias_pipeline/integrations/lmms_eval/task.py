@@ -1,4 +1,4 @@
-"""The functions that ``caption_bias.yaml`` in this folder calls, without importing lmms-eval."""
+"""The functions that ``caption_bias.yaml`` in this folder calls. They do not import lmms-eval."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def picture(doc: Mapping[str, Any]) -> list[Any]:
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
-    """The instruction to the model, which is the instruction of ``coco_cap`` for every picture."""
+    """The instruction to the model; for every picture it is the one of the task ``coco_cap``."""
     from bias_pipeline.models.generation import usual_prompt
 
     return usual_prompt(kind="")
 
 
 def entry(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The facts about a picture that metrics need, under ``gender`` and the keys of ``coco_cap``.
+    """What metrics need about a picture, under ``gender`` and the keys of the task ``coco_cap``.
 
-    ``audit`` reads these facts from the samples that ``--log_samples`` writes.
+    The command ``audit`` reads these facts from the samples that ``--log_samples`` writes.
 
     Example:
         >>> doc = {"question_id": "7.jpg", "answer": ["a man"], "gender": "male"}
@@ -43,17 +43,17 @@ def entry(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str,
 
 
 def gender_error(entries: Sequence[Mapping[str, Any]]) -> float:
-    """The share of captions with the wrong gender, in [0, 1], or NaN without a score."""
+    """The share of captions that name the wrong gender, in [0, 1], or NaN without a score."""
     return _score("gender_error", entries)
 
 
 def lic(entries: Sequence[Mapping[str, Any]]) -> float:
-    """LIC, a fraction; see :func:`_score`."""
+    """LIC as a fraction, or NaN without a score."""
     return _score("lic", entries)
 
 
 def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
-    """A metric's score; without a score NaN, with a warning, so that other tasks go on."""
+    """The score of a metric. If there is none, NaN is returned with a warning."""
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.integrations.epochs import CaptionBias
 

@@ -1,10 +1,10 @@
-"""Integrated gradients of a network's log-odds for the words of a caption.
+"""Computes integrated gradients: how much each word of a caption adds to a network's log-odds.
 
 Integrated gradients (Sundararajan, Taly and Yan 2017) follow a straight line of word vectors, from
 a caption without information (the baseline) to the caption. Integrated gradients add up the
-gradients of the attacker's output on the way. The parts of the words sum to the output for the
-caption minus the output for the baseline, except for the error of a sum over ``steps`` points. This
-needs PyTorch and captum.
+gradients of the attacker's output along this line. The values of all words sum to the output for
+the caption minus the output for the baseline. The sum has a small error, because the line is
+approximated by ``steps`` points. This needs PyTorch and captum.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """The values that words add to the log-odds of each group, in some captions."""
+    """The values that the words of some captions add to the log-odds of each group."""
 
     words: list[Float64Array]  # an array (words, n_classes) for each caption
     rest: Float64Array  # (N, n_classes) log-odds of the baseline
@@ -78,7 +78,7 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class NetworkFit(WordFit):
-    """A neural attacker whose intercept is its prediction for the baseline."""
+    """A neural attacker. The intercept is the attacker's prediction for the baseline."""
 
     attributed: Attributed  # its distinct test captions
     place: dict[int, int]  # index in `attributed` of each test caption
@@ -93,11 +93,11 @@ def fits(
 ) -> NetworkFit:
     """Train an attacker, and compute the value that each word adds in its test captions.
 
-    A word's gain is defined like an n-gram's gain. Its coefficient is the mean over its places in
-    test captions. Resamples draw test captions for the same attacker, since training a network on
-    each resample would cost too much. ``drawn`` (B, images) says how often each image counts. The
-    seeds show how attackers differ. A word that does not occur in a resample keeps its coefficient
-    there.
+    A word's gain is defined as for n-grams. Its coefficient is the mean of the values that it adds
+    wherever it occurs in test captions. Resampling draws test captions but keeps the attacker,
+    since training a network for each resample would take too long. ``drawn`` (B, images) says how
+    often each image counts. How attackers differ is seen from the seeds. A word that is absent from
+    a resample keeps its coefficient.
     """
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
@@ -159,7 +159,7 @@ def attribute_words(
 def _integrate(
     attacker: Attacker, tokens: Tensor, lengths: Tensor, how: Gradients
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """(N, L, n_classes) the values that words add, and (N, n_classes) log-odds of the baseline."""
+    """Values (N, L, n_classes) that words add, and the baseline's log-odds (N, n_classes)."""
     import torch
 
     from bias_pipeline.attack.encoder import N_SPECIAL, PAD
@@ -193,13 +193,13 @@ def _integrate(
 
 
 def _per_group(outputs: Float64Array) -> Float64Array:
-    """The outputs (..., O) of an attacker as log-odds (..., n_classes); see :func:`votes_of`."""
+    """Turn the outputs (..., O) of an attacker into log-odds (..., n_classes)."""
     flat = votes_of(outputs.reshape(-1, outputs.shape[-1]))
     return flat.reshape(*outputs.shape[:-1], flat.shape[1])
 
 
 def word_layer(encoder: nn.Module) -> nn.Embedding:
-    """The layer that gives words their vectors."""
+    """The embedding layer, which turns words into vectors."""
     from torch import nn
 
     layers = [module for module in encoder.modules() if isinstance(module, nn.Embedding)]
@@ -213,7 +213,7 @@ def word_layer(encoder: nn.Module) -> nn.Embedding:
 
 @contextmanager
 def _replace_output(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
-    """Make a layer return the given vectors for any input."""
+    """Make a layer return the given vectors for every input."""
     handle = layer.register_forward_hook(lambda *_: vectors)
     try:
         yield
@@ -222,7 +222,7 @@ def _replace_output(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
 
 
 def _captum() -> Callable[..., Any]:
-    """Captum's class of integrated gradients."""
+    """The class in captum that computes integrated gradients."""
     try:
         from captum.attr import IntegratedGradients
     except ImportError as error:
@@ -231,7 +231,7 @@ def _captum() -> Callable[..., Any]:
 
 
 class _Contributions:
-    """The values that words add in a split's test captions, as tables for weighted sums.
+    """The values that words add in the test captions of a split, as tables for weighted sums.
 
     ``rows`` (M,) are the test captions; ``rest`` (M, n_classes) are the log-odds without any word.
     """
@@ -261,7 +261,7 @@ class _Contributions:
         self._sums = [sum_by_word(parts[:, k]) for k in columns]
 
     def numbers(self, counts: Float64Array) -> Float64Array:
-        """(B, F, 1 + K) gains and coefficients if test captions count ``counts`` (B, M) times.
+        """(B, F, 1 + K): gains and coefficients; test captions have weights ``counts`` (B, M).
 
         The coefficient of an absent word is NaN.
         """
@@ -272,7 +272,7 @@ class _Contributions:
         return np.stack(columns, axis=2).transpose(1, 0, 2)
 
     def resample(self, counts: Float64Array) -> Float64Array:
-        """Like :meth:`numbers`, but the number without resampling replaces a NaN."""
+        """Like :meth:`numbers`, but each NaN is replaced by the number without resampling."""
         numbers = self.numbers(counts)
         return np.where(np.isnan(numbers), self.numbers(np.ones((1, counts.shape[1]))), numbers)
 

@@ -1,6 +1,6 @@
-"""Word attributions of one attacker; a linear attacker is also trained on resampled images.
+"""Computes how much each word moves a linear attacker, also for attackers on resampled images.
 
-Networks are explained in ``gradients.py``.
+Neural attackers are explained in ``gradients.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Gram = tuple[str, ...]  # an n-gram's words; empty for the intercept
 
 @dataclass(frozen=True)
 class Example:
-    """A test caption with the value that each word adds."""
+    """A test caption, and the value that each word adds to the log-odds."""
 
     side: str  # `model` or `human`
     image: str  # its id
@@ -40,7 +40,7 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class WordFit(ABC):
-    """One attacker and its F n-grams; the intercept is last."""
+    """One attacker and its F n-grams. The intercept comes after the n-grams."""
 
     table: str  # name of the captions on which the attacker was trained
     grams: list[Gram]  # the n-grams
@@ -52,10 +52,10 @@ class WordFit(ABC):
 
     @abstractmethod
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """What each word of a test caption adds to each group's log-odds, and the remainder."""
+        """What each word of a test caption adds to each group's log-odds, and what no word adds."""
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
-        """The test captions with the highest log-odds of each group, without repeats."""
+        """For each group, the different test captions with the highest log-odds for this group."""
         scored = [self._example(int(row), side, ids) for row in self.test]
         examples = []
         for group in self.data.classes:
@@ -77,7 +77,7 @@ class WordFit(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LinearFit(WordFit):
-    """An ``ngram`` attacker; its intercept is the log-odds without any word."""
+    """An ``ngram`` attacker. Its intercept is the log-odds of a caption without words."""
 
     order: int  # words in the longest n-gram
     votes: Float64Array  # (F, n_classes) what each n-gram adds to the log-odds of each group
@@ -94,10 +94,10 @@ class LinearFit(WordFit):
 def word_parts(
     words: Sequence[str], votes: Mapping[Gram, Float64Array], order: int
 ) -> Float64Array:
-    """(words, n_classes) the value that each word adds; their sum is the caption's log-odds.
+    """(words, n_classes): the value that each word adds to the log-odds of the caption.
 
-    An n-gram counts once in a caption. The vote of an n-gram is divided equally among its places
-    and, at each place, among its words.
+    An n-gram counts once in a caption. The value of an n-gram is divided equally among its
+    occurrences, and each occurrence's share among the words of the n-gram.
 
     Example:
         >>> votes = {("a",): np.array([1.0]), ("a", "b"): np.array([3.0])}
@@ -118,11 +118,11 @@ def word_parts(
 def fits(
     probe: ConvexProbe, data: LabelledCaptions, split: Split, drawn: Float64Array
 ) -> LinearFit:
-    """Train an attacker once, and then again on every resample of the images.
+    """Train an attacker on the images, and train it again on every resample of the images.
 
-    The split still decides the n-grams and the balance of groups. ``drawn`` (B, images) says how
-    often each image counts. If a resample contains no test caption, gains are computed from the
-    unweighted test captions.
+    The n-grams and the balance of groups are those of the original split. ``drawn`` (B, images)
+    says how often each image counts. If a resample contains no test caption, gains are computed
+    from the unweighted test captions.
     """
     train, test = split.select(data.captions.image_rows, data.labels)
     if not isinstance(probe.encoder, Ngram):
@@ -138,7 +138,7 @@ def fits(
     of_captions = drawn[:, data.captions.image_rows]
 
     def weights_of(counts: Float64Array, near: Float64Array | None = None) -> Float64Array:
-        """(F + 1, S, 1, K) the attacker's weights if captions count ``counts`` (N, S) times."""
+        """(F + 1, S, 1, K): the attacker's weights if captions have weights ``counts`` (N, S)."""
         truths = counts[:, :, None, None] * outputs_of(data)[train][:, None]
         counts, truths = (shared.tally(each, train) for each in (counts, truths))
         return probe.fit(features, counts, truths, near=near)
@@ -168,9 +168,10 @@ def fits(
 
 
 def votes_of(weights: Float64Array) -> Float64Array:
-    """(F, n_classes) what each n-gram adds to each group's log-odds, from weights (F, 1 or K).
+    """(F, n_classes): what each n-gram adds to each group's log-odds, given weights (F, 1 or K).
 
-    With two groups, log-odds are against the other group; with more, against their geometric mean.
+    If there are two groups, the odds compare a group with the other group. If there are more, they
+    compare it with the geometric mean of all groups.
 
     Example:
         >>> votes_of(np.array([[2.0]])).tolist()
@@ -182,7 +183,7 @@ def votes_of(weights: Float64Array) -> Float64Array:
 
 
 class _Occurrences:
-    """A split's test captions, as tables for weighted sums."""
+    """The test captions of a split, as tables for weighted sums."""
 
     def __init__(self, x: sparse.csr_array, data: LabelledCaptions, rows: IntArray) -> None:
         self.rows = rows
@@ -191,7 +192,7 @@ class _Occurrences:
         self._truth = np.eye(data.n_classes)[data.labels[rows]]  # (N, n_classes)
 
     def numbers(self, weights: Float64Array, counts: Float64Array) -> Float64Array:
-        """(F + 1, 1 + K) gains and coefficients under weights (F + 1, K)."""
+        """(F + 1, 1 + K): gains and coefficients of an attacker with weights (F + 1, K)."""
         truth_counts = self._transposed @ (self._truth * counts[:, None])  # (F + 1, n_classes)
         votes = votes_of(weights)
         gains = (truth_counts * votes).sum(axis=1, keepdims=True) / counts.sum()

@@ -1,21 +1,25 @@
-"""Finds which words reveal the attribute to the attackers of a score.
+"""Finds the words by which a score's attackers recognise the attribute.
 
 An ``ngram`` attacker is a logistic regression, so its log-odds are exactly a sum over the n-grams
 of a caption. Every n-gram has two numbers.
 
-* Its *coefficient* says by how much the n-gram moves the log-odds towards a group at each place.
+* Its *coefficient* says by how much one occurrence of the n-gram moves the log-odds towards a
+  group.
 * Its *gain* is the value that the n-gram adds to the log-odds of the true group, as a mean over the
-  test captions of a split. A strong word that nobody writes gains nothing. The gains of all n-grams
-  and of the intercept sum to the mean log-odds of the true group.
+  test captions of a split. The gain of a word that no caption contains is zero, whatever its
+  coefficient. The gains of all n-grams and of the intercept sum to the mean log-odds of the true
+  group.
 
 A network's log-odds are not a sum over words, but integrated gradients approximate them by such a
-sum (``gradients.py``). The coefficient of a word is then the mean of the values that it adds at its
-places in test captions. The "intercept" is the prediction for a caption without information.
+sum (``gradients.py``). The coefficient of a word is then the mean of the values that its
+occurrences in test captions add. The "intercept" is the prediction for a caption without
+information.
 
-Both methods use attackers like the score's attackers. New attackers learn for every seed, on both
-sides, on the same splits of the images that both sides describe. The human side is the mean over
-caption positions, and each position has its own attackers. The captioner's addition is the model's
-side minus the human side.
+Both methods train attackers of the same kind as the score's. For every seed, new attackers learn
+from the model's captions and from human captions, on the same splits of the images that have both.
+There are separate attackers for the first, second and further human captions of each image, and
+their numbers are averaged. What the captioner adds is the model's number minus the annotators'
+number.
 """
 
 from __future__ import annotations
@@ -58,7 +62,7 @@ Fits = Callable[[LabelledCaptions, Split, Float64Array], WordFit]
 
 @dataclass(frozen=True)
 class RevealingWord:
-    """An n-gram in the captions of one side."""
+    """An n-gram in the captions of the model or of annotators."""
 
     side: str  # `model`, `human` or `difference` (model minus human)
     gram: Gram  # its words; empty for all n-grams and the intercept together
@@ -90,7 +94,7 @@ def words(
     resamples: int = RESAMPLES,
     how: Gradients = DEFAULT,
 ) -> RevealingWords:
-    """The words by which a metric's attackers recognise groups."""
+    """Find the words by which a metric's attackers recognise groups."""
     if resamples < 2:
         raise UsageError(f"--resamples={resamples} must be at least 2")
     attack, fits, method = _explainer(metric, how)
@@ -131,7 +135,7 @@ def words(
 
 
 def _best(examples: Sequence[Example]) -> Iterator[Example]:
-    """The examples with the largest log-odds in all folds, for each side and group."""
+    """The captions with the largest log-odds, from all folds, for each side and each group."""
     chosen: dict[tuple[str, str], dict[tuple[str, ...], Example]] = {}
     for one in sorted(examples, key=lambda one: (-one.log_odds, one.image)):
         alike = chosen.setdefault((one.side, one.group), {})
@@ -164,7 +168,7 @@ def _explainer(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
 
 
 def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCaptions]]:
-    """The captions of each side by position, on the images that both sides describe."""
+    """The model's and the annotators' captions, by position, of the images that have both."""
     codes = ready.groupings[attack.attribute.name].codes
     captions: dict[str, Captions] = {
         side: ready.side(side) for side in attack.sides if len(ready.side(side))
@@ -197,9 +201,10 @@ def _label_captions(
 
 
 class _Sums:
-    """Coefficients and gains by side, seed and resample, as means over caption positions and folds.
+    """Coefficients and gains, averaged over caption positions and folds.
 
-    Columns are n-grams. An n-gram that an attacker does not use has weight 0.
+    The numbers are kept for model and annotators, for each seed, and for each resample. Columns are
+    n-grams. An n-gram that an attacker does not use has weight 0.
     """
 
     def __init__(
@@ -240,11 +245,11 @@ class _Sums:
                     sums[side] = np.pad(sums[side], ((0, 0), (0, lacking), (0, 0)))
 
     def counts(self, side: str) -> IntArray:
-        """(F,) the number of captions of a side that contain each n-gram."""
+        """(F,): how many captions by the model or by annotators contain each n-gram."""
         return np.sum([*self._counts[side].values()], axis=0)
 
     def by_side(self) -> Iterator[tuple[str, Float64Array, Float64Array, IntArray]]:
-        """By side: numbers by seed (S, F, 1 + K), by resample (B, F, 1 + K), and captions (F,)."""
+        """For each side: numbers by seed (S, F, 1 + K), by resample (B, F, 1 + K), counts (F,)."""
         for side in self.sides:
             yield side, self.per_seed[side], self.resampled[side], self.counts(side)
         if set(SIDES) <= set(self.sides):
@@ -258,12 +263,12 @@ class _Sums:
 
 
 def coefficient_groups(groups: Sequence[str]) -> Sequence[str]:
-    """The groups whose coefficients are listed; of two groups only the second group."""
+    """The groups whose coefficients are listed: all groups, or only the second of two groups."""
     return groups[1:] if len(groups) == 2 else groups
 
 
 def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator[RevealingWord]:
-    """The n-grams to list, where each side begins with its total."""
+    """The n-grams to list; the totals of model and annotators come before their n-grams."""
     shown_groups = coefficient_groups(groups)
     sides = list(sums.by_side())
     grams = list(sums.columns)
@@ -288,7 +293,7 @@ def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator
 
 
 def _interval(per_seed: Float64Array, resampled: Float64Array, level: float) -> Interval:
-    """The interval from (S,) values by seed and from (B,) means over seeds under resampling."""
+    """The interval of a mean over seeds, from (S,) values by seed and (B,) resampled means."""
     value = float(per_seed.mean())
     seed_std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else math.nan
     # Attackers are trained again on resampled images, so one seed already covers all variance.
