@@ -1,4 +1,4 @@
-"""Gender Score: measures which group a language model expects, given the picture's objects."""
+"""Gender Score: measures which group a language model expects, given the objects in the picture."""
 
 from __future__ import annotations
 
@@ -51,25 +51,28 @@ DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
 @dataclass(eq=False, kw_only=True)
 class GenderScore(CountingMetric):
-    """Gender Score (Sabir and Padro 2023, eq. 3) of the captioner minus the score of annotators.
+    """The Gender Score of the captioner minus that of annotators (Sabir and Padro 2023, eq. 3).
 
-    A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
-    objects in the picture. ``model`` and ``human`` are the first group's share in the sum of the
-    groups' mean scores (eq. 1). ``score``, which the paper does not have, is ``model`` minus
-    ``human`` on the images that both sides describe.
+    A caption's score is its likelihood P(g) under a language model, revised by the caption's
+    similarity to the objects in the picture. ``model`` and ``human`` are the first group's share of
+    the sum of the groups' mean scores (eq. 1). ``score`` is ``model`` minus ``human`` on the images
+    that both describe. The paper does not have ``score``.
 
-    * ``gs:GROUP``, ``gs:person``: mean scores of the captioner's captions that name a group, or
-      that name nobody in particular (``:human``: of human captions). ``to_neutral:GROUP:model``,
-      ``:human``: ``gs:GROUP`` divided by ``gs:person`` (Table 3).
-    * ``estimate:model``, ``:human``: the share of captions that score highest when they are written
-      about the first group (Table 5). ``ties`` counts the captioner's captions in which groups tie.
-    * ``lm:model``, ``similarity:model`` and so on: the same shares from only one factor.
-      ``lm:own_bias``: the language model's own bias on the captioner's captions, each written about
-      every group.
-    * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: shares of one object (Table 4).
+    * ``gs:GROUP`` is the mean score of the captioner's captions that name the group, and
+      ``gs:person`` of neutral captions, which name no group (``:human``: of human captions).
+      ``to_neutral:GROUP:model``, ``:human``: ``gs:GROUP`` divided by ``gs:person`` (Table 3).
+    * ``estimate:model``, ``:human``: the share of captions that score highest if they are rewritten
+      to name the first group (Table 5). ``ties`` counts the captioner's captions in which groups
+      tie.
+    * ``lm:model``, ``similarity:model`` and so on: the same shares if only the likelihood or only
+      the similarity counts. ``lm:own_bias``: the bias of the language model itself. Here the
+      captioner's captions are rewritten for every group.
+    * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: the first group's share for one
+      object (Table 4).
 
     Without ``:model`` or ``:human``, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are
-    the difference between the sides. ``examples.csv`` has single captions (Figure 2).
+    the difference between captioner and annotators. ``examples.csv`` has single captions (Figure
+    2).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -208,7 +211,7 @@ class GenderScore(CountingMetric):
 
     @property
     def without_group(self) -> Neutral | None:
-        """The settings that neutral captions have, or None if no neutral captions are scored."""
+        """The settings for neutral captions, or None if no neutral captions are scored."""
         if self.neutral is None:
             return None
         return Neutral(self.neutral, self.neutral_words or {}, self.neutral_captions)
@@ -235,7 +238,7 @@ class GenderScore(CountingMetric):
         }
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers except the mean of captions that name no group."""
+        """Whether a number is computed from captions that name a group."""
         neutral = self.without_group
         return neutral is None or neutral.rests_on_names(part)
 
