@@ -1,4 +1,4 @@
-"""Counterfactual pairs measure whether captions change if the picture shows another person."""
+"""Measures whether captions change if a picture shows a person of another group."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ _MOST_CHANGED = 3  # sets whose captions are shown
 
 @dataclass(eq=False, kw_only=True)
 class Counterfactual(Metric):
-    """How captions change between the pictures of a set that differ only in the person's group.
+    """How captions change between pictures that differ only in the person's group.
 
-    Only pictures that agree in all other labelled attributes are compared. A set is one unit of
-    intervals and tests. Tests flip the signs of the sets' differences.
+    Such pictures form a set. Only pictures that agree in all other labelled attributes are
+    compared. Intervals and tests count sets. Tests flip the sign of a set's difference.
 
-    * ``class:NAME``: the second group's share of captions minus the first group's share. The
-      classes are captions that name the group (``named``), name another group (``wrong``), decline,
-      or describe the person (``agency`` and so on). If annotators describe all the captioner's
-      pictures, the difference in their captions is subtracted. ``class:NAME:GROUP`` is the share of
-      one group.
-    * ``score``: the largest difference in a class about the person. Its p and its lower end are
-      corrected for the number of classes, so its interval is wider than the class's interval. With
-      more than two groups, ``class:NAME`` is the largest share minus the smallest, with the p of
-      Cochran's Q. ``class:NAME:GROUP against OTHER`` compares two groups.
-    * ``samples``, ``beyond_samples``: the distance between two captions of one picture, and the
-      additional distance between captions of two groups. Words for persons are masked.
-    * ``edits``, ``beyond_edits``: the same distances if captions of a picture's edits (crops) count
+    * ``class:NAME``: the second group's share of captions in a class minus the first group's.
+      Captions of a class name the group (``named``), name another group (``wrong``), refuse to
+      describe the picture, or describe the person (``agency`` and so on). If all pictures have
+      human captions, the same difference in them is subtracted. ``class:NAME:GROUP`` is the share
+      for one group.
+    * ``score``: the largest difference in a class about the person. Its p value and the lower end
+      of its interval are corrected for the number of classes. For more than two groups,
+      ``class:NAME`` is the largest share minus the smallest, and p comes from Cochran's Q.
+      ``class:NAME:GROUP against OTHER`` compares two groups.
+    * ``samples``: the distance between two captions of one picture. ``beyond_samples``: by how much
+      captions of two groups are further apart. Words for persons are masked.
+    * ``edits``, ``beyond_edits``: the same distances if captions of edited (cropped) pictures count
       as captions of the picture. Labels then need a column ``edit``.
-    * ``beyond_pictures``, ``shift``: a change that recurs in another pair of the same set, and a
-      change in the same direction in all sets. Under ``backgrounds=drawn`` neither part decides the
-      answer.
-    * ``word:WORD``: the difference in one word, for at most ten words.
+    * ``beyond_pictures``: a change that recurs in another pair of the same set. ``shift``: a change
+      that has the same direction in all sets. If ``backgrounds=drawn``, the answer depends on
+      neither.
+    * ``word:WORD``: the difference in how often captions have a word, for at most ten words.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -90,7 +90,7 @@ class Counterfactual(Metric):
     backgrounds: Literal["drawn", "alike"] = "drawn"
 
     def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
-        """The corpus with all its samples, since captions of one picture are compared."""
+        """The corpus with all samples, since different captions of one picture are compared."""
         return (corpus,)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
@@ -135,7 +135,7 @@ class Counterfactual(Metric):
         return SetPictures(corpus, wordings, self.distance)
 
     def _comparisons(self, pictures: SetPictures) -> list[GroupsCompared]:
-        """All pairs of groups that occur in the same set at least twice."""
+        """Compare every two groups that occur together in at least two sets."""
         present = np.unique(pictures.codes[pictures.codes >= 0]).tolist()
         pairs = list(combinations(present, 2))
         n_families = len(pairs) * len(pictures.wordings.attributes)
@@ -162,7 +162,7 @@ class Counterfactual(Metric):
 
 
 def _groups_of_a_set(pictures: SetPictures) -> str:
-    """The groups in the first set as an example; empty if no picture with a set has a group."""
+    """The groups in the first set, as an example. Empty if no picture in a set has a group."""
     labelled = np.flatnonzero(pictures.codes >= 0)
     sets = np.array(pictures.corpus.set_ids or ())[labelled]
     if not any(sets):
@@ -175,14 +175,14 @@ def _groups_of_a_set(pictures: SetPictures) -> str:
 def _several_groups(
     pictures: SetPictures, comparisons: Sequence[GroupsCompared]
 ) -> SeveralGroups | None:
-    """All groups compared at once, or None for two groups, or if too few sets have all groups."""
+    """Compare all groups at once. None if there are two groups or too few sets have all groups."""
     groups = sorted({code for one in comparisons for code in one.compared})
     several = SeveralGroups(pictures, groups)
     return several if len(groups) > 2 and several.has_enough_sets else None
 
 
 def _varies(corpus: Corpus, attribute: str) -> bool:
-    """Whether some set has pictures of two groups of the attribute."""
+    """Whether the attribute's group differs between the pictures of some set."""
     if attribute not in corpus.groupings:
         return False
     first: dict[str, int] = {}
@@ -266,7 +266,7 @@ class _Parts:
 
 
 def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) -> Iterator[str]:
-    """Notes on the numbers of sets, pictures and samples, and on sets that are left out."""
+    """Notes on how many sets, pictures and samples there are, and which sets are left out."""
     corpus = pictures.corpus
     used = {name for one in comparisons for name in one.contrasts.sets}
     known = {name for name in corpus.set_ids or () if name}
@@ -288,7 +288,7 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
 
 
 def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, object]]]:
-    """Tables of classes, of sets, of the captions that changed most, and of outer quarters."""
+    """Tables of classes, sets, the captions that changed most, and backgrounds."""
     each = {
         "classes": _class_lines,
         "sets": _set_lines,
@@ -348,7 +348,7 @@ def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 
 def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
-    """Captions of the sets that changed most, with masked words in brackets."""
+    """The captions in the sets that changed most. Masked words are in brackets."""
     model, contrasts = one.pictures.model, one.contrasts
     ids, first_caption = one.pictures.corpus.ids, np.searchsorted
     for number in one.most_changed(_MOST_CHANGED):
